@@ -43,6 +43,10 @@ _OF_COMMANDS: Mapping[str, str] = {
     "jobs": "Adds up the records of owners that have ended, and of those that the daemon counts now, where `attribution.enabled` "
     "is true. Hours are those of cards, times the share of a card that an owner had. `nobody` has what no owner had, so that the total is the machine's. "
     "Lines that are no records are skipped and told.",
+    "profile": "Reads what profilers wrote: a file, or a folder with those of all ranks. What a file is, its content says. The answer begins with "
+    "the reason why a step is slow; below is how its time was spent, by unions of intervals on each card. Nothing of the node or the job but the "
+    "names of kernels, models and steps is shown. Files are read side by side, each in a process of its own; the first Ctrl-C ends the reading "
+    "and shows what was read.",
     "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
     "same node and give one document.",
     "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "

@@ -24,6 +24,7 @@ COMMANDS = (
     ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
     ("jobs", "show who had the cards for how long, and what it cost"),
+    ("profile", "say why a training step is slow, from what a profiler wrote"),
     ("parse", "run one parser on saved output of its tool"),
     ("metrics", "list all metrics"),
     ("config", "check the configuration, show it, or print a default file"),

@@ -125,7 +125,7 @@ def _achieved(achieved: Sequence[Achieved | None]) -> str:
     shares = [one.share for one in told if one.share is not None]
     dtype = f" {told[0].dtype}" if told[0].dtype else ""
     of_peak = (
-        f", {sum(shares) / len(shares):.0%} of the card's{dtype} peak"
+        f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
         if len(shares) == len(told)
         else ", peak not known"
     )

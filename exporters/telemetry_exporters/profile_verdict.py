@@ -73,13 +73,15 @@ def _held_back(rank: Usual, card: Then) -> Verdict | None:
         clock = f", at {card.clock_hertz.mean / 1e6:,.0f} of {card.clock_max_hertz / 1e6:,.0f} MHz"
     whose = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
     return Verdict(
-        "throttled", f"{whose} was throttled ({reason.replace('_', ' ')}) {share:.0%} of the time{clock}", share
+        "throttled",
+        f"{whose} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}",
+        share,
     )
 
 
 def _straggler(slow: Straggler) -> Verdict:
     text = (
-        f"rank {slow.rank} computes {slow.excess:.0%} longer than the others ({human.span(slow.compute_ns)} against "
+        f"rank {slow.rank} computes {human.percent(slow.excess)} longer than the others ({human.span(slow.compute_ns)} against "
         f"{human.span(slow.median_ns)}); they wait for it"
     )
     return Verdict("straggler", text, slow.excess / (1.0 + slow.excess))
@@ -93,11 +95,11 @@ def _data(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
         if share >= _LEAST_DATA:
             each = human.span(round(waits / len(ranks)))
             if idle is None:
-                return Verdict("data", f"the data loader takes {each}, {share:.0%} of the step", idle)
+                return Verdict("data", f"the data loader takes {each}, {human.percent(share)} of the step", idle)
             # What the card waits for while data is loaded is larger than its other causes by definition of a wait.
             return Verdict(
                 "data",
-                f"the card waits {idle / span:.0%} of the {_span_word(ranks)}; the data loader takes {each}",
+                f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)}; the data loader takes {each}",
                 idle / span,
             )
     hints = [hint for hint in profile.hints if hint.cause == "data"]
@@ -116,7 +118,7 @@ def _communication(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
     told = f", of which {human.span(round(waits / len(ranks)))} are waiting for other ranks" if waits else ""
     return Verdict(
         "communication",
-        f"communication that nothing hides takes {exposed / span:.0%} of the {_span_word(ranks)}{told}",
+        f"communication that nothing hides takes {human.percent(exposed / span)} of the {_span_word(ranks)}{told}",
         exposed / span,
     )
 
@@ -127,7 +129,9 @@ def _copies(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
     if not span or exposed is None or exposed / span < _LEAST_COPY:
         return None
     return Verdict(
-        "copy", f"copies that nothing hides take {exposed / span:.0%} of the {_span_word(ranks)}", exposed / span
+        "copy",
+        f"copies that nothing hides take {human.percent(exposed / span)} of the {_span_word(ranks)}",
+        exposed / span,
     )
 
 
@@ -136,7 +140,7 @@ def _host(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
     span, idle, launches = _sum(ranks, "span_ns"), _sum(ranks, "idle_ns"), _sum(ranks, "launches")
     if not span or idle is None or idle / span < _LEAST_WAIT:
         return None
-    text = f"the card waits {idle / span:.0%} of the {_span_word(ranks)} for the host"
+    text = f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)} for the host"
     if launches:
         text += f"; between two launches {human.span(round(idle / launches))} on average"
     return Verdict("host", text, idle / span)
@@ -148,7 +152,9 @@ _CAUSES: tuple[Callable[[Sequence[Usual], Profile], Verdict | None], ...] = (_da
 def _working(ranks: Sequence[Usual]) -> Verdict:
     span, compute = _sum(ranks, "span_ns"), _sum(ranks, "compute_ns")
     if span and compute is not None:
-        return Verdict("compute", f"the card computes {compute / span:.0%} of the {_span_word(ranks)}", compute / span)
+        return Verdict(
+            "compute", f"the card computes {human.percent(compute / span)} of the {_span_word(ranks)}", compute / span
+        )
     kernels = [kernel for rank in ranks for kernel in rank.member.device.kernels]
     if kernels:
         return Verdict("unknown", "how long the card waits is not in the file; it has sums of kernels only")

@@ -34,6 +34,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "telemetry jobs --since 30d --by user": "Show what each user had of this node's cards in a month.",
         "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
     },
+    "profile": {
+        "telemetry profile trace.json.gz": "Say why the steps in a trace are slow.",
+        "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job, and with the peak.",
+    },
     "parse": {
         "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
         "npu-smi info | telemetry parse npu-smi -": "Parse what a tool prints just now.",

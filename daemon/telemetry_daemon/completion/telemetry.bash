@@ -8,6 +8,7 @@ _telemetry_options() {
         record) options='-h --help -o --for --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
+        profile) options='-h --help --format --flops-per-step --dtype' ;;
         parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
         config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
@@ -63,6 +64,9 @@ _telemetry_option() {
         'jobs --by') takes=yes kind=words words='owner user account namespace' ;;
         'jobs --format') takes=yes kind=words words='table json csv' ;;
         'jobs --config') takes=yes kind=file words='' ;;
+        'profile --format') takes=yes kind=words words='table json' ;;
+        'profile --flops-per-step') takes=yes kind=free words='' ;;
+        'profile --dtype') takes=yes kind=free words='' ;;
         'parse --format') takes=yes kind=words words='json table prometheus' ;;
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
@@ -88,9 +92,10 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record top jobs parse metrics config forget release resume maintenance job completions version' ;;
+        ' '*) kind=words words='serve snapshot doctor record top jobs profile parse metrics config forget release resume maintenance job completions version' ;;
         'top '*) kind=free words='' ;;
         'jobs '*) kind=file words='' ;;
+        'profile '*) kind=folder words='' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;

@@ -44,19 +44,25 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
 
     Anything else is not even opened: opening a device may wake it, opening a pipe may let another process go on.
     """
-    follow = folder is None
-    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # no pathlib
-        raise NotAFileError(mode, path)
-    descriptor = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
+    descriptor = open_file(path, folder)
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):  # another was put there meanwhile
-            raise NotAFileError(status.st_mode, path)
-        if status.st_size > limit_bytes:
+        if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
         return _content(descriptor, limit_bytes, path)
     finally:
         os.close(descriptor)
+
+
+def open_file(path: str, folder: int | None = None) -> int:
+    """A descriptor to read a regular file of any size, else OSError; links as for `read_file`."""
+    follow = folder is None
+    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # no pathlib
+        raise NotAFileError(mode, path)
+    descriptor = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
+    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # another was put there meanwhile
+        os.close(descriptor)
+        raise NotAFileError(mode, path)
+    return descriptor
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:

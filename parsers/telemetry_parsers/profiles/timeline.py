@@ -90,6 +90,7 @@ class _Lane:
     """What one device did."""
 
     card: Card
+    rank: int | None = None
     runs: dict[Work, _Runs] = field(
         default_factory=lambda: {"compute": _Runs(), "communication": _Runs(), "copy": _Runs()}
     )
@@ -118,13 +119,10 @@ class Timeline:
         self._calls: dict[str, list[int]] = {}
         self._impossible = 0
 
-    def card(self, key: Hashable, card: Card) -> None:
-        """Say which card a key means; before or after its first interval."""
-        lane = self._lanes.get(key)
-        if lane is None:
-            self._lanes[key] = _Lane(card)
-        else:
-            lane.card = card
+    def card(self, key: Hashable, card: Card, rank: int | None = None) -> None:
+        """Say which card a key means, and whose rank used it; before or after its first interval."""
+        lane = self._lanes.setdefault(key, _Lane(card))
+        lane.card, lane.rank = card, rank
 
     def add(  # the columns of one row, called for each event
         self,
@@ -182,7 +180,9 @@ class Timeline:
         waits = self._data_waits.union()
         waits_told = bool(self._data_waits.begins)
         found = [self._device(lane, waits if waits_told else None) for lane in self._lanes.values() if lane.tallies]
-        return tuple(sorted(found, key=lambda device: (device.card.index is None, device.card.index or 0)))
+        return tuple(
+            sorted(found, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
+        )
 
     def calls(self) -> tuple[Call, ...]:
         """The calls of the host, largest total first."""
@@ -207,7 +207,7 @@ class Timeline:
             Step(name, splitter.split(since, until), since, is_cut)
             for name, since, until, is_cut in sorted(self._steps, key=lambda step: step[1])
         )
-        return Device(lane.card, None, begin, end, splitter.split(begin, end), steps, _kernels(lane))
+        return Device(lane.card, lane.rank, begin, end, splitter.split(begin, end), steps, _kernels(lane))
 
 
 class _Splitter:

@@ -362,25 +362,19 @@ class Connection(asyncio.BufferedProtocol):
         """Say goodbye and let the client hang up: a close with unread input would cut off the answer's end."""
         self._enter(Phase.LEAVING)
         self._within(self._shared.deadlines.linger, self.abort)
-        farewell = self._channel.farewell() if self._channel else b""
-        if farewell:
+        if farewell := self._channel.farewell() if self._channel else b"":
             self._transport.write(farewell)
-        if self._client_finished:
-            self._transport.close()
-        else:
-            asyncio.get_running_loop().call_soon(self._end_sending)
+        soon = asyncio.get_running_loop().call_soon
+        soon(self._transport.close if self._client_finished else self._end_sending)
 
     def _end_sending(self) -> None:
-        # Not while bytes wait, nor from within resume_writing: asyncio would then shut the socket down once more by
-        # itself, and log an error where the client has gone meanwhile.
-        if self._transport.is_closing() or self._write_blocked:
-            return
-        try:
-            self._transport.write_eof()
-        except OSError:  # the client has reset the connection
-            self.abort()
-        else:
-            self._go_on_reading()
+        # Not from within resume_writing: asyncio would shut the socket down once more, and log an error where the client has gone.
+        if not (self._transport.is_closing() or self._write_blocked):
+            try:
+                self._transport.write_eof()
+                self._go_on_reading()
+            except OSError:  # the client has reset the connection
+                self.abort()
 
     # Helpers.
 

@@ -1,0 +1,150 @@
+"""`telemetry profile`: what profilers wrote, with what telemetry told of the same cards in the same seconds."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters.text import clean
+
+if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
+    from telemetry_daemon.profiling.folders import Found
+    from telemetry_daemon.profiling.reading import Outcome
+    from telemetry_parsers.profiles.answer import Answer
+    from telemetry_parsers.profiles.combine import Profile
+
+_MOST_TOLD = 5
+_LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The files, what is known beyond them, and the form."""
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a profiler's file, or a folder with those of all ranks"
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: table)")
+    parser.add_argument(
+        "--flops-per-step",
+        type=_positive,
+        metavar="N",
+        help="floating-point operations of one step on one card, such as 2.1e14",
+    )
+    parser.add_argument(
+        "--dtype", metavar="D", default="", help="data type of the matrix work, such as bf16, for the share of the peak"
+    )
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what the files say; 2 when something could not be read, 3 when nothing is about a device."""
+    from telemetry_parsers.profiles.combine import ReadFile, combine
+
+    outcomes, was_ended = _outcomes(_files(arguments.paths))
+    profile = combine(
+        [ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts is not None]
+    )
+    _tell([one for one in outcomes if one.facts is None], was_ended=was_ended)
+    if any(one.facts is not None for one in outcomes):
+        sys.stdout.write(_text(profile, arguments))
+    if profile.problems or was_ended or any(one.facts is None for one in outcomes):
+        return exits.PROBLEMS
+    return exits.OK if profile.members else exits.NOTHING_FOUND
+
+
+def _files(paths: Sequence[str]) -> list[Found]:
+    from telemetry_daemon.profiling.folders import find
+
+    try:
+        files = find(paths)
+    except OSError as error:
+        remedy = "give a profiler's file, or a folder of them, that you may read"
+        raise CommandError(f"cannot read '{error.filename}': {error.strerror}; {remedy}") from None
+    if not files:
+        raise CommandError(f"there is no file in {', '.join(paths)}", status=exits.NOTHING_FOUND)
+    return files
+
+
+def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
+    """What came of the files, in their order; of all that were read when somebody ended it, and that it was so."""
+    from telemetry_daemon.profiling.formats import BadFormatError, installed
+    from telemetry_daemon.profiling.pool import read_all
+    from telemetry_daemon.profiling.reading import read_one
+
+    try:
+        read = partial(read_one, formats=installed())
+    except BadFormatError as error:
+        raise CommandError(str(error)) from None
+    places = {one.path: number for number, one in enumerate(files)}
+    outcomes: list[Outcome] = []
+    was_ended = False
+    with contextlib.closing(read_all(files, read)) as reading:
+        try:
+            outcomes.extend(reading)
+        except KeyboardInterrupt:  # the first: what is read by now is shown
+            was_ended = True
+    return sorted(outcomes, key=lambda one: places[one.found.path]), was_ended
+
+
+def _tell(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
+    """What was not read, on standard error: each file that was named, of those in folders a few."""
+    named = [one for one in troubles if one.found.is_named or one.is_known]
+    others = [one for one in troubles if not (one.found.is_named or one.is_known)]
+    for one in (*named, *others[:_MOST_TOLD]):
+        sys.stderr.write(f"telemetry: {clean(f'{one.found.shown}: {one.trouble}')}\n")
+    if len(others) > _MOST_TOLD:
+        sys.stderr.write(
+            f"telemetry: {len(others) - _MOST_TOLD} more files are no results of a profiler that is known here\n"
+        )
+    if was_ended:
+        sys.stderr.write("telemetry: ended before all files were read; what was read is shown\n")
+
+
+def _text(profile: Profile, arguments: argparse.Namespace) -> str:
+    answer = _answer(profile, arguments)
+    if arguments.format == "json":
+        from telemetry_exporters import profile_json
+
+        return profile_json.render(answer)
+    from telemetry_daemon.commands.formats import colour
+    from telemetry_exporters.profile_screen import screen
+
+    return screen(answer, _width(), colour())
+
+
+def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
+    from telemetry_parsers.profiles.achieved import achieved_of
+    from telemetry_parsers.profiles.answer import Answer
+    from telemetry_parsers.profiles.summary import usual_of
+
+    ranks = tuple(usual_of(member) for member in profile.members)
+    achieved = tuple(
+        achieved_of(rank, arguments.flops_per_step, arguments.dtype, lambda _model, _dtype: None) for rank in ranks
+    )
+    return Answer(profile, ranks, achieved, (None,) * len(ranks))
+
+
+def _width() -> int:
+    """Of the terminal, or what $COLUMNS says; a page is 80 columns wide."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isascii() and told.isdecimal() and int(told) >= _LEAST_WIDTH:
+        return min(int(told), _MOST_WIDTH)
+    try:
+        return max(_LEAST_WIDTH, os.get_terminal_size(1).columns)
+    except OSError:  # no terminal
+        return _USUAL_WIDTH
