@@ -95,7 +95,7 @@ def seconds(value: float) -> str:
 
 
 # Nanoseconds from which on a unit suits, the unit, and its nanoseconds.
-_SPANS = ((10**11, "s", 10**9), (10**5, "ms", 10**6), (10**2, "µs", 10**3))
+_SPANS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
 
 
 def span(nanoseconds: int) -> str:

@@ -42,7 +42,7 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
     if slow_rank is not None:
         return _straggler(slow_rank)
     found = [verdict for cause in _CAUSES if (verdict := cause(ranks, profile)) is not None]
-    return max(found, key=lambda verdict: verdict.share or 0.0) if found else _working(ranks)
+    return max(found, key=lambda verdict: verdict.share or 0.0) if found else _working(ranks, profile)
 
 
 def _throttled(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> Verdict | None:
@@ -149,16 +149,18 @@ def _host(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
 _CAUSES: tuple[Callable[[Sequence[Usual], Profile], Verdict | None], ...] = (_data, _communication, _copies, _host)
 
 
-def _working(ranks: Sequence[Usual]) -> Verdict:
-    span, compute = _sum(ranks, "span_ns"), _sum(ranks, "compute_ns")
+def _working(ranks: Sequence[Usual], profile: Profile) -> Verdict:
+    span, compute, idle = (_sum(ranks, part) for part in ("span_ns", "compute_ns", "idle_ns"))
     if span and compute is not None:
-        return Verdict(
-            "compute", f"the card computes {human.percent(compute / span)} of the {_span_word(ranks)}", compute / span
-        )
-    kernels = [kernel for rank in ranks for kernel in rank.member.device.kernels]
-    if kernels:
-        return Verdict("unknown", "how long the card waits is not in the file; it has sums of kernels only")
-    return Verdict("unknown", "nothing in the file says how the time was spent")
+        share = f"{human.percent(compute / span)} of the {_span_word(ranks)}"
+        if idle is None:
+            return Verdict("unknown", f"kernels run {share}; what else happened is not in the file", compute / span)
+        return Verdict("compute", f"the card computes {share}", compute / span)
+    if any(rank.member.device.kernels for rank in ranks):
+        return Verdict("unknown", "the file has sums of kernels, and nothing of the time between them")
+    if profile.calls:
+        return Verdict("unknown", "the file has calls of the host only, and nothing of a card")
+    return Verdict("unknown", "nothing in the file is about a card")
 
 
 def _span_word(ranks: Sequence[Usual]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from telemetry_parsers.model import Problem
-from telemetry_parsers.profiles.facts import Call, Card, Clock, Device, Facts, Hint, Link, Split, Step
+from telemetry_parsers.profiles.facts import Call, Card, Clock, Device, Facts, Hint, Kernel, Link, Split, Step
 
 # Folders inside one result. What lies in them belongs to the folder that holds them.
 _INSIDE = re.compile(
@@ -149,12 +149,14 @@ def _latest(parts: list[_Part], remarks: list[str]) -> list[_Part]:
     """Without the earlier of several recordings that one format made of the same rank."""
     kept: dict[str, _Part] = {}
     for part in parts:
+        if part.device.begin_ns is None:  # sums, of which each file has its own
+            continue
         known = kept.setdefault(part.file.facts.format, part)
         if known is not part:
             remarks.append(_left_out(known, part))
             if (part.device.begin_ns or 0) > (known.device.begin_ns or 0):
                 kept[part.file.facts.format] = part
-    return [part for part in parts if kept[part.file.facts.format] is part]
+    return [part for part in parts if part.device.begin_ns is None or kept[part.file.facts.format] is part]
 
 
 def _left_out(one: _Part, other: _Part) -> str:
@@ -188,10 +190,16 @@ def _filled(device: Device, other: Device) -> Device:
         rank=other.rank if device.rank is None else device.rank,
         split=_of_both(device.split, other.split) if _same_span(device.split, other.split) else device.split,
         steps=_steps(device, other),
-        kernels=device.kernels or other.kernels,
+        kernels=_kernels(device, other),
         flops=device.flops or other.flops,
         dtype=device.dtype or other.dtype,
     )
+
+
+def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
+    """The kernels of the first, and of a kind of work that it has none of the other's: copies are often in a file of their own."""
+    works = {kernel.work for kernel in device.kernels}
+    return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
 
 def _same_span(split: Split, other: Split) -> bool:
