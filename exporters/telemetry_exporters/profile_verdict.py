@@ -103,7 +103,7 @@ def _data(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
                 idle / span,
             )
     hints = [hint for hint in profile.hints if hint.cause == "data"]
-    if not hints:
+    if not hints or waits is not None:  # how long it waited says more than how full a queue was
         return None
     told = max(hints, key=lambda hint: hint.share or 0.0)
     return Verdict("data", told.text, told.share or _LEAST_DATA)

@@ -13,6 +13,7 @@ from telemetry_parsers.profiles.summary import Usual
 LEAST_EXCESS = 0.10
 _NOISES = 3.0
 _SLOW_LINK = 0.5
+_EQUAL = 1.05  # waits that differ by less are the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
 
 def _waits_least(worst: Usual, others: Sequence[Usual]) -> bool:
     waits = [rank.waiting_ns for rank in others if rank.waiting_ns is not None]
-    return worst.waiting_ns is not None and bool(waits) and worst.waiting_ns <= min(waits)
+    return worst.waiting_ns is not None and bool(waits) and worst.waiting_ns <= _EQUAL * min(waits)
 
 
 def _noise(ranks: Sequence[Usual]) -> float:

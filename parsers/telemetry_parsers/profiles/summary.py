@@ -29,6 +29,8 @@ class Usual:
     def waiting_ns(self) -> int | None:
         """The time for which the card waited for anybody: others of its job, or its host."""
         split = self.split
+        if split.exposed_communication_ns is not None:
+            return split.exposed_communication_ns
         if split.wait_ns is not None:
             return split.wait_ns
         if split.span_ns is None or split.compute_ns is None:

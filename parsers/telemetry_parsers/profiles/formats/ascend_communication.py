@@ -1,0 +1,142 @@
+"""Ascend's communication.json and communication_matrix.json of a rank, and cluster_communication.json and its matrix of all ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from telemetry_parsers.profiles.contract import Clue, NotReadError, TextFormat
+from telemetry_parsers.profiles.facts import Device, Facts, Kernel, Link, Split, Step
+from telemetry_parsers.profiles.times import MS
+
+_TOOL = "Ascend profiler"
+_LONGEST = 256 << 20
+_TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
+_MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
+_MEGABYTE = 10**6
+_SUM = "Total Op Info"  # the others, added up
+# hcom_allReduce__445_0_1@6297232067196334501: the group and the number of the call follow the name.
+_CALL = re.compile(r"(__\d+)?(_\d+)*(@\w*)?\Z")
+_ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
+_RANK = re.compile(r"\d{1,6}\Z")
+
+
+def _recognises(clue: Clue) -> bool:
+    text = clue.text
+    return text.lstrip().startswith("{") and (
+        f'"{_TIME}"' in text or all(f'"{mark}"' in text for mark in _MATRIX_MARKS)
+    )
+
+
+@dataclass(slots=True)
+class _Rank:
+    kernels: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    waits: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Found:
+    ranks: dict[int | None, _Rank] = field(default_factory=dict)
+    links: dict[tuple[str, str, str], tuple[int, int]] = field(default_factory=dict)
+
+
+def _read(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    found = _Found()
+    for path, info in _infos(_document(lines), ()):
+        if _TIME in info:
+            _take_times(path, info, found)
+        else:
+            _take_link(path, info, found)
+    devices = tuple(_device(rank, one) for rank, one in sorted(found.ranks.items(), key=lambda each: each[0] or 0))
+    links = tuple(Link(*key, size, time) for key, (size, time) in found.links.items())
+    return Facts("ascend-communication", _TOOL, devices=devices, links=links)
+
+
+def _document(lines: Iterable[str]) -> Any:  # JSON of any shape
+    text, length = [], 0
+    for line in lines:
+        text.append(line)
+        length += len(line)
+        if length > _LONGEST:
+            raise NotReadError(f"it is larger than {_LONGEST >> 20} MiB; give the folder of fewer steps")
+    try:
+        return json.loads("\n".join(text))
+    except (ValueError, RecursionError):
+        raise NotReadError("its JSON is damaged or cut off; copy the file again") from None
+
+
+def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """What is told of each operation, with the keys above: ranks, step, operation, and the rank or the two ends."""
+    if not isinstance(node, dict) or len(path) > 6 or _SUM in path:
+        return
+    if _TIME in node or "Transport Type" in node:
+        yield path, node
+        return
+    for key, value in node.items():
+        yield from _infos(value, (*path, str(key)))
+
+
+def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
+    times = info[_TIME]
+    elapsed, waited = _ns(times, "Elapse Time(ms)"), _ns(times, "Wait Time(ms)")
+    if elapsed is None:
+        return
+    # Of all ranks, the rank is the innermost key; of one, the operation is.
+    is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
+    rank = found.ranks.setdefault(int(path[-1]) if is_ranked else None, _Rank())
+    name = _CALL.sub("", path[-2 if is_ranked else -1]) or "collective"
+    calls, total, longest = rank.kernels.get(name, (0, 0, 0))
+    rank.kernels[name] = calls + 1, total + elapsed, max(longest, elapsed)
+    step = next((key for key in path if key.lower().startswith("step")), "step")
+    if waited is not None:
+        rank.waits[step] = rank.waits.get(step, 0) + waited
+    _take_transports(info.get(_BANDWIDTH), path[-1] if is_ranked else "", found)
+
+
+def _take_transports(transports: Any, rank: str, found: _Found) -> None:
+    for kind, numbers in transports.items() if isinstance(transports, dict) else ():
+        if kind != "SDMA":  # the sum of HCCS, PCIE and SIO
+            _add(found, (str(kind)[:20], rank, "all"), numbers)
+
+
+def _take_link(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
+    ends = _ENDS.match(path[-1]) if path else None
+    if ends is not None and ends[1] != ends[2]:
+        _add(found, (str(info["Transport Type"])[:20], ends[1], ends[2]), info)
+
+
+def _add(found: _Found, key: tuple[str, str, str], numbers: Any) -> None:
+    time, size = _ns(numbers, "Transit Time(ms)"), _number(numbers, "Transit Size(MB)")
+    if time and size:
+        known = found.links.get(key, (0, 0))
+        found.links[key] = known[0] + round(size * _MEGABYTE), known[1] + time
+
+
+def _number(numbers: Any, key: str) -> float | None:
+    value = numbers.get(key) if isinstance(numbers, dict) else None
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e12 else None
+
+
+def _ns(numbers: Any, key: str) -> int | None:
+    value = _number(numbers, key)
+    return None if value is None else round(value * MS)
+
+
+def _device(rank: int | None, one: _Rank) -> Device:
+    kernels = [
+        Kernel(name, "communication", calls, total, longest) for name, (calls, total, longest) in one.kernels.items()
+    ]
+    steps = tuple(
+        Step(f"step {name.removeprefix('step').strip()}".strip(), Split(wait_ns=waited))
+        for name, waited in one.waits.items()
+        if name != "step"
+    )
+    whole = Split(wait_ns=one.waits["step"]) if "step" in one.waits else Split()
+    return Device(rank=rank, split=whole, steps=steps, kernels=tuple(sorted(kernels, key=lambda one: -one.total_ns)))
+
+
+FORMAT = TextFormat("ascend-communication", _TOOL, "keys Communication Time Info, Transport Type", _recognises, _read)
