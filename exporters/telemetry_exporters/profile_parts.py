@@ -68,8 +68,8 @@ def rank_table(ranks: Sequence[Usual]) -> list[str]:
     slow = straggler_of(ranks)
     rows: list[tuple[str, Split]] = [
         ("median", _median(ranks)),
-        (f"slowest: {_name(spread.slowest, ranks)}", spread.slowest.split),
-        (f"fastest: {_name(spread.fastest, ranks)}", spread.fastest.split),
+        (f"slowest: {_name(spread.slowest)}", spread.slowest.split),
+        (f"fastest: {_name(spread.fastest)}", spread.fastest.split),
     ]
     rows += [
         (f"holds up the others: rank {slow.rank}", rank.split)
@@ -90,11 +90,11 @@ def rank_table(ranks: Sequence[Usual]) -> list[str]:
     ] + ([f"skew: the slowest takes {spread.skew:.1%} longer than the median"] if spread.skew >= 0.001 else [])
 
 
-def _name(rank: Usual, ranks: Sequence[Usual]) -> str:
+def _name(rank: Usual) -> str:
     device = rank.member.device
     if device.rank is not None:
         return f"rank {device.rank}"
-    return f"card {ranks.index(rank) if device.card.index is None else device.card.index}"
+    return "a card without number" if device.card.index is None else f"card {device.card.index}"
 
 
 def _median(ranks: Sequence[Usual]) -> Split:

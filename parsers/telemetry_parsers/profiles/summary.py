@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from telemetry_parsers.profiles.combine import Member
 from telemetry_parsers.profiles.facts import Split, Step
@@ -44,9 +44,9 @@ def usual_of(member: Member) -> Usual:
     means = [step for step in device.steps if step.is_mean]
     kept, left_out = _counted([step for step in device.steps if not step.is_mean])
     if not kept and means:
-        return Usual(member, 1, means[0].split, (), ("only the tool's own mean is in the file",))
+        return Usual(member, 1, possible(means[0].split), (), ("only the tool's own mean is in the file",))
     if not kept:
-        return Usual(member, 0, device.split, (), tuple(left_out))
+        return Usual(member, 0, possible(device.split), (), tuple(left_out))
     compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
     return Usual(member, len(kept), mean([step.split for step in kept]), compute, tuple(left_out))
 
@@ -68,4 +68,11 @@ def mean(splits: Sequence[Split]) -> Split:
         values = [getattr(split, field.name) for split in splits]
         numbers = [value for value in values if value is not None]
         told[field.name] = round(statistics.fmean(numbers)) if numbers and len(numbers) == len(values) else None
-    return Split(**told)
+    return possible(Split(**told))
+
+
+def possible(split: Split) -> Split:
+    """The split without waits that are longer than the span: sums over streams that wait at the same time."""
+    if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
+        return replace(split, wait_ns=None)
+    return split

@@ -36,7 +36,7 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
     for row in dicts(lines, _is_of_runs):
         index = _number(row.get("Device_id", row.get("Device ID", "")))
         name = _first(row, _TYPE)
-        name = name if name not in ("", "N/A") else _first(row, _NAME)
+        name = (name if name not in ("", "N/A") else _first(row, _NAME)).rstrip("_")
         timeline.card(index, Card(index))
         timeline.add(
             index, _work(_first(row, _CORE), name), decimal_ns(_first(row, _BEGIN), US), decimal_ns(_first(row, _LENGTH), US), name,
@@ -74,7 +74,7 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
             calls.append(Call(row["API Name"], int(count), time))
         else:
             found = Kernel(
-                row["OP Type"],
+                row["OP Type"].rstrip("_"),
                 _work(row.get("Core Type", ""), row["OP Type"]),
                 int(count),
                 time,

@@ -67,10 +67,10 @@ def _recognises_flops(clue: Clue) -> bool:
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
     """FLOPs of a step, and per second. The utilization beside them is a mean over operators: no peak follows from it."""
     told = _document("\n".join(lines))
-    operations, rate = told.get("FLOPs"), told.get("FLOPS")
-    if not (_is_number(operations) and _is_number(rate)):
+    operations, rate = _number(told.get("FLOPs")), _number(told.get("FLOPS"))
+    if operations is None or rate is None:
         return Facts("mindspore-flops", _TOOL)
-    flops = Flops("told", per_step=float(operations) * 1e6, per_second=float(rate) * 1e9)
+    flops = Flops("told", per_step=operations * 1e6, per_second=rate * 1e9)
     return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_rank(clue), flops=flops),))
 
 
@@ -100,8 +100,8 @@ def _document(text: str) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value < 1e15
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else None
 
 
 def _rank(clue: Clue) -> int | None:
