@@ -1,0 +1,52 @@
+"""What readers of Chrome traces share: the rank that a file's name tells, and facts on the clock of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from telemetry_parsers.profiles.contract import Clue
+from telemetry_parsers.profiles.facts import Clock, Device, Step
+
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)
+_YEAR_2001_NS, _YEAR_2100_NS = 978_307_200 * 10**9, 4_102_444_800 * 10**9
+
+
+def rank_in_name(clue: Clue) -> int | None:
+    """The rank that the name of a file tells, as `rank-3.json` and `worker3.pt.trace.json` do."""
+    found = _RANK_IN_NAME.search(clue.name)
+    return int(found[1] or found[2]) if found else None
+
+
+def whole(value: Any, most: int) -> int | None:
+    """A whole number from 0 to `most`; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
+
+
+def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
+    """The same devices, all their times later by so much."""
+    return tuple(
+        replace(
+            device,
+            begin_ns=_later(device.begin_ns, by_ns),
+            end_ns=_later(device.end_ns, by_ns),
+            steps=tuple(_later_step(step, by_ns) for step in device.steps),
+        )
+        for device in devices
+    )
+
+
+def clock_of(devices: Sequence[Device]) -> Clock:
+    """Unix time where all that happened lies in this century."""
+    begins = [device.begin_ns for device in devices if device.begin_ns is not None]
+    return "unix" if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins) else "none"
+
+
+def _later(time: int | None, by_ns: int) -> int | None:
+    return None if time is None else time + by_ns
+
+
+def _later_step(step: Step, by_ns: int) -> Step:
+    return replace(step, begin_ns=_later(step.begin_ns, by_ns))

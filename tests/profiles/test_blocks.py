@@ -1,0 +1,220 @@
+"""Traces in blocks: the same events as the whole file has, whatever its size and damage."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kits.traces import collect, event, profile_captures
+
+FOLDER = profile_captures()
+TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []
+
+
+def _nanoseconds(value: object) -> int | None:
+    try:
+        return round(float(str(value)) * 1000)
+    except ValueError:
+        return None
+
+
+def _expected(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "ph": one.get("ph", ""),
+            "cat": one.get("cat", ""),
+            "name": one.get("name", ""),
+            "pid": one.get("pid", 0),
+            "tid": one.get("tid", 0),
+            "args": one.get("args", {}),
+        }
+        for one in events
+    ]
+
+
+def _without_times(kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: one[name] for name in one if name not in ("begin", "length")} for one in kept]
+
+
+def _whole(path: Any) -> tuple[bytes, list[Any] | None, dict[str, Any]]:
+    data = path.read_bytes()
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    whole = json.loads(data)
+    if isinstance(whole, list):
+        return data, whole if whole and isinstance(whole[0], dict) else None, {}
+    return data, whole.get("traceEvents"), {name: value for name, value in whole.items() if name != "traceEvents"}
+
+
+@pytest.mark.skipif(not TRACES, reason="the shared captures are not here")
+def test_real_traces_give_the_events_that_json_gives() -> None:
+    for path in TRACES:
+        data, events, keys = _whole(path)
+        for at_once in (4 * 2**20, 2**16):
+            collector, facts = collect(data, at_once)
+            if events is None:
+                assert facts is None, path
+                continue
+            assert facts is not None, path
+            assert not facts.problems, path
+            assert _without_times(collector.kept) == _expected(events), path
+            assert collector.keys == keys, path
+            for got, printed in zip(collector.kept, events, strict=True):
+                assert got["length"] == _nanoseconds(printed.get("dur")), path
+
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+_NAMES = st.text(max_size=20) | st.sampled_from(['},{"', "}]", '"},{"', "\\", '\\"}]', "a\nb", "é\U0001f600"])
+_EVENTS = st.lists(
+    st.fixed_dictionaries(
+        {"ph": st.sampled_from("XiMs"), "name": _NAMES, "ts": st.integers(0, 2**50)},
+        optional={
+            "cat": _NAMES,
+            "pid": st.integers(-(2**31), 2**40) | _NAMES,
+            "tid": _NAMES,
+            "args": st.dictionaries(_NAMES, _VALUES),
+        },
+    ),
+    max_size=8,
+)
+_KEYS = st.dictionaries(st.text(max_size=5).filter(lambda name: name != "traceEvents"), _VALUES, max_size=3)
+_BLOCKS = st.sampled_from([10, 60, 400, 4096])
+_INDENTS = st.sampled_from([None, 0, 2])
+
+
+@settings(deadline=None)
+@given(_KEYS, _EVENTS, _KEYS, _INDENTS, _BLOCKS, st.booleans())
+def test_any_trace_gives_the_events_that_json_gives(
+    before: dict[str, Any], events: list[Any], after: dict[str, Any], indent: int | None, at_once: int, is_ascii: bool
+) -> None:
+    whole = {**before, "traceEvents": events, **{name: value for name, value in after.items() if name not in before}}
+    data = json.dumps(whole, indent=indent, ensure_ascii=is_ascii).encode()
+    collector, facts = collect(data, at_once)
+    assert facts is not None
+    assert not facts.problems
+    assert _without_times(collector.kept) == _expected(events)
+    assert collector.keys == {name: value for name, value in whole.items() if name != "traceEvents"}
+
+
+@settings(deadline=None)
+@given(_EVENTS.filter(bool), st.data(), _BLOCKS)
+def test_a_cut_trace_gives_the_events_before_the_cut(events: list[Any], chance: st.DataObject, at_once: int) -> None:
+    data = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+    cut = chance.draw(st.integers(0, len(data) - 1))
+    collector, facts = collect(data[:cut], at_once)
+    assert _without_times(collector.kept) == _expected(events)[: len(collector.kept)]
+    assert facts is None or "cut" in facts.problems[-1].text
+
+
+@settings(deadline=None)
+@given(_EVENTS.filter(bool), st.data(), st.integers(0, 255), _BLOCKS)
+def test_a_changed_byte_raises_nothing(events: list[Any], chance: st.DataObject, byte: int, at_once: int) -> None:
+    data = bytearray(
+        json.dumps({"schemaVersion": 1, "traceEvents": events, "after": [1, "x"]}, ensure_ascii=False).encode()
+    )
+    data[chance.draw(st.integers(0, len(data) - 1))] = byte
+    collect(bytes(data), at_once)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200), st.sampled_from([b"", b"[{", b'{"traceEvents":[', b'[{"ph":"X","args":']))
+def test_any_bytes_raise_nothing(rest: bytes, start: bytes) -> None:
+    collect(start + rest)
+
+
+GOOD = event("kernel", "good", 1, 2)
+BROKEN = {
+    "a literal that Python writes": b'{"ph":"X","name":"odd","ts":NaN,"dur":Infinity,"args":{"bandwidth":NaN}}',
+    "empty fields": b'{"ph":"X","name":null,"cat":null,"pid":null,"tid":1.5,"args":null}',
+    "half a pair of characters": rb'{"ph":"X","name":"\ud800","ts":1}',
+    "bytes that are no text": b'{"ph":"X","name":"\xff\xfe","ts":1}',
+    "too large a lane": b'{"ph":"X","name":"odd","pid":' + b"9" * 40 + b"}",
+    "the same key twice": b'{"ph":"X","name":"odd","name":"odd","ts":1,"ts":2}',
+    "a number without end": b'{"ph":"X","name":"odd","ts":' + b"9" * 5000 + b"}",
+    "a name of 10 MB": b'{"ph":"X","name":"' + b"n" * 10**7 + b'","ts":1}',
+}
+UNREADABLE = {
+    "no object": b"17",
+    "a missing quote": b'{"ph":"X","name:"odd"}',
+    "lists in lists": b'{"ph":"X","args":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "an event of 40 MB": b'{"ph":"X","name":"' + b"n" * 40_000_000 + b'","ts":1}',
+}
+
+
+def _around(odd: bytes) -> bytes:
+    good = json.dumps(GOOD).encode()
+    return b'{"traceEvents":[%b, %b, %b],"schemaVersion":1}' % (good, odd, good)
+
+
+@pytest.mark.parametrize("odd", BROKEN)
+def test_an_odd_event_is_read(odd: str) -> None:
+    collector, facts = collect(_around(BROKEN[odd]))
+    assert facts is not None
+    assert not facts.problems
+    assert [one["name"] for one in collector.kept][::2] == ["good", "good"]
+    assert len(collector.kept) == 3
+    collector.kept[1]["name"].encode()
+
+
+def test_what_is_no_number_is_no_time() -> None:
+    collector, _ = collect(_around(BROKEN["a literal that Python writes"]))
+    assert (collector.kept[1]["begin"], collector.kept[1]["length"]) == (None, None)
+
+
+@pytest.mark.parametrize("odd", UNREADABLE)
+def test_an_unreadable_event_costs_itself(odd: str) -> None:
+    collector, facts = collect(_around(UNREADABLE[odd]))
+    assert facts is not None
+    assert facts.problems
+    assert collector.kept[0]["name"] == "good"
+    assert collector.kept[-1]["name"] == "good"
+    assert collector.keys == {"schemaVersion": 1}
+
+
+def test_times_lose_no_digit() -> None:
+    events = [event("kernel", "k", "1704161511420306.491", 13.08), event("kernel", "k", 1704161511420306.5, "0.001")]
+    data = json.dumps(events).replace("1704161511420306.5,", "1704161511420306.491,").encode()
+    for bytes_ in (data, data.replace(b'"k"', b'"\\ud800"')):  # the second goes event by event
+        collector, _ = collect(bytes_)
+        assert [(one["begin"], one["length"]) for one in collector.kept] == [
+            (1704161511420306491, 13080),
+            (1704161511420306491, 1),
+        ]
+
+
+def test_a_large_key_is_passed_over() -> None:
+    large = {"stackFrames": [{"name": '"}],[{'}] * 200_000}
+    for whole in (large | {"traceEvents": [GOOD], "rank": 3}, {"traceEvents": [GOOD]} | large | {"rank": 3}):
+        collector, facts = collect(json.dumps(whole).encode())
+        assert facts is not None
+        assert not facts.problems
+        assert (len(collector.kept), collector.keys) == (1, {"rank": 3})
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"[", b"[1, 2]", b"[[{}]]", b'{"a": 1}', b'{"traceEvents": 7}', b"MZ\x90", b'"']
+)
+def test_what_is_no_trace_gives_nothing(text: bytes) -> None:
+    assert collect(text)[1] is None
+
+
+def test_a_gzip_stream_that_breaks_off_gives_what_came_before() -> None:
+    events = [event("kernel", f"k{number * number}", number, 1) for number in range(20_000)]
+    packed = gzip.compress(json.dumps({"traceEvents": events}).encode())
+    collector, facts = collect(gzip.GzipFile(fileobj=io.BytesIO(packed[: len(packed) // 2])))
+    assert facts is not None
+    assert "cut" in facts.problems[0].text
+    assert _without_times(collector.kept) == _expected(events)[: len(collector.kept)]
