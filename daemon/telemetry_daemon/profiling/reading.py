@@ -22,6 +22,9 @@ from telemetry_parsers.profiles.contract import (
     ProfileFormat,
     Refusal,
     TextFormat,
+    TraceFormat,
+    TraceReader,
+    TraceSample,
 )
 from telemetry_parsers.profiles.facts import Facts
 
@@ -50,7 +53,7 @@ def read_one(found: Found, formats: Sequence[ProfileFormat]) -> Outcome:
             facts, damage = _of_database(found, formats), ""
         else:
             with _content(found.path) as content:
-                facts = _of_text(clue, content, formats)
+                facts = _of_text(clue, content, formats) or _of_trace(clue, content, formats)
                 damage = content.damage
     except OSError as error:
         return Outcome(found, trouble=f"cannot be read: {error.strerror or error}")
@@ -81,6 +84,18 @@ def _of_text(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> 
         if isinstance(one, TextFormat) and one.recognises(clue):
             return one.read(clue, content.lines())
     return None
+
+
+def _of_trace(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+    if clue.text.lstrip()[:1] not in ("{", "["):
+        return None
+    from telemetry_daemon.profiling.blocks import read_trace  # msgspec is for these alone
+
+    def reader(sample: TraceSample) -> TraceReader | None:
+        fitting = (one for one in formats if isinstance(one, TraceFormat) and one.recognises(sample))
+        return next((one.reader(clue) for one in fitting), None)
+
+    return read_trace(content, clue, reader)
 
 
 def _looked_for(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
