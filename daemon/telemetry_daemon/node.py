@@ -29,10 +29,12 @@ _IN_PROCESS = {
     "kubelet": "telemetry_daemon.readers.kubelet:reader",
     "proc": "telemetry_daemon.readers.proc:reader",
     "jobs": "telemetry_daemon.readers.jobs:reader",
+    "steps": "telemetry_daemon.readers.steps:reader",
 }
 # Where owners are told, processes are listed as often: one that uses a card of another's is seen while it does.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OF_OWNERS = frozenset({"kubelet", "proc", "jobs"})
+_STEPS = "steps"
 
 
 def no_capture(_capture: Capture, _report: Report | None) -> None:
@@ -105,12 +107,8 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources with these settings, or those that are named; those about owners only when they are switched on."""
-        named = only or [
-            name
-            for name, item in self._by_name.items()
-            if settings.attribution.enabled or not tells_owners(item.parser)
-        ]
+        """All sources with these settings, or those that are named; those about owners and steps only when they are switched on."""
+        named = only or [name for name, item in self._by_name.items() if _is_on(item.parser, settings)]
         return super().sources(settings, named)
 
     def source(self, name: str, settings: Settings) -> Source:
@@ -140,7 +138,7 @@ class RealNode(Node):
         if kind is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
         if isinstance(kind, str):
-            made: Reader = load(_IN_PROCESS[kind])(path, settings.attribution)
+            made: Reader = load(_IN_PROCESS[kind])(path, settings.steps if kind == _STEPS else settings.attribution)
             return made
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
@@ -161,5 +159,11 @@ def _with_processes_often(parser: Parser) -> Parser:
 
 
 def tells_owners(parser: Parser) -> bool:
-    """Whether a source tells who has cards; it is asked only where attribution is on."""
-    return any(_library(poll) in _OF_OWNERS for poll in parser.polls)
+    """Whether a source tells who has cards or what jobs do; it is asked only where that is switched on."""
+    return any(_library(poll) in {*_OF_OWNERS, _STEPS} for poll in parser.polls)
+
+
+def _is_on(parser: Parser, settings: Settings) -> bool:
+    if any(_library(poll) == _STEPS for poll in parser.polls):
+        return settings.steps.enabled
+    return settings.attribution.enabled or not tells_owners(parser)

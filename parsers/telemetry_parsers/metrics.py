@@ -233,6 +233,10 @@ _OWN = (
     _own("time_seconds", "seconds", "Unix time by the node's clock when the page was asked for; only on /metrics."),
     _own("maintenance", "", "1 while the node is in maintenance, as an operator announced it.", high=1),
     _own("claims_unresolved", "", "Names of devices in a source's claims that fit no device of this node, or several."),
+    _own("steps_total", "", "Training steps that a rank of a job has ended, as the job counts them.", "counter"),
+    _own("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),
+    _own("steps_flops_total", "", "Floating-point operations that the steps of a rank needed, as the job counts them.", "counter"),
+    _own("steps_seconds_total", "seconds", "Time that a rank spent in its steps, by what it did, as the job measures it.", "counter"),
     _own("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative since it ended, for a day.", low=-math.inf),
 )
 # fmt: on
@@ -263,6 +267,10 @@ OWN_LABELS = MappingProxyType(
         "telemetry_maintenance": (),
         "telemetry_maintenance_ends_in_seconds": (),
         "telemetry_claims_unresolved": ("source",),
+        "telemetry_steps_total": ("id", "job_id", "rank"),
+        "telemetry_steps_tokens_total": ("id", "job_id", "rank"),
+        "telemetry_steps_flops_total": ("id", "job_id", "rank"),
+        "telemetry_steps_seconds_total": ("id", "job_id", "rank", "part"),
     }
 )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from telemetry_parsers.maintenance import Maintenance
-from telemetry_parsers.ownership import Allocation, Claim, Task
+from telemetry_parsers.ownership import Allocation, Claim, StepCounts, Task
 from telemetry_parsers.ownership import Process as Process  # noqa: PLC0414  # parsers and plugins know it here
 from telemetry_parsers.recorded import Recorded
 
@@ -241,6 +241,7 @@ class Report:
     is_cut: bool = False
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
+    steps: tuple[StepCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,3 +129,26 @@ class Allocation:
     seconds_total: float | None = None
     busy_seconds_total: float | None = None
     energy_joules_total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartSeconds:
+    """The time that a rank has spent in one part of its steps."""
+
+    part: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """What one rank has counted so far. None stands for what it does not count; `file` is where it said so."""
+
+    file: str
+    user_id: int
+    job_id: str
+    rank: str
+    card: DeviceName | None
+    steps: float
+    tokens: float | None = None
+    flops: float | None = None
+    seconds: tuple[PartSeconds, ...] = ()

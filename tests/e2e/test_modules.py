@@ -42,7 +42,7 @@ standard library: argparse array ast asyncio atexit base64 binascii bisect calen
 installed: apscheduler h11 isal
 telemetry_daemon: cli node times version
 telemetry_daemon.commands: options serve
-telemetry_daemon.config: child glance inputs reads rules settings
+telemetry_daemon.config: about child glance inputs of_jobs reads rules settings
 telemetry_daemon.control: requests socket
 telemetry_daemon.guarded: below named own_folder reading sockets trust way
 telemetry_daemon.plugins: built_in candidates loading

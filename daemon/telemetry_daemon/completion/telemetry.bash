@@ -34,7 +34,7 @@ _telemetry_option() {
         'serve --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'serve --replay') takes=yes kind=file words='' ;;
         'snapshot --format') takes=yes kind=words words='table json csv prometheus' ;;
-        'snapshot --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
+        'snapshot --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'snapshot --vendor') takes=yes kind=words words='nvidia amd hygon moorethreads ascend cambricon metax iluvatar enflame intel kunlunxin' ;;
         'snapshot --device') takes=yes kind=free words='' ;;
         'snapshot --all') takes=perhaps kind=free words='' ;;
@@ -48,7 +48,7 @@ _telemetry_option() {
         'snapshot --ca') takes=yes kind=file words='' ;;
         'snapshot --password-file') takes=yes kind=file words='' ;;
         'snapshot --config') takes=yes kind=file words='' ;;
-        'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
+        'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'doctor --config') takes=yes kind=file words='' ;;
         'record -o') takes=yes kind=file words='' ;;
         'record --for') takes=yes kind=free words='' ;;
@@ -96,12 +96,12 @@ _telemetry_operand() {
         'top '*) kind=free words='' ;;
         'jobs '*) kind=file words='' ;;
         'profile '*) kind=folder words='' ;;
-        'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
+        'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;
         'forget 0') kind=free words='' ;;
-        'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
-        'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
+        'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
+        'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'maintenance 0') kind=words words='on off status' ;;
         'job 0') kind=words words='start end' ;;
         'completions 0') kind=words words='bash zsh fish' ;;

@@ -17,6 +17,7 @@ FILE_VARIABLE = "TELEMETRY_CONFIG"
 VARIABLE_PREFIX = "TELEMETRY_"
 DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
 DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
+DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
 # By which a daemon tells, on its local socket, by what settings it reads, and what these are made from.
 READS_HEADER = "X-Telemetry-Reads"
 GIVEN_HEADER = "X-Telemetry-Given"

@@ -5,12 +5,16 @@ From here come the models that validate a file, the environment variables, the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from telemetry_daemon.config import rules
-from telemetry_daemon.config.glance import DEFAULT_JOB_DIRECTORY, DEFAULT_RUNTIME_DIRECTORY
+from telemetry_daemon.config.about import About as About  # noqa: PLC0414  # whoever reads settings knows it here
+from telemetry_daemon.config.about import about
+from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY
+from telemetry_daemon.config.of_jobs import AttributionSettings as AttributionSettings  # noqa: PLC0414  # as above
+from telemetry_daemon.config.of_jobs import StepsSettings
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -20,36 +24,15 @@ DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What there is to know of a setting beside its name, type and default.
-
-    `rule`, `low` and `high` hold for the value, or for each item of a list and each count of a mapping; `name_rule` for the
-    names in a mapping. The only item of a list that may stand `alone` needs no brackets.
-    """
-
-    text: str
-    example: object = None
-    rule: Callable[[str], str] | None = None
-    name_rule: Callable[[str], str] | None = None
-    low: float | None = None
-    high: float | None = None
-    alone: bool = False
-
-
-def _about(text: str, **more: Any) -> Mapping[str, About]:
-    return {"about": About(text, **more)}
-
-
-@dataclass(frozen=True, slots=True)
 class LogSettings:
     """What is logged to standard error, and how."""
 
     level: Literal["debug", "info", "warning", "error"] = field(
-        default="info", metadata=_about("Messages less severe than this are not written.")
+        default="info", metadata=about("Messages less severe than this are not written.")
     )
     format: Literal["text", "json"] = field(
         default="text",
-        metadata=_about("`text` for people and the journal, `json` (one object per line) for log collectors."),
+        metadata=about("`text` for people and the journal, `json` (one object per line) for log collectors."),
     )
 
 
@@ -59,7 +42,7 @@ class WebSettings:
 
     listen_address: tuple[str, ...] = field(
         default=(DEFAULT_ADDRESS,),
-        metadata=_about(
+        metadata=about(
             "Where to listen: an address or a list of addresses. `host:port`, `[IPv6 address]:port`, `:port` for every "
             "interface, or `unix:/path`. The default can be reached from this machine only; for a Prometheus elsewhere, "
             f"use `:{DEFAULT_PORT}`, and protect it with `config_file` or a firewall.",
@@ -70,7 +53,7 @@ class WebSettings:
     )
     allowed_hosts: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
+        metadata=about(
             "Host names that requests may be for, without port. Loopback addresses always answer only for "
             "`localhost`, addresses such as `127.0.0.1`, and these names, so that no page in a browser on this machine "
             "can read the metrics through a name of its own; other requests get 421. Needed behind a proxy that keeps the "
@@ -83,14 +66,14 @@ class WebSettings:
     )
     config_file: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
             "passwords. Empty: plain HTTP, open to everybody who can reach the address.",
             example="/etc/telemetry/web.yml",
             rule=rules.absolute_path_or_none,
         ),
     )
-    telemetry_path: str = field(default="/metrics", metadata=_about("The path of the metrics page.", rule=rules.route))
+    telemetry_path: str = field(default="/metrics", metadata=about("The path of the metrics page.", rule=rules.route))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +82,7 @@ class PollSettings:
 
     mode: Literal["auto", "never"] = field(
         default="auto",
-        metadata=_about("`auto`: asked as its source is. `never`: not asked; what it alone tells is then absent."),
+        metadata=about("`auto`: asked as its source is. `never`: not asked; what it alone tells is then absent."),
     )
 
 
@@ -109,7 +92,7 @@ class SourceSettings:
 
     mode: Mode = field(
         default="auto",
-        metadata=_about(
+        metadata=about(
             "`auto`: polled if it is found, and less often while a cheaper source gives the same readings; a missing one "
             "is looked for again at least once a minute. `always`: polled at its full rate, whatever other sources "
             "give. `inventory`: polled at the start and then only as often as inventories are. `never`: not used.",
@@ -117,7 +100,7 @@ class SourceSettings:
     )
     path: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "The tool to run. For a source that reads files: the folder that stands for `/`, such as `/host` in a container "
             "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it.",
             example="/opt/vendor/bin/tool",
@@ -125,15 +108,15 @@ class SourceSettings:
         ),
     )
     interval: float | None = field(
-        default=None, metadata=_about("Seconds between fast polls.", example=30.0, low=0.2, high=86_400)
+        default=None, metadata=about("Seconds between fast polls.", example=30.0, low=0.2, high=86_400)
     )
     deadline: float | None = field(
-        default=None, metadata=_about("Seconds after which a poll is given up.", example=5.0, low=0.1, high=300)
+        default=None, metadata=about("Seconds after which a poll is given up.", example=5.0, low=0.1, high=300)
     )
     wake_suspended: bool = field(
-        default=False, metadata=_about("Poll even while all cards of the vendor are suspended; this keeps them awake.")
+        default=False, metadata=about("Poll even while all cards of the vendor are suspended; this keeps them awake.")
     )
-    polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=_about(""))
+    polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
     def is_off(self, poll: str) -> bool:
         """Whether a poll is switched off, alone or with all of its source."""
@@ -146,7 +129,7 @@ class ParsersSettings:
 
     paths: tuple[str, ...] = field(
         default=(),
-        metadata=_about(
+        metadata=about(
             "Folders with parser modules. They must belong to root or to the service's user and be writable by nobody else.",
             example=["/etc/telemetry/parsers"],
             rule=rules.absolute_path,
@@ -160,7 +143,7 @@ class ExpectSettings:
 
     devices: Mapping[str, int] = field(
         default_factory=dict,
-        metadata=_about(
+        metadata=about(
             "How many devices of each vendor the node should have. Exported as `telemetry_devices_expected`, so that an "
             "alert fires for a device that has been missing from the start.",
             example={"nvidia": 8},
@@ -176,14 +159,14 @@ class StateSettings:
 
     directory: str = field(
         default="/var/lib/telemetry",
-        metadata=_about(
+        metadata=about(
             "Where the identities of devices are kept across restarts; nobody else may write there.",
             rule=rules.absolute_path,
         ),
     )
     runtime_directory: str = field(
         default=DEFAULT_RUNTIME_DIRECTORY,
-        metadata=_about(
+        metadata=about(
             "Where lock files, the control socket and the local socket are; nobody else may write there. A reboot may clear it.",
             rule=rules.absolute_path,
         ),
@@ -196,13 +179,13 @@ class TextfileSettings:
 
     path: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "The file to write; it is replaced at every interval. Empty: none is written.",
             example="/var/lib/prometheus/node-exporter/telemetry.prom",
             rule=rules.textfile_path,
         ),
     )
-    interval: float = field(default=15.0, metadata=_about("Seconds between writes.", low=1, high=86_400))
+    interval: float = field(default=15.0, metadata=about("Seconds between writes.", low=1, high=86_400))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,92 +201,9 @@ class PrivacySettings:
 
     map_addresses: bool = field(
         default=True,
-        metadata=_about(
+        metadata=about(
             "Show the server of a rank by its position in the rank table (0, 1 …), which is the same on every node, instead "
             "of by its id there, which is often the address of a machine. `false` shows the id.",
-        ),
-    )
-
-
-Shown = Literal["name", "hash", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class AttributionSettings:
-    """Whose card it is: pods, jobs, containers and users. See docs/owners.md for what each source needs."""
-
-    enabled: bool = field(
-        default=False,
-        metadata=_about(
-            "Tell who has each card, in metrics and in all documents, and keep a record of each owner in `jobs.jsonl` in the "
-            "state directory. A change needs a restart."
-        ),
-    )
-    kubelet_socket: str = field(
-        default="",
-        metadata=_about(
-            "The kubelet's socket for pod resources. Empty: it is looked for in the usual places.",
-            example="/var/lib/kubelet/pod-resources/kubelet.sock",
-            rule=rules.absolute_path_or_none,
-        ),
-    )
-    resources: tuple[str, ...] = field(
-        default=(),
-        metadata=_about(
-            "Further names under which device plugins of this cluster offer cards, beside the vendors' own.",
-            example=["example.com/gpu"],
-            rule=rules.one_line,
-        ),
-    )
-    job_directory: str = field(
-        default=DEFAULT_JOB_DIRECTORY,
-        metadata=_about(
-            "Where `telemetry job` leaves a file for each job; nobody but root may write there.",
-            rule=rules.absolute_path,
-        ),
-    )
-    job_maps: tuple[str, ...] = field(
-        default=(),
-        metadata=_about(
-            "Folders in which other tools say which job has which card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
-            "Device Metrics Exporter), and the folder.",
-            example=["jobstats:/run/gpustat"],
-            rule=rules.job_map,
-        ),
-    )
-    users: Shown = field(
-        default="name",
-        metadata=_about("How users and accounts are told: by name, as a keyed hash of it, or not at all."),
-    )
-    pods: Shown = field(default="name", metadata=_about("How pods, namespaces and containers are told."))
-    jobs: Shown = field(default="name", metadata=_about("How jobs are told."))
-    hash_key_file: str = field(
-        default="",
-        metadata=_about(
-            "A file with the key of the hashes: nodes with the same key give the same name the same hash. Empty: a key of this "
-            "node's own, in the state directory.",
-            example="/etc/telemetry/owners.key",
-            rule=rules.absolute_path_or_none,
-        ),
-    )
-    environment: bool = field(
-        default=False,
-        metadata=_about(
-            "Read a few named variables (ranks, job ids) of the processes on cards, where the service has the right to; nothing "
-            "else of an environment is kept."
-        ),
-    )
-    process_metrics: bool = field(
-        default=False,
-        metadata=_about("Export the memory of the 16 largest processes of each card, with pid, name and user."),
-    )
-    inline_labels: tuple[str, ...] = field(
-        default=(),
-        metadata=_about(
-            "Labels of the owner to put on every series of a card that has exactly one. Each change of owner then begins new "
-            "series: `accelerator_allocation_ratio` serves the same questions without that.",
-            example=["pod_namespace", "pod_name"],
-            rule=rules.owner_label,
         ),
     )
 
@@ -323,7 +223,7 @@ class Settings:
 
     rank_table: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0). Each of this node's devices that "
             "it lists gets `accelerator_rank_info` with its rank. The file may appear after the daemon has started, and is "
             "read again when it changes. `telemetry config check` shows what is found in it. Empty: none.",
@@ -333,7 +233,7 @@ class Settings:
     )
     rank_table_server: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`) or one of "
             "its addresses. Empty: the server with this node's host name or one of its addresses, or the only server.",
             example="10.20.11.7",
@@ -342,15 +242,14 @@ class Settings:
     )
     log: LogSettings = field(default_factory=LogSettings)
     web: WebSettings = field(default_factory=WebSettings)
-    sources: Mapping[str, SourceSettings] = field(
-        default_factory=dict, metadata=_about("", name_rule=rules.source_name)
-    )
+    sources: Mapping[str, SourceSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.source_name))
     parsers: ParsersSettings = field(default_factory=ParsersSettings)
     expect: ExpectSettings = field(default_factory=ExpectSettings)
     state: StateSettings = field(default_factory=StateSettings)
     export: ExportSettings = field(default_factory=ExportSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
     attribution: AttributionSettings = field(default_factory=AttributionSettings)
+    steps: StepsSettings = field(default_factory=StepsSettings)
 
     @property
     def ranks(self) -> RankSettings:

@@ -77,6 +77,7 @@ _FIXED = (
     "export.textfile.interval",
     "web.telemetry_path",
     "attribution",
+    "steps",
 )
 
 
@@ -315,6 +316,7 @@ class Service:
             parsers=before.parsers,
             export=before.export,
             attribution=before.attribution,
+            steps=before.steps,
         )
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):

@@ -52,7 +52,7 @@ class Attribution:
     ) -> None:
         self._clock = clock
         self._ledger = ledger
-        self._privacy = privacy
+        self.privacy = privacy
         self._asked: _Asked | None = None
         self._owned = Owned()
         # Each owner as it was first told, and those of which more is known by now.
@@ -74,7 +74,7 @@ class Attribution:
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
             newest = [self._as_known_now(device) for device in devices]
-            self._ledger.see(newest, self._clock.monotonic(), self._clock.wall(), map(self._privacy.claim, ended))
+            self._ledger.see(newest, self._clock.monotonic(), self._clock.wall(), map(self.privacy.claim, ended))
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
         """The devices whose owners have what their shares have come to."""
@@ -91,9 +91,9 @@ class Attribution:
         )
 
     def _made(self, devices: Sequence[MergedDevice], asked: _Asked, wall_time: float) -> Owned:
-        told = [Told(source, self._privacy.claim(claim)) for source, claims in asked.claims for claim in claims]
-        tasks = {task.pid: self._privacy.task(task) for tasks in asked.tasks for task in tasks}
-        return owned([self._privacy.device(one) for one in devices], told, tasks, wall_time)
+        told = [Told(source, self.privacy.claim(claim)) for source, claims in asked.claims for claim in claims]
+        tasks = {task.pid: self.privacy.task(task) for tasks in asked.tasks for task in tasks}
+        return owned([self.privacy.device(one) for one in devices], told, tasks, wall_time)
 
     def _ends_by(self, wall_time: float) -> bool:
         """Whether an owner has ended since the last look."""

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from telemetry_daemon.state.health import SourceFacts, lists_ended
+from telemetry_daemon.state.health import SourceFacts, expiry, lists_ended
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.ranks import NodeRanks
-from telemetry_parsers.model import Health, Metric, Sample
+from telemetry_parsers.model import Capture, Health, Metric, Poll, Report, Sample, SourceReport
 
 Key = tuple[str, str]
 
@@ -48,3 +48,19 @@ class Known:
         ended = lists_ended(self.healths.values(), now)
         reports = ((offer, offer.report) for offer in self.reports.values())
         return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
+
+    def source_report(self, source: str, poll: Poll, capture: Capture, report: Report, interval: float) -> SourceReport:
+        """What a source said in one poll, with when that expires."""
+        facts = self.sources.get(source, SourceFacts(source, "", ()))
+        return SourceReport(
+            source=source,
+            poll=poll.name,
+            vendor=facts.vendor,
+            gives=facts.gives,
+            lists_devices=poll.lists_devices,
+            # A poll that takes longer than its interval comes only as often as it ends.
+            interval=max(interval, capture.seconds),
+            taken=capture.monotonic_time,
+            expires=expiry(capture.monotonic_time, interval, capture.seconds),
+            report=report,
+        )

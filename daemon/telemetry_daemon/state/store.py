@@ -33,12 +33,12 @@ from telemetry_parsers.model import (
     Report,
     Sample,
     Snapshot,
-    SourceReport,
 )
 from telemetry_parsers.recorded import Recorded
 
 if TYPE_CHECKING:  # whoever switches it on imports it
     from telemetry_daemon.state.attribution import Attribution
+    from telemetry_daemon.state.steps import Steps
 
 FIRST_INVENTORY_SECONDS = 15.0
 # Two clocks are never read at the very same moment.
@@ -71,6 +71,7 @@ class Store:
         self._known.wall_ahead = self._clock.wall_ahead()
         self._accumulator = accumulator
         self._attribution = attribution
+        self._steps: Steps | None = None
         self._statuses = Statuses()
         self._merged: Merged | None = None
         self._owned: Merged | None = None  # the same with the owners of its devices
@@ -154,7 +155,7 @@ class Store:
                 known.reports = {other: one for other, one in known.reports.items() if other[0] != source}
             known.refused[key] = admitted.refused
             if report is not None and result.state in ("ok", "no_devices"):
-                source_report = self._source_report(source, poll, capture, report, interval)
+                source_report = known.source_report(source, poll, capture, report, interval)
                 known.reports[key] = offered(source_report, known.metrics, before)
             elif before is not None and before.report.report.claims:
                 known.reports[key] = before  # a kubelet that starts anew takes nobody's card away: claims expire
@@ -262,23 +263,6 @@ class Store:
                     self._accumulator.forget(device_id)
             return gone
 
-    def _source_report(
-        self, source: str, poll: Poll, capture: Capture, report: Report, interval: float
-    ) -> SourceReport:
-        facts = self._known.sources.get(source, SourceFacts(source, "", ()))
-        return SourceReport(
-            source=source,
-            poll=poll.name,
-            vendor=facts.vendor,
-            gives=facts.gives,
-            lists_devices=poll.lists_devices,
-            # A poll that takes longer than its interval comes only as often as it ends.
-            interval=max(interval, capture.seconds),
-            taken=capture.monotonic_time,
-            expires=health.expiry(capture.monotonic_time, interval, capture.seconds),
-            report=report,
-        )
-
     def _has_slept(self) -> bool:
         return self._clock.slept() - self._known.slept >= SHORTEST_SLEEP_SECONDS
 
@@ -325,7 +309,7 @@ class Store:
         before, known.state = known.state, merged.state
         known.unreported += merged.events
         self._merged, self._snapshot = merged, None
-        self._owned = owned = self._with_owners(merged)
+        self._owned = owned = self._with_steps(self._with_owners(merged))
         if self._accumulator is not None:
             if merged.state.identities is not before.identities:
                 for device_id in {one.id for one in before.identities} - {one.id for one in merged.state.identities}:
@@ -345,6 +329,17 @@ class Store:
             return replace(owned, problems=merged.problems)
         self._known.own[UNRESOLVED] = self._attribution.unresolved()
         return owned
+
+    def _with_steps(self, merged: Merged) -> Merged:
+        counts = tuple(one for offered_report in merged.fresh.offered for one in offered_report.report.report.steps)
+        if counts and self._steps is None:
+            from telemetry_daemon.state.steps import of_node  # where no job counts steps, nobody needs it
+
+            self._steps = of_node(self._attribution)
+        if self._steps is None:
+            return merged
+        self._known.own.update(self._steps.samples(counts, merged.devices))
+        return merged if self._known.awaited else replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
         known = self._known

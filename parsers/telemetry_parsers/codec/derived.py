@@ -46,7 +46,7 @@ _SPECIAL: Mapping[Any, _Special] = {
     Process: _Special(
         left_out=("kind", "instance", "utilization_ratio", "started", "user", "command", "container", "owner")
     ),
-    Report: _Special(left_out=("is_cut", "claims", "tasks")),
+    Report: _Special(left_out=("is_cut", "claims", "tasks", "steps")),
 }
 
 

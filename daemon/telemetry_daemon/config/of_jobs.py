@@ -1,0 +1,115 @@
+"""The settings about jobs: whose a card is, and what jobs count themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from telemetry_daemon.config import rules
+from telemetry_daemon.config.about import about
+from telemetry_daemon.config.glance import DEFAULT_JOB_DIRECTORY, DEFAULT_STEPS_DIRECTORY
+
+Shown = Literal["name", "hash", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionSettings:
+    """Whose card it is: pods, jobs, containers and users. See docs/owners.md for what each source needs."""
+
+    enabled: bool = field(
+        default=False,
+        metadata=about(
+            "Tell who has each card, in metrics and in all documents, and keep a record of each owner in `jobs.jsonl` in the "
+            "state directory. A change needs a restart."
+        ),
+    )
+    kubelet_socket: str = field(
+        default="",
+        metadata=about(
+            "The kubelet's socket for pod resources. Empty: it is looked for in the usual places.",
+            example="/var/lib/kubelet/pod-resources/kubelet.sock",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    resources: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Further names under which device plugins of this cluster offer cards, beside the vendors' own.",
+            example=["example.com/gpu"],
+            rule=rules.one_line,
+        ),
+    )
+    job_directory: str = field(
+        default=DEFAULT_JOB_DIRECTORY,
+        metadata=about(
+            "Where `telemetry job` leaves a file for each job; nobody but root may write there.",
+            rule=rules.absolute_path,
+        ),
+    )
+    job_maps: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Folders in which other tools say which job has which card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
+            "Device Metrics Exporter), and the folder.",
+            example=["jobstats:/run/gpustat"],
+            rule=rules.job_map,
+        ),
+    )
+    users: Shown = field(
+        default="name",
+        metadata=about("How users and accounts are told: by name, as a keyed hash of it, or not at all."),
+    )
+    pods: Shown = field(default="name", metadata=about("How pods, namespaces and containers are told."))
+    jobs: Shown = field(default="name", metadata=about("How jobs are told."))
+    hash_key_file: str = field(
+        default="",
+        metadata=about(
+            "A file with the key of the hashes: nodes with the same key give the same name the same hash. Empty: a key of this "
+            "node's own, in the state directory.",
+            example="/etc/telemetry/owners.key",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    environment: bool = field(
+        default=False,
+        metadata=about(
+            "Read a few named variables (ranks, job ids) of the processes on cards, where the service has the right to; nothing "
+            "else of an environment is kept."
+        ),
+    )
+    process_metrics: bool = field(
+        default=False,
+        metadata=about("Export the memory of the 16 largest processes of each card, with pid, name and user."),
+    )
+    inline_labels: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Labels of the owner to put on every series of a card that has exactly one. Each change of owner then begins new "
+            "series: `accelerator_allocation_ratio` serves the same questions without that.",
+            example=["pod_namespace", "pod_name"],
+            rule=rules.owner_label,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StepsSettings:
+    """The steps that jobs count themselves, in files that they write. See docs/profile.md for what a job writes."""
+
+    enabled: bool = field(
+        default=False,
+        metadata=about("Read the files and export their counters as `telemetry_steps_…`. A change needs a restart."),
+    )
+    directory: str = field(
+        default=DEFAULT_STEPS_DIRECTORY,
+        metadata=about(
+            "Where jobs leave their files. Everybody may write there, and nobody replace the files of others: mode 1777.",
+            rule=rules.absolute_path,
+        ),
+    )
+    expire_after: float = field(
+        default=900.0,
+        metadata=about(
+            "Seconds after which a file that is written no more is passed over: its job has ended.", low=1, high=86_400
+        ),
+    )

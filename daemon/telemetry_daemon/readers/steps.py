@@ -1,0 +1,125 @@
+"""Reads the folder in which jobs count their steps. Everybody may write there, so each file belongs to whom it belongs, and may be anything."""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from telemetry_daemon.guarded.inbox import Entry, Inbox
+from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
+from telemetry_parsers.steps import SOURCE
+
+LARGEST_BYTES = 4096
+# Beyond what is kept, so that many bad files do not hide a good one.
+MOST_LISTED = 8192
+SUFFIX = ".json"
+_FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
+_FUTURE_SECONDS = 60.0
+# Two writes within one tick of the kernel's clock leave the same time, so a file that was just written is read again.
+_TICK_SECONDS = 1.0
+
+
+class StepsSettings(Protocol):
+    """Where jobs count their steps, and for how long a file counts."""
+
+    @property
+    def directory(self) -> str:
+        """The folder."""
+        ...
+
+    @property
+    def expire_after(self) -> float:
+        """Seconds after which a file that nobody writes any more is passed over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file's content, when it was read, and when the file was first seen."""
+
+    entry: Entry
+    looked: float
+    first: int
+    content: Plain
+
+
+class StepsReader:
+    """Answers with the content of each file that is being written, in the order in which they were first seen."""
+
+    def __init__(self, root: str, settings: StepsSettings) -> None:
+        self._path = Path(root.rstrip("/") + settings.directory)
+        self._expire_after = settings.expire_after
+        self._known: dict[str, _Read] = {}
+        self._seen = 0
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
+        """All files."""
+        begun, cpu = Begun(), time.thread_time()
+        try:
+            files = self._look(time.time())
+        except FileNotFoundError:
+            return begun.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} is not there"), 0.0)
+        except OSError as error:
+            denied = error.errno in (errno.EACCES, errno.EPERM)
+            failure = Failure(
+                "failed", "no_permission" if denied else "not_understood", f"{self._path}: {error.strerror}"
+            )
+            return begun.capture(SOURCE, poll, (), failure, 0.0)
+        return begun.capture(SOURCE, poll, (Output(SOURCE, status=0, data=files),), None, time.thread_time() - cpu)
+
+    def close(self) -> None:
+        """Nothing runs, nothing is held."""
+
+    def left_behind(self) -> tuple[int, ...]:
+        """None: nothing runs."""
+        return ()
+
+    def _look(self, now: float) -> list[Plain]:
+        with Inbox.of_everybody(self._path) as inbox:
+            entries = inbox.entries(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
+            self._known = {name: self._current(inbox, name, entry, now) for name, entry in self._fresh(entries, now)}
+        return [read.content for read in sorted(self._known.values(), key=lambda read: read.first)]
+
+    def _fresh(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
+        """Those that somebody still writes, the oldest content first."""
+        found = [
+            (name, entry)
+            for name, entry in entries.items()
+            if -_FUTURE_SECONDS < now - entry.changed / 1e9 < self._expire_after
+        ]
+        return sorted(found, key=lambda each: each[1].changed)
+
+    def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
+        before = self._known.get(name)
+        if before is not None and before.entry == entry and before.looked - entry.changed / 1e9 > _TICK_SECONDS:
+            return before
+        if before is not None and before.entry.owner == entry.owner:
+            first = before.first
+        else:
+            self._seen = first = self._seen + 1
+        return _Read(entry, now, first, {"file": name, "uid": entry.owner, **_content(inbox, name)})
+
+
+def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
+    try:
+        told = json.loads(inbox.read(name, LARGEST_BYTES), parse_constant=_refuse)
+    except (OSError, ValueError, RecursionError) as error:
+        return {"problem": str(getattr(error, "strerror", None) or error)}
+    if not isinstance(told, dict):
+        return {"problem": "it is no object"}
+    return {key: told[key] for key in _FIELDS if key in told}
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def reader(path: str, settings: StepsSettings) -> StepsReader:
+    """The reader of this machine's steps, or of those below another root."""
+    return StepsReader(path, settings)

@@ -1,0 +1,50 @@
+"""The samples of what jobs count, made again when a count or the devices have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from telemetry_parsers import steps
+from telemetry_parsers.model import MergedDevice, Problem, Sample
+from telemetry_parsers.owners.privacy import BY_NAME, Privacy
+from telemetry_parsers.ownership import Owner, StepCounts
+
+if TYPE_CHECKING:  # it is there where owners are told
+    from telemetry_daemon.state.attribution import Attribution
+
+_Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
+
+
+class Steps:
+    """Keeps the samples of the counts before; `privacy` disguises the ids of jobs."""
+
+    def __init__(self, privacy: Privacy) -> None:
+        self._privacy = privacy
+        self._counts: tuple[StepCounts, ...] = ()
+        self._devices: _Devices = ()
+        self._resolved = steps.resolved((), ())
+
+    def samples(
+        self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
+    ) -> Mapping[str, tuple[Sample, ...]]:
+        """The newest counts by metric; all four, so that what is counted no more is gone."""
+        known = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
+        if counts != self._counts or known != self._devices:
+            self._counts, self._devices = counts, known
+            self._resolved = steps.resolved([self._disguised(one) for one in counts], devices)
+        return self._resolved.samples
+
+    def problems(self) -> tuple[tuple[str, Problem], ...]:
+        """What is wrong with files, by source."""
+        return tuple((steps.SOURCE, problem) for problem in self._resolved.problems)
+
+    def _disguised(self, one: StepCounts) -> StepCounts:
+        owner = self._privacy.owner(Owner("job", one.job_id, job_id=one.job_id))
+        return replace(one, job_id=owner.job_id)
+
+
+def of_node(attribution: Attribution | None) -> Steps:
+    """For a node whose owners are told in this way."""
+    return Steps(BY_NAME if attribution is None else attribution.privacy)
