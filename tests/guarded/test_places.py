@@ -99,6 +99,8 @@ PLACES = {
     "recording/replay.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
+    "profiling/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "profiling/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
     "control/socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},

@@ -1,11 +1,10 @@
-"""Sqlite databases of others: opened without trust, and asked for a bounded time."""
+"""Sqlite databases of others: opened without trust, and asked for a bounded time. Only what is stored is read, nothing is run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,15 +12,16 @@ from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from telemetry_daemon.guarded.reading import open_file
+from telemetry_daemon.guarded.scratch import scratch
 from telemetry_daemon.profiling.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.contract import NotReadError, Schema
 
 MOST_UNPACKED_BYTES = 8 << 30
-MOST_OBJECTS = 5_000
+MOST_COLUMNS = 200_000
 _STEPS_BETWEEN_LOOKS = 100_000
 _PIECE_BYTES = 1 << 20
-# What a file brings along is not run: triggers, and functions in its views that could do harm.
+# Functions in the file's own schema are not trusted, and nothing is written, also not beside the file.
 _PRAGMAS = (
     "trusted_schema = OFF",
     "query_only = ON",
@@ -30,6 +30,11 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "cache_size = -8000",
 )
+# Views, virtual tables and computed columns are programs: some never end, or grow while sqlite prepares them, where no limit reaches.
+_STORED = """
+    SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
+    WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
+"""
 
 
 class Database:
@@ -47,40 +52,25 @@ class Database:
         self.schema: Schema = self._read_schema()
 
     def rows(self, query: str, parameters: Sequence[float | str] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, as far as they can be read. Raises NotReadError where there is not even a first one."""
-        is_begun = False
+        """The rows of a query, as far as they can be read; NotReadError when the time is over."""
         try:
-            for row in self._connection.execute(query, parameters):
-                is_begun = True
-                yield row
+            yield from self._connection.execute(query, parameters)
         except sqlite3.Error as error:
-            words = self._words(error)
-            if not is_begun:
-                raise NotReadError(words) from None
-            self.problems.append(Problem("database", f"{words}; what comes before is shown"))
+            if self._is_overdue():
+                raise NotReadError(f"the database did not answer within {self._seconds:g} s") from None
+            problem = Problem("database", f"it is damaged ({error}); what could be read of it is shown")
+            if problem not in self.problems:
+                self.problems.append(problem)
 
     def _read_schema(self) -> Schema:
-        names = [
-            name
-            for (name,) in self.rows(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name LIMIT ?", (MOST_OBJECTS,)
-            )
-        ]
-        return {name: tuple(self._columns(name)) for name in names if isinstance(name, str)}
-
-    def _columns(self, name: str) -> list[str]:
-        try:
-            return [str(row[0]) for row in self._connection.execute("SELECT name FROM pragma_table_xinfo(?)", (name,))]
-        except sqlite3.Error:  # a view of tables that are not there has no columns; whoever needs it says so
-            return []
+        found: dict[str, tuple[str, ...]] = {}
+        for table, column in self.rows(_STORED, (MOST_COLUMNS,)):
+            if isinstance(table, str) and isinstance(column, str) and "\0" not in table + column:
+                found[table] = (*found.get(table, ()), column)
+        return found
 
     def _is_overdue(self) -> bool:
         return time.monotonic() > self._deadline
-
-    def _words(self, error: sqlite3.Error) -> str:
-        if self._is_overdue():
-            return f"the database did not answer within {self._seconds:g} s"
-        return f"the database is damaged, or not as its tool writes it ({error})"
 
 
 @contextlib.contextmanager
@@ -89,14 +79,18 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
     with os.fdopen(open_file(str(path)), "rb") as stream:
         packed = is_packed(stream.read(2))
         stream.seek(0)
-        if not packed:
-            with _connected(str(path)) as connection:
-                yield _database(connection, seconds)
+        if packed:
+            with scratch() as copy:
+                _unpack(stream, copy.stream)
+                with _connected(copy.named()) as connection:
+                    database = _database(connection, seconds)
+                    copy.unnamed()  # sqlite has it open
+                    yield database
             return
-        with tempfile.NamedTemporaryFile() as unpacked:
-            _unpack(stream, unpacked)
-            with _connected(unpacked.name) as connection:
-                yield _database(connection, seconds)
+    with _connected(str(path)) as connection:
+        database = _database(connection, seconds)
+        database.problems += _unfinished(path)
+        yield database
 
 
 def _database(connection: sqlite3.Connection, seconds: float) -> Database:
@@ -117,7 +111,19 @@ def _connected(path: str) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _unpack(stream: BinaryIO, into: Any) -> None:  # what tempfile gives has no public type
+def _unfinished(path: Path) -> list[Problem]:
+    """A problem for each journal beside a database: what it holds is in no table yet."""
+    journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
+    return [
+        Problem(
+            "database", f"{journal.name} beside it is not read: end the profiler, or open the file once with sqlite3"
+        )
+        for journal in journals
+        if journal.is_file() and journal.stat().st_size
+    ]
+
+
+def _unpack(stream: BinaryIO, into: BinaryIO) -> None:
     unpacked = Unpacked(stream)
     given = 0
     buffer = bytearray(_PIECE_BYTES)
@@ -130,4 +136,3 @@ def _unpack(stream: BinaryIO, into: Any) -> None:  # what tempfile gives has no 
         into.write(memoryview(buffer)[:count])
     if unpacked.damage:
         raise NotReadError(f"{unpacked.damage}; a database cannot be read in part")
-    into.flush()

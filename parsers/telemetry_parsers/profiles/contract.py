@@ -13,7 +13,7 @@ from telemetry_parsers.profiles.facts import Facts
 
 HEAD_BYTES = 65_536
 Schema = Mapping[str, tuple[str, ...]]
-"""The names of a database's tables and views, each with its columns."""
+"""The names of a database's tables, each with its stored columns. Views are left out: they are programs of the file."""
 
 
 class NotReadError(ValueError):
@@ -97,7 +97,7 @@ class Tables(Protocol):
         """What there is to ask."""
 
     def rows(self, query: str, parameters: Sequence[int | float | str] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query; NotReadError where the database refuses it or its time is over."""
+        """The rows of a query, as far as they can be read; NotReadError where the time is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ class _Lane:
 
     card: Card
     rank: int | None = None
+    processes: set[Hashable] = field(default_factory=set)
     runs: dict[Work, _Runs] = field(
         default_factory=lambda: {"compute": _Runs(), "communication": _Runs(), "copy": _Runs()}
     )
@@ -109,20 +110,23 @@ class _Lane:
 class Timeline:
     """Collects the intervals of one file; `devices()` says what they come to.
 
-    A device is named by any key; steps and waits for data belong to the host, thus to every device of the file.
+    A device is named by any key. Steps and waits for data belong to a process of the host, thus to the devices that this
+    process used; those of no process that is told belong to every device of the file.
     """
 
     def __init__(self) -> None:
         self._lanes: dict[Hashable, _Lane] = {}
-        self._steps: list[tuple[str, int, int, bool]] = []
-        self._data_waits = _Runs()
+        self._steps: list[tuple[Hashable, str, int, int, bool]] = []
+        self._data_waits: dict[Hashable, _Runs] = {}
         self._calls: dict[str, list[int]] = {}
         self._impossible = 0
 
-    def card(self, key: Hashable, card: Card, rank: int | None = None) -> None:
-        """Say which card a key means, and whose rank used it; before or after its first interval."""
+    def card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
+        """Say which card a key means, and which rank and process used it; before or after its first interval."""
         lane = self._lanes.setdefault(key, _Lane(card))
         lane.card, lane.rank = card, rank
+        if process is not None:
+            lane.processes.add(process)
 
     def add(  # the columns of one row, called for each event
         self,
@@ -149,19 +153,27 @@ class Timeline:
         if length_ns > tally.longest_ns:
             tally.longest_ns, tally.grid, tally.block, tally.occupancy_ratio = length_ns, grid, block, occupancy_ratio
 
-    def step(self, name: str, begin_ns: int | None, length_ns: int | None, *, is_cut: bool = False) -> None:
+    def step(  # the columns of one row
+        self,
+        name: str,
+        begin_ns: int | None,
+        length_ns: int | None,
+        *,
+        is_cut: bool = False,
+        process: Hashable = None,
+    ) -> None:
         """The host ran one step."""
         if begin_ns is None or length_ns is None or not self._is_possible(begin_ns, length_ns):
             self._impossible += 1
         elif len(self._steps) < MOST_NAMES:
-            self._steps.append((name[:MOST_NAME_CHARACTERS], begin_ns, begin_ns + length_ns, is_cut))
+            self._steps.append((process, name[:MOST_NAME_CHARACTERS], begin_ns, begin_ns + length_ns, is_cut))
 
-    def data_wait(self, begin_ns: int | None, length_ns: int | None) -> None:
+    def data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """The host waited for its data."""
         if begin_ns is None or length_ns is None or not self._is_possible(begin_ns, length_ns):
             self._impossible += 1
         else:
-            self._data_waits.add(begin_ns, begin_ns + length_ns)
+            self._data_waits.setdefault(process, _Runs()).add(begin_ns, begin_ns + length_ns)
 
     def call(self, name: str, length_ns: int | None) -> None:
         """The host called a function."""
@@ -177,9 +189,7 @@ class Timeline:
 
     def devices(self) -> tuple[Device, ...]:
         """Each device on which something ran, in the order of their numbers."""
-        waits = self._data_waits.union()
-        waits_told = bool(self._data_waits.begins)
-        found = [self._device(lane, waits if waits_told else None) for lane in self._lanes.values() if lane.tallies]
+        found = [self._device(lane) for lane in self._lanes.values() if lane.tallies]
         return tuple(
             sorted(found, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
         )
@@ -200,14 +210,21 @@ class Timeline:
     def _is_possible(begin_ns: int, length_ns: int) -> bool:
         return 0 <= length_ns < LONGEST_NS and -(2**62) < begin_ns < 2**62
 
-    def _device(self, lane: _Lane, waits: Union | None) -> Device:
-        splitter = _Splitter(lane, waits)
+    def _device(self, lane: _Lane) -> Device:
+        waits = [runs.union() for process, runs in self._data_waits.items() if _used(process, lane)]
+        splitter = _Splitter(lane, waits[0].joined(*waits[1:]) if waits else None)
         begin, end = splitter.span()
         steps = tuple(
             Step(name, splitter.split(since, until), since, is_cut)
-            for name, since, until, is_cut in sorted(self._steps, key=lambda step: step[1])
+            for process, name, since, until, is_cut in sorted(self._steps, key=lambda step: step[2])
+            if _used(process, lane)
         )
         return Device(lane.card, lane.rank, begin, end, splitter.split(begin, end), steps, _kernels(lane))
+
+
+def _used(process: Hashable, lane: _Lane) -> bool:
+    """Whether a process may have used a device: not where both are told, and it is none of those that did."""
+    return process is None or not lane.processes or process in lane.processes
 
 
 class _Splitter:

@@ -6,23 +6,27 @@ The tables' names hold the node's address, which nobody is told.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
 
-from telemetry_parsers.profiles.columns import integer, named, records
+from telemetry_parsers.profiles.columns import Row, integer, length, named, records, text
 from telemetry_parsers.profiles.contract import DatabaseFormat, Schema, Tables
 from telemetry_parsers.profiles.facts import Card, Facts
-from telemetry_parsers.profiles.steps import is_data_wait, is_step
+from telemetry_parsers.profiles.steps import is_kept
 from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.words import work_of
 
 _TOOL = "hipprof"
-_KERNELS, _COPIES, _RANGES = "HIPOPS_", "HIPCOPY_", "HIPTX_"
-# hipMemcpyKind as hipprof writes it, and the words of its own JSON.
-_DIRECTIONS = {0: "Memset", 4: "HostToDevice", 5: "DeviceToDevice", 6: "DeviceToHost"}
-# address _ number of the process on its node _ process _ time
-_SUFFIX = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
-_TIMES = ("BeginNs", "EndNs")
+_KERNELS, _COPIES, _RANGES, _MPI = "HIPOPS_", "HIPCOPY_", "HIPTX_", "MPI_"
+# The command of the copy, as OpenCL numbers them (CL_COMMAND_READ_BUFFER and so on), in the words of hipprof's JSON;
+# MemoryType says the same in short, of those kinds that it was seen with.
+_COMMANDS = {
+    0x11F3: "DeviceToHost", 0x11F4: "HostToDevice", 0x11F5: "DeviceToDevice", 0x1207: "Memset",
+    0x1201: "DeviceToHost", 0x1202: "HostToDevice", 0x1203: "DeviceToDevice",
+}  # fmt: skip
+_MEMORY_TYPES = {0: "Memset", 4: "HostToDevice", 6: "DeviceToHost"}
+# address _ process _ time
+_PROCESS = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
+_DEVICE_BITS = 2 | 4  # the kinds of events, of which STR_TABLE.TYPE is a sum: 2 kernels, 4 copies
 
 
 def _recognises(schema: Schema) -> bool:
@@ -30,24 +34,19 @@ def _recognises(schema: Schema) -> bool:
 
 
 def _read(tables: Tables) -> Facts:
-    ranks, names, timeline = _ranks(tables), _names(tables), Timeline()
-    for table in _of(tables.schema, _KERNELS):
-        for row in records(tables, table, (*_TIMES, "dev_id", "pid", "Name")):
-            name = names.get((row.get("pid"), _plain(row.get("Name"))), "(no name)")
-            timeline.add(
-                _lane(table, _KERNELS, row, ranks, timeline),
-                work_of(name),
-                integer(row.get("BeginNs")),
-                _length(row),
-                name,
-            )
-    for table in _of(tables.schema, _COPIES):
-        for row in records(tables, table, (*_TIMES, "dev_id", "pid", "MemoryType")):
-            name = _DIRECTIONS.get(integer(row.get("MemoryType")) or 0, "Memcpy")
-            timeline.add(
-                _lane(table, _COPIES, row, ranks, timeline), "copy", integer(row.get("BeginNs")), _length(row), name
-            )
-    _host(tables, timeline, names)
+    timeline = Timeline()
+    cards, names = _Cards(tables, timeline), _Names(tables)
+    for process, row in _rows(tables, _KERNELS, ("dev_id", "Name")):
+        name = names.of_kernel(process, row.get("Name"))
+        timeline.add(cards.key(process, row), work_of(name), integer(row.get("BeginNs")), _length(row), name)
+    for process, row in _rows(tables, _COPIES, ("dev_id", "Kind", "MemoryType")):
+        timeline.add(cards.key(process, row), "copy", integer(row.get("BeginNs")), _length(row), _copy_name(row))
+    # The names of HIP's functions are not in the database, only their numbers.
+    for process, row in _rows(tables, _RANGES, ("Name",)):
+        name = names.of_range(process, row.get("Name"))
+        is_kept(timeline, name, integer(row.get("BeginNs")), _length(row), process)
+    for _, row in _rows(tables, _MPI, ("MPI_TYPE", "Elapse")):
+        timeline.call(text(row.get("MPI_TYPE")), integer(row.get("Elapse")))
     return Facts(
         "hipprof-database",
         _TOOL,
@@ -58,53 +57,69 @@ def _read(tables: Tables) -> Facts:
     )
 
 
-def _of(schema: Schema, prefix: str) -> list[str]:
-    """The tables of one kind, of all processes."""
-    return [name for name in named(schema, prefix) if _SUFFIX.match(name[len(prefix) :])]
+def _rows(tables: Tables, kind: str, wanted: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    """The rows of one kind of event, each with the process whose table it is in."""
+    for table in named(tables.schema, kind):
+        process = table[len(kind) :]
+        if _PROCESS.match(process):
+            for row in records(tables, table, ("BeginNs", "EndNs", *wanted)):
+                yield process, row
 
 
-def _ranks(tables: Tables) -> dict[object, int]:
-    """The rank of each process that has one; -1 says that there is none."""
-    told = ((row.get("PID"), integer(row.get("RANK_ID"))) for row in records(tables, "CONFIG", ("PID", "RANK_ID")))
-    return {pid: rank for pid, rank in told if rank is not None and rank >= 0}
+class _Cards:
+    """The cards: the processes of one node share them; but each rank counts those that it may use."""
+
+    def __init__(self, tables: Tables, timeline: Timeline) -> None:
+        self._timeline = timeline
+        rows = records(tables, "CONFIG", ("KEY", "RANK_ID"))
+        self._ranks = {row.get("KEY"): integer(row.get("RANK_ID")) for row in rows}
+        self._keys: dict[tuple[str, object], Hashable] = {}
+
+    def key(self, process: str, row: Row) -> Hashable:
+        """The key of the card on which something ran."""
+        seen = process, row.get("dev_id")
+        if seen not in self._keys:
+            rank, number = self._ranks.get(process), integer(seen[1])
+            rank = None if rank is None or rank < 0 else rank
+            host = _PROCESS.sub(r"\g<host>", process) if rank is None else ""
+            self._keys[seen] = (host, rank, number)
+            self._timeline.card(self._keys[seen], Card(number), rank, process)
+        return self._keys[seen]
 
 
-def _names(tables: Tables) -> dict[tuple[object, str], str]:
+class _Names:
     """The words that other tables name by number, which each process counts anew."""
-    rows = records(tables, "STR_TABLE", ("PID", "STR_ID", "STR_NAME"))
-    return {(row.get("PID"), _plain(row.get("STR_ID"))): str(row.get("STR_NAME")) for row in rows}
+
+    def __init__(self, tables: Tables) -> None:
+        self._on_device: dict[tuple[object, str], str] = {}
+        self._on_host: dict[tuple[object, str], str] = {}
+        for row in records(tables, "STR_TABLE", ("CONFIG_KEY", "TYPE", "STR_ID", "STR_NAME")):
+            kinds = integer(row.get("TYPE"))
+            names = self._on_device if kinds is None or kinds & _DEVICE_BITS else self._on_host
+            names[row.get("CONFIG_KEY"), str(row.get("STR_ID"))] = text(row.get("STR_NAME"))
+
+    def of_kernel(self, process: str, number: object) -> str:
+        """The name of a kernel."""
+        return self._on_device.get((process, str(number))) or "(no name)"
+
+    def of_range(self, process: str, number: object) -> str:
+        """The name of a range that the program marked, which may stand there itself."""
+        key = process, str(number)
+        return self._on_host.get(key) or self._on_device.get(key) or text(number)
 
 
-def _lane(
-    table: str, prefix: str, row: Mapping[str, Any], ranks: Mapping[object, int], timeline: Timeline
-) -> tuple[object, ...]:
-    """The key of the card: processes of one node share their cards, but for ranks, each of which counts its own."""
-    suffix = _SUFFIX.match(table[len(prefix) :])
-    host = suffix["host"] if suffix else ""
-    rank, number = ranks.get(row.get("pid")), integer(row.get("dev_id")) or 0
-    key = (host, rank, number)
-    timeline.card(key, Card(index=number), rank)
-    return key
+def _copy_name(row: Row) -> str:
+    found = _COMMANDS.get(integer(row.get("Kind")) or 0) or _MEMORY_TYPES.get(_or_unknown(row.get("MemoryType")))
+    return found or "Memcpy"
 
 
-def _host(tables: Tables, timeline: Timeline, names: Mapping[tuple[object, str], str]) -> None:
-    """Ranges that the program marked; the names of HIP's functions are not in the database, only their numbers."""
-    for table in _of(tables.schema, _RANGES):
-        for row in records(tables, table, (*_TIMES, "pid", "Name", "args")):
-            name = names.get((row.get("pid"), _plain(row.get("Name"))), _plain(row.get("Name")))
-            if is_step(name):
-                timeline.step(name, integer(row.get("BeginNs")), _length(row))
-            elif is_data_wait(name):
-                timeline.data_wait(integer(row.get("BeginNs")), _length(row))
+def _or_unknown(value: object) -> int:
+    number = integer(value)
+    return -1 if number is None else number
 
 
-def _length(row: Mapping[str, Any]) -> int | None:
-    begin, end = integer(row.get("BeginNs")), integer(row.get("EndNs"))
-    return None if begin is None or end is None else end - begin
-
-
-def _plain(value: object) -> str:
-    return "" if value is None else str(value)
+def _length(row: Row) -> int | None:
+    return length(row.get("BeginNs"), row.get("EndNs"))
 
 
 FORMAT = DatabaseFormat("hipprof-database", _TOOL, "tables CONFIG, SUMMARY and HIPOPS_…", _recognises, _read)

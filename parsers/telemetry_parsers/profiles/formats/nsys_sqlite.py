@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Iterator
 
-from telemetry_parsers.profiles.columns import integer, named, records, shape
+from telemetry_parsers.profiles.columns import Row, integer, length, named, records, shape, text
 from telemetry_parsers.profiles.contract import DatabaseFormat, Schema, Tables
 from telemetry_parsers.profiles.facts import Card, Facts
-from telemetry_parsers.profiles.steps import is_data_wait, is_step
+from telemetry_parsers.profiles.steps import is_kept
 from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.words import work_of
 
 _TOOL = "Nsight Systems"
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
-_KERNEL_COLUMNS = (
-    "start",
-    "end",
-    "deviceId",
-    "demangledName",
-    "shortName",
-    "gridX",
-    "gridY",
-    "gridZ",
-    "blockX",
-    "blockY",
-    "blockZ",
-)
-# CUpti_ActivityMemcpyKind; 11 to 13 are pages that unified memory moves.
+_DEVICE_COLUMNS = ("start", "end", "deviceId", "globalPid")
+_KERNEL_COLUMNS = ("demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+_CARD_COLUMNS = ("id", "cuDevice", "name", "busLocation", "uuid")
+# CUpti_ActivityMemcpyKind, in the words of nsys; 11 to 13 are pages that unified memory moves.
 _COPIES = {
-    1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP",
-    11: "unified HtoD", 12: "unified DtoH", 13: "unified DtoD",
+    1: "Host-to-Device", 2: "Device-to-Host", 3: "Host-to-Array", 4: "Array-to-Host", 5: "Array-to-Array",
+    6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer",
+    11: "Unified Host-to-Device", 12: "Unified Device-to-Host", 13: "Unified Device-to-Device",
 }  # fmt: skip
 _VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
@@ -44,20 +34,25 @@ def _recognises(schema: Schema) -> bool:
 
 
 def _read(tables: Tables) -> Facts:
-    begin = _session_begin(tables)
-    words = _Words(tables)
-    timeline = Timeline()
-    _cards(tables, timeline)
-    _kernels(tables, timeline, words, begin or 0)
-    _copies(tables, timeline, begin or 0)
-    _ranges(tables, timeline, words, begin or 0)
-    for name in named(tables.schema, f"{_ACTIVITY}RUNTIME"):
-        for row in records(tables, name, ("start", "end", "nameId")):
-            timeline.call(_VERSION.sub("", words.of(row.get("nameId"))), _length(row))
+    session, timeline = _session_begin(tables), Timeline()
+    words, cards = _Words(tables), _Cards(tables, timeline)
+    for table in (f"{_ACTIVITY}KERNEL", f"{_ACTIVITY}CONCURRENT_KERNEL"):
+        for row in records(tables, table, (*_DEVICE_COLUMNS, *_KERNEL_COLUMNS)):
+            name = words.of(row.get("demangledName"), row.get("shortName"))
+            grid = shape(row.get("gridX"), row.get("gridY"), row.get("gridZ"))
+            block = shape(row.get("blockX"), row.get("blockY"), row.get("blockZ"))
+            timeline.add(cards.key(row), work_of(name), _begin(row, session), _length(row), name, grid, block)
+    # A whole CUDA graph, where its nodes were not traced.
+    for row in records(tables, f"{_ACTIVITY}GRAPH_TRACE", (*_DEVICE_COLUMNS, "graphId")):
+        name = f"CUDA graph {integer(row.get('graphId'))}"
+        timeline.add(cards.key(row), "compute", _begin(row, session), _length(row), name)
+    for name, row in _copies(tables):
+        timeline.add(cards.key(row), "copy", _begin(row, session), _length(row), name)
+    _host(tables, timeline, words, session)
     return Facts(
         "nsys-sqlite",
         _TOOL,
-        "none" if begin is None else "unix",
+        "none" if session is None else "unix",
         devices=timeline.devices(),
         calls=timeline.calls(),
         problems=timeline.problems(),
@@ -68,13 +63,58 @@ class _Words:
     """The strings that other tables name by number."""
 
     def __init__(self, tables: Tables) -> None:
-        self._by_number = {row.get("id"): row.get("value") for row in records(tables, "StringIds", ("id", "value"))}
+        self._by_number = {
+            row.get("id"): text(row.get("value")) for row in records(tables, "StringIds", ("id", "value"))
+        }
 
     def of(self, *numbers: object) -> str:
         """The first that is there."""
-        return next(
-            (text for number in numbers if isinstance(text := self._by_number.get(number), str) and text), "(no name)"
-        )
+        found = (self._by_number.get(number, "") for number in numbers)
+        return next((word for word in found if word), "(no name)")
+
+
+class _Cards:
+    """The cards, by the number that a process has for each: where CUDA_VISIBLE_DEVICES differs, every process counts its own."""
+
+    def __init__(self, tables: Tables, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._cards: dict[int | None, Card] = {}
+        self._by_number: dict[int | None, int | None] = {}
+        for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
+            for row in records(tables, table, _CARD_COLUMNS):
+                number = integer(row.get("id"))
+                self._cards[number] = _card(number, row)
+                self._by_number[number if integer(row.get("cuDevice")) is None else integer(row.get("cuDevice"))] = (
+                    number
+                )
+        self._by_process = {
+            (integer(row.get("pid")), integer(row.get("cudaId"))): integer(row.get("gpuId"))
+            for row in records(tables, "TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid"))
+        }
+        self._keys: dict[tuple[object, object], Hashable] = {}
+
+    def key(self, row: Row) -> Hashable:
+        """The key of the card on which something ran."""
+        seen = row.get("globalPid"), row.get("deviceId")
+        if seen not in self._keys:
+            process, device = _process(seen[0]), integer(seen[1])
+            number = self._by_process.get((process, device), self._by_number.get(device))
+            card = self._cards.get(number)
+            self._keys[seen] = (device if card is None else number, card is None)
+            self._timeline.card(self._keys[seen], card or Card(device), process=process)
+        return self._keys[seen]
+
+
+def _card(number: int | None, row: Row) -> Card:
+    printed = text(row.get("uuid"))
+    uuid = f"GPU-{printed.lower()}" if _UUID.match(printed) else printed
+    return Card(number, text(row.get("name")), uuid, text(row.get("busLocation")).lower())
+
+
+def _process(serialized: object) -> int | None:
+    """The process in one of nsys's global numbers: 24 bits of it, above 24 bits for the thread."""
+    number = integer(serialized)
+    return None if number is None else number >> 24 & 0xFFFFFF
 
 
 def _session_begin(tables: Tables) -> int | None:
@@ -83,70 +123,31 @@ def _session_begin(tables: Tables) -> int | None:
     return None
 
 
-def _cards(tables: Tables, timeline: Timeline) -> None:
-    for row in records(tables, "TARGET_INFO_GPU", ("id", "cuDevice", "name", "busLocation", "uuid")):
-        # Other tables name a card by CUDA's number of it, which versions before 2021 do not tell here.
-        number = integer(row.get("cuDevice"))
-        number = integer(row.get("id")) if number is None else number
-        if number is not None:
-            timeline.card(
-                number, Card(number, _text(row, "name"), _uuid(_text(row, "uuid")), _text(row, "busLocation").lower())
-            )
+def _copies(tables: Tables) -> Iterator[tuple[str, Row]]:
+    for row in records(tables, f"{_ACTIVITY}MEMCPY", (*_DEVICE_COLUMNS, "copyKind")):
+        yield f"[CUDA memcpy {_COPIES.get(integer(row.get('copyKind')) or 0, 'of unknown kind')}]", row
+    for row in records(tables, f"{_ACTIVITY}MEMSET", _DEVICE_COLUMNS):
+        yield "[CUDA memset]", row
 
 
-def _uuid(printed: str) -> str:
-    return f"GPU-{printed.lower()}" if _UUID.match(printed) else printed
+def _host(tables: Tables, timeline: Timeline, words: _Words, session: int | None) -> None:
+    """Ranges that the program marked, and calls of CUDA."""
+    for row in records(tables, "NVTX_EVENTS", ("start", "end", "text", "textId", "globalTid")):
+        if row.get("end") is not None:
+            name = text(row.get("text")) or words.of(row.get("textId"))
+            is_kept(timeline, name, _begin(row, session), _length(row), _process(row.get("globalTid")))
+    for table in named(tables.schema, f"{_ACTIVITY}RUNTIME"):
+        for row in records(tables, table, ("start", "end", "nameId")):
+            timeline.call(_VERSION.sub("", words.of(row.get("nameId"))), _length(row))
 
 
-def _kernels(tables: Tables, timeline: Timeline, words: _Words, begin: int) -> None:
-    for table in (*named(tables.schema, f"{_ACTIVITY}KERNEL"), *named(tables.schema, f"{_ACTIVITY}CONCURRENT_KERNEL")):
-        for row in records(tables, table, _KERNEL_COLUMNS):
-            name = words.of(row.get("demangledName"), row.get("shortName"))
-            grid = shape(row.get("gridX"), row.get("gridY"), row.get("gridZ"))
-            block = shape(row.get("blockX"), row.get("blockY"), row.get("blockZ"))
-            timeline.add(_device(row), work_of(name), _begin(row, begin), _length(row), name, grid, block)
-    # A whole CUDA graph, where its nodes were not traced.
-    for row in records(tables, f"{_ACTIVITY}GRAPH_TRACE", ("start", "end", "deviceId", "graphId")):
-        timeline.add(
-            _device(row), "compute", _begin(row, begin), _length(row), f"CUDA graph {integer(row.get('graphId'))}"
-        )
-
-
-def _copies(tables: Tables, timeline: Timeline, begin: int) -> None:
-    for row in records(tables, f"{_ACTIVITY}MEMCPY", ("start", "end", "deviceId", "copyKind")):
-        kind = _COPIES.get(integer(row.get("copyKind")) or 0, "other")
-        timeline.add(_device(row), "copy", _begin(row, begin), _length(row), f"[memcpy {kind}]")
-    for row in records(tables, f"{_ACTIVITY}MEMSET", ("start", "end", "deviceId")):
-        timeline.add(_device(row), "copy", _begin(row, begin), _length(row), "[memset]")
-
-
-def _ranges(tables: Tables, timeline: Timeline, words: _Words, begin: int) -> None:
-    """Ranges that the program marked: steps, and what loads data."""
-    for row in records(tables, "NVTX_EVENTS", ("start", "end", "text", "textId"), "WHERE end IS NOT NULL"):
-        name = _text(row, "text") or words.of(row.get("textId"))
-        if is_step(name):
-            timeline.step(name, _begin(row, begin), _length(row))
-        elif is_data_wait(name):
-            timeline.data_wait(_begin(row, begin), _length(row))
-
-
-def _device(row: Mapping[str, Any]) -> int:
-    return integer(row.get("deviceId")) or 0
-
-
-def _begin(row: Mapping[str, Any], begin: int) -> int | None:
+def _begin(row: Row, session: int | None) -> int | None:
     start = integer(row.get("start"))
-    return None if start is None else begin + start
+    return None if start is None else (session or 0) + start
 
 
-def _length(row: Mapping[str, Any]) -> int | None:
-    start, end = integer(row.get("start")), integer(row.get("end"))
-    return None if start is None or end is None else end - start
-
-
-def _text(row: Mapping[str, Any], column: str) -> str:
-    value = row.get(column)
-    return value if isinstance(value, str) else ""
+def _length(row: Row) -> int | None:
+    return length(row.get("start"), row.get("end"))
 
 
 FORMAT = DatabaseFormat("nsys-sqlite", _TOOL, "tables StringIds and CUPTI_ACTIVITY_KIND_…", _recognises, _read)
