@@ -84,11 +84,6 @@ MODULES = frozenset({"os", "io", "shutil", "tempfile", "pathlib", "fileinput", "
 KERNEL = "a file of /proc or /sys: the kernel's own, read only"
 PLACES = {
     "cli.py": {"open": "/dev/null"},
-    "profiling/reading.py": {"fdopen": "a descriptor that guarded.reading gave"},
-    "profiling/database.py": {
-        "fdopen": "a descriptor that guarded.reading gave",
-        "NamedTemporaryFile": "a new file for us alone, with what an archive holds",
-    },
     "jobs/harmless.py": {"open": "/dev/null", "fdopen": "a pipe to our parent"},
     "terminal/streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
     "service/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
