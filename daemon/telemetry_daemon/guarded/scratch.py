@@ -35,7 +35,7 @@ class Scratch:
 def scratch() -> Iterator[Scratch]:
     """A new file in the folder for such files, that only this user may open."""
     path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"
-    with os.fdopen(_nameless(path), "wb") as stream:
+    with os.fdopen(_nameless(path), "w+b") as stream:
         made = Scratch(stream, path)
         try:
             yield made

@@ -35,6 +35,10 @@ _STORED = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
+# The second, where the text of the first quotes bytes of the file. Their texts have its names, some of which are private.
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+_DAMAGED = Problem("database", "it is damaged, or not as its tool writes it; what could be read of it is shown")
+_CUT = Problem("database", "it is cut off; what could be read of it is shown")
 
 
 class Database:
@@ -55,12 +59,11 @@ class Database:
         """The rows of a query, as far as they can be read; NotReadError when the time is over."""
         try:
             yield from self._connection.execute(query, parameters)
-        except sqlite3.Error as error:
+        except _ERRORS:
             if self._is_overdue():
                 raise NotReadError(f"the database did not answer within {self._seconds:g} s") from None
-            problem = Problem("database", f"it is damaged ({error}); what could be read of it is shown")
-            if problem not in self.problems:
-                self.problems.append(problem)
+            if _DAMAGED not in self.problems:
+                self.problems.append(_DAMAGED)
 
     def _read_schema(self) -> Schema:
         found: dict[str, tuple[str, ...]] = {}
@@ -85,19 +88,29 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
                 with _connected(copy.named()) as connection:
                     database = _database(connection, seconds)
                     copy.unnamed()  # sqlite has it open
+                    database.problems += _missing(copy.stream)
                     yield database
             return
-    with _connected(str(path)) as connection:
-        database = _database(connection, seconds)
-        database.problems += _unfinished(path)
-        yield database
+        with _connected(str(path)) as connection:
+            database = _database(connection, seconds)
+            database.problems += [*_missing(stream), *_unfinished(path)]
+            yield database
+
+
+def _missing(stream: BinaryIO) -> list[Problem]:
+    """A problem where a file is shorter than its header says; sqlite notices only those missing pages that it comes across."""
+    head = os.pread(stream.fileno(), 100, 0)
+    is_told = head[24:28] == head[92:96]  # else an old version wrote last, which does not tell the size
+    page_bytes = int.from_bytes(head[16:18], "big")
+    told = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
+    return [_CUT] if is_told and os.fstat(stream.fileno()).st_size < told else []
 
 
 def _database(connection: sqlite3.Connection, seconds: float) -> Database:
     try:
         return Database(connection, seconds)
-    except sqlite3.Error as error:
-        raise NotReadError(f"the database is damaged ({error})") from None
+    except _ERRORS:
+        raise NotReadError("the database is damaged") from None
 
 
 @contextlib.contextmanager

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from telemetry_parsers.profiles.contract import Schema, Tables
+from telemetry_parsers.profiles.timeline import Timeline
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*\Z", re.ASCII)
 _MOST = 2**63  # what sqlite stores
-Row = Mapping[str, Any]
+NO_NAME = "(no name)"
+Row = tuple[Any, ...]
 
 
 def quoted(name: str) -> str:
@@ -29,18 +32,39 @@ def column_of(schema: Schema, table: str, name: str) -> str | None:
 
 
 def records(tables: Tables, table: str, wanted: Sequence[str]) -> Iterator[Row]:
-    """The rows of a table as mappings; a column that it does not have is not in them."""
-    there = {name: column for name in wanted if (column := column_of(tables.schema, table, name))}
-    return selected(tables, table, there)
+    """The wanted columns of a table's rows, None where it does not have them; nothing where there is no such table."""
+    return selected(tables, table, columns_of(tables.schema, table, wanted))
 
 
-def selected(tables: Tables, table: str, expressions: Mapping[str, str]) -> Iterator[Row]:
-    """The rows of a table as mappings of these SQL expressions."""
-    if expressions:
-        query = f"SELECT {', '.join(expressions.values())} FROM {quoted(table)}"  # noqa: S608  # quoted names of the file's own schema
-        names = tuple(expressions)
-        for row in tables.rows(query):
-            yield dict(zip(names, row, strict=True))
+def selected(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
+    """What these SQL expressions give for a table's rows, None where there is none; nothing where there is no such table."""
+    if table not in tables.schema:
+        return iter(())
+    columns = ", ".join(expression or "NULL" for expression in expressions)
+    return tables.rows(f"SELECT {columns} FROM {quoted(table)} {ending}")  # noqa: S608  # quoted names of the file's own schema
+
+
+def add_calls(
+    timeline: Timeline,
+    tables: Tables,
+    table: str,
+    expressions: Sequence[str | None],
+    names: Mapping[object, str] | None = None,
+) -> None:
+    """Put the calls of a table into the timeline, from its begin, end and name, which may be a number; sqlite adds them up."""
+    begin, end, name = expressions
+    if begin and end and name:
+        both_told = (
+            f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
+        )
+        for called, calls, total in selected(tables, table, (name, "count(*)", f"sum({end} - {begin})"), both_told):
+            if words := text(called) if names is None else names.get(called):
+                timeline.call(words, integer(total), calls)
+
+
+def columns_of(schema: Schema, table: str, wanted: Sequence[str]) -> list[str | None]:
+    """The columns of these names as SQL wants them, None for those that the table does not have."""
+    return [column_of(schema, table, name) for name in wanted]
 
 
 def integer(value: object) -> int | None:
@@ -57,12 +81,13 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def length(begin: object, end: object) -> int | None:
-    """How long something took; None where one of its times is not known, or both are 0, as of what was never recorded."""
+def interval(begin: object, end: object) -> tuple[int | None, int | None]:
+    """When something began and how long it took; None where that is not known, or both are 0, as of what was never recorded."""
     begins, ends = integer(begin), integer(end)
-    return None if begins is None or ends is None or begins == ends == 0 else ends - begins
+    return (None, None) if begins is None or ends is None or begins == ends == 0 else (begins, ends - begins)
 
 
+@lru_cache(maxsize=1000)
 def shape(*sizes: object) -> str:
     """Three sizes of a launch as `1×2×3`, "" where they are not told."""
     numbers = [integer(size) for size in sizes]

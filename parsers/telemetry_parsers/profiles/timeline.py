@@ -175,16 +175,16 @@ class Timeline:
         else:
             self._data_waits.setdefault(process, _Runs()).add(begin_ns, begin_ns + length_ns)
 
-    def call(self, name: str, length_ns: int | None) -> None:
-        """The host called a function."""
+    def call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
+        """The host called a function, or did so many times in this time."""
         if length_ns is None or not 0 <= length_ns < LONGEST_NS:
-            self._impossible += 1
+            self._impossible += calls
             return
         name = name[:MOST_NAME_CHARACTERS]
         if name not in self._calls and len(self._calls) >= MOST_NAMES:
             name = OTHERS
         counted = self._calls.setdefault(name, [0, 0])
-        counted[0] += 1
+        counted[0] += calls
         counted[1] += length_ns
 
     def devices(self) -> tuple[Device, ...]:

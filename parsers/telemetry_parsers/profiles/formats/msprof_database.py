@@ -6,9 +6,20 @@ HOST_INFO has the host's name, and the groups of COMMUNICATION_OP its address: n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from telemetry_parsers.profiles.columns import Row, integer, length, records, selected, text
+from telemetry_parsers.profiles.columns import (
+    NO_NAME,
+    Row,
+    add_calls,
+    column_of,
+    columns_of,
+    integer,
+    interval,
+    records,
+    selected,
+    text,
+)
 from telemetry_parsers.profiles.contract import DatabaseFormat, Schema, Tables
 from telemetry_parsers.profiles.facts import Card, Facts
 from telemetry_parsers.profiles.steps import is_data_wait, is_kept
@@ -33,17 +44,17 @@ def _recognises(schema: Schema) -> bool:
 def _read(tables: Tables) -> Facts:
     timeline, words = Timeline(), _words(tables)
     cards = _name_cards(tables, timeline)
-    for row in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
-        name = words.get(row["info"]) or "(no name)"
-        timeline.add(integer(row["card"]), work_of(name), integer(row["begin"]), _length(row, "begin", "end"), name)
-    for row in _copies(tables, words):
-        name = f"memcpy {_COPIES.get(integer(row['info']), 'of another kind')}"
-        timeline.add(integer(row["card"]), "copy", integer(row["begin"]), _length(row, "begin", "end"), name)
-    for row in records(tables, "COMMUNICATION_OP", (*_TIMES, "opName", "opType", "deviceId")):
-        name = words.get(row.get("opType")) or _CALL_NUMBER.sub("", words.get(row.get("opName"), "")) or "(no name)"
+    for start, end, card, number in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
+        name = words.get(number) or NO_NAME
+        timeline.add(integer(card), work_of(name), *interval(start, end), name)
+    for start, end, card, kind in _copies(tables, words):
+        name = f"memcpy {_COPIES.get(integer(kind), 'of another kind')}"
+        timeline.add(integer(card), "copy", *interval(start, end), name)
+    for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
+        name = words.get(kind) or _CALL_NUMBER.sub("", words.get(call, "")) or NO_NAME
         # Older versions do not tell the device: it is the only one, or it is not known.
-        card = integer(row.get("deviceId")) if "deviceId" in row else cards[0] if len(cards) == 1 else None
-        timeline.add(card, "communication", integer(row.get("startNs")), _length(row, *_TIMES), name)
+        number = cards[0] if card is None and len(cards) == 1 else integer(card)
+        timeline.add(number, "communication", *interval(start, end), name)
     _host(tables, timeline, words)
     return Facts(
         "msprof-database",
@@ -57,61 +68,55 @@ def _read(tables: Tables) -> Facts:
 
 def _words(tables: Tables) -> dict[object, str]:
     """The strings that other tables name by number."""
-    return {row.get("id"): text(row.get("value")) for row in records(tables, "STRING_IDS", ("id", "value"))}
+    return {number: text(value) for number, value in records(tables, "STRING_IDS", ("id", "value"))}
 
 
 def _name_cards(tables: Tables, timeline: Timeline) -> list[int]:
     """The numbers of the cards on which tasks ran; the timeline knows their models and ranks."""
-    ranks = {
-        integer(row.get("deviceId")): integer(row.get("rankId"))
-        for row in records(tables, "RANK_DEVICE_MAP", ("rankId", "deviceId"))
-    }
-    models = {integer(row.get("id")): text(row.get("name")) for row in records(tables, "NPU_INFO", ("id", "name"))}
-    rows = selected(tables, "TASK", {"card": "DISTINCT deviceId"}) if "TASK" in tables.schema else iter(())
-    cards = [number for row in rows if (number := integer(row["card"])) is not None]
-    for number in cards or models:
-        rank = ranks.get(number)
-        timeline.card(number, Card(number, models.get(number, "")), rank if rank is not None and rank >= 0 else None)
+    told = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
+    ranks = {integer(number): rank for number, in_job in told if (rank := integer(in_job)) is not None and rank >= 0}
+    models = {integer(number): text(name) for number, name in records(tables, "NPU_INFO", ("id", "name"))}
+    column = column_of(tables.schema, "TASK", "deviceId")
+    rows = selected(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
+    cards = [number for (card,) in rows if (number := integer(card)) is not None]
+    for known in cards or models:
+        timeline.card(known, Card(known, models.get(known, "")), ranks.get(known))
     return cards
 
 
-def _copies(tables: Tables, words: dict[object, str]) -> Iterator[Row]:
+def _copies(tables: Tables, words: Mapping[object, str]) -> Iterator[Row]:
     """The tasks that copy; where the calls of the runtime were not recorded, those of that type that are not a collective's."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
     types = {number for number, word in words.items() if word in _COPYING}
-    collectives = {row.get("globalTaskId") for row in records(tables, "COMMUNICATION_TASK_INFO", ("globalTaskId",))}
-    for row in records(tables, "TASK", (*_TIMES, "deviceId", "taskType", "globalTaskId")):
-        if row.get("taskType") in types and row.get("globalTaskId") not in collectives:
-            yield {"begin": row.get("startNs"), "end": row.get("endNs"), "card": row.get("deviceId"), "info": None}
+    collectives = {task for (task,) in records(tables, "COMMUNICATION_TASK_INFO", ("globalTaskId",))}
+    for start, end, card, kind, task in records(tables, "TASK", (*_TIMES, "deviceId", "taskType", "globalTaskId")):
+        if kind in types and task not in collectives:
+            yield start, end, card, None
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """The tasks on the device of which a table tells, each with that table's column."""
-    if table in tables.schema and "TASK" in tables.schema:
-        query = f'SELECT t.startNs, t.endNs, t.deviceId, i."{column}" FROM "{table}" i JOIN TASK t USING (globalTaskId)'  # noqa: S608  # names of this module
-        for begin, end, card, info in tables.rows(query):
-            yield {"begin": begin, "end": end, "card": card, "info": info}
+    """The tasks on the device of which a table tells: begin, end, device, and that table's column."""
+    both = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
+    if not all(column_of(tables.schema, *one) for one in both):
+        return iter(())
+    query = f'SELECT startNs, endNs, deviceId, i."{column}" FROM "{table}" i JOIN TASK t USING (globalTaskId)'  # noqa: S608  # names of this module
+    return tables.rows(query)
 
 
-def _host(tables: Tables, timeline: Timeline, words: dict[object, str]) -> None:
+def _host(tables: Tables, timeline: Timeline, words: Mapping[object, str]) -> None:
     """Steps, what the program marked, its waits for data, and calls of CANN."""
-    for row in records(tables, "STEP_TIME", (*_TIMES, "id")):
-        timeline.step(f"step {integer(row.get('id'))}", integer(row.get("startNs")), _length(row, *_TIMES))
+    for start, end, number in records(tables, "STEP_TIME", (*_TIMES, "id")):
+        timeline.step(f"step {integer(number)}", *interval(start, end))
     if "STEP_TIME" not in tables.schema:
-        for row in records(tables, "MSTX_EVENTS", (*_TIMES, "message")):
-            is_kept(timeline, words.get(row.get("message"), ""), integer(row.get("startNs")), _length(row, *_TIMES))
+        for start, end, message in records(tables, "MSTX_EVENTS", (*_TIMES, "message")):
+            is_kept(timeline, words.get(message, ""), *interval(start, end))
     waits = {number for number, word in words.items() if is_data_wait(word)}
-    for row in records(tables, "PYTORCH_API", (*_TIMES, "name")):
-        if row.get("name") in waits:
-            timeline.data_wait(integer(row.get("startNs")), _length(row, *_TIMES))
-    for row in records(tables, "CANN_API", (*_TIMES, "name")):
-        timeline.call(words.get(row.get("name")) or "(no name)", _length(row, *_TIMES))
-
-
-def _length(row: Row, begin: str, end: str) -> int | None:
-    return length(row.get(begin), row.get(end))
+    for start, end, name in records(tables, "PYTORCH_API", (*_TIMES, "name")):
+        if name in waits:
+            timeline.data_wait(*interval(start, end))
+    add_calls(timeline, tables, "CANN_API", columns_of(tables.schema, "CANN_API", (*_TIMES, "name")), words)
 
 
 FORMAT = DatabaseFormat("msprof-database", _TOOL, "tables STRING_IDS and TASK", _recognises, _read)

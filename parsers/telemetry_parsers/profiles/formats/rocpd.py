@@ -10,27 +10,32 @@ import json
 from collections.abc import Hashable, Iterator, Sequence
 
 from telemetry_parsers.profiles.columns import (
+    NO_NAME,
     Row,
+    add_calls,
     column_of,
     integer,
-    length,
+    interval,
     named,
     quoted,
-    records,
     selected,
     shape,
     text,
 )
 from telemetry_parsers.profiles.contract import DatabaseFormat, Schema, Tables
-from telemetry_parsers.profiles.facts import Card, Facts
-from telemetry_parsers.profiles.steps import is_kept
+from telemetry_parsers.profiles.facts import Card, Facts, Work
+from telemetry_parsers.profiles.steps import is_data_wait, is_kept, is_step
 from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.words import work_of
 
 _TOOL = "rocprofv3"
 _DISPATCHES, _REGIONS = "rocpd_kernel_dispatch", "rocpd_region"
-_GRID = ("grid_size_x", "grid_size_y", "grid_size_z")
-_BLOCK = ("workgroup_size_x", "workgroup_size_y", "workgroup_size_z")
+_SIZES = (
+    "grid_size_x", "grid_size_y", "grid_size_z",
+    "workgroup_size_x", "workgroup_size_y", "workgroup_size_z",
+)  # fmt: skip
+_AGENT_COLUMNS = ("id", "nid", "type", "absolute_index", "type_index", "product_name", "name", "extdata")
+_REGION_COLUMNS = ("start", "end", "name_id")
 _MARKER = "roctx"
 
 
@@ -53,64 +58,68 @@ class _Process:
 
     def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
         self._tables, self._suffix, self._timeline = tables, suffix, timeline
+        self._strings = {number: text(string) for number, string in self._rows("rocpd_string", ("id", "string"))}
         self._cards: dict[int | None, Hashable] = {}
-        rows = self._rows("rocpd_string", ("id", "string"))
-        self._strings = {row.get("id"): text(row.get("string")) for row in rows}
 
     def read(self) -> None:
         """Put all that it did into the timeline."""
         self._name_cards()
-        symbols = {
-            row.get("id"): text(row.get("display_name")) or text(row.get("kernel_name"))
-            for row in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name"))
-        }
-        for row in self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_GRID, *_BLOCK)):
-            name = symbols.get(row.get("kernel_id")) or "(no name)"
-            grid, block = (shape(*(row.get(column) for column in columns)) for columns in (_GRID, _BLOCK))
-            key = self._key(row, "agent_id")
-            self._timeline.add(key, work_of(name), integer(row.get("start")), _length(row), name, grid, block)
-        for row in self._rows("rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")):
-            name = self._strings.get(row.get("name_id")) or "(no name)"
-            key = self._key(row, "dst_agent_id", "src_agent_id")
-            self._timeline.add(key, "copy", integer(row.get("start")), _length(row), name)
-        for row in self._rows(_REGIONS, ("start", "end", "name_id", "event_id")):
-            name = self._range_name(row)
-            if not is_kept(self._timeline, name, integer(row.get("start")), _length(row), self._suffix):
-                self._timeline.call(name, _length(row))
+        self._read_kernels()
+        for start, end, name_id, *agents in self._rows(
+            "rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")
+        ):
+            name = self._strings.get(name_id) or NO_NAME
+            self._timeline.add(self._key(*agents), "copy", *interval(start, end), name)
+        self._read_host()
 
     def _name_cards(self) -> None:
-        columns = ("id", "nid", "type", "absolute_index", "type_index", "name", "product_name", "extdata")
-        for row in self._rows("rocpd_info_agent", columns):
-            if row.get("type") == "GPU":
+        for told, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
+            if kind == "GPU":
                 # All processes of a node give a card the same number, whichever of them it may use.
-                key = self._cards[integer(row.get("id"))] = (row.get("nid"), row.get("absolute_index"))
-                model = text(row.get("product_name")) or text(row.get("name"))
-                card = Card(integer(row.get("type_index")), model, "", _bus_id(text(row.get("extdata"))))
+                key = self._cards[integer(told)] = (node, number)
+                card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
                 self._timeline.card(key, card, process=self._suffix)
 
-    def _key(self, row: Row, *columns: str) -> Hashable:
+    def _key(self, *agents: object) -> Hashable:
         """The first of these agents that is a card; an unknown agent of this process where none is."""
-        agents = [integer(row.get(column)) for column in columns]
-        found = next((self._cards[agent] for agent in agents if agent in self._cards), None)
-        return found or (self._suffix, agents[0])
+        numbers = [integer(agent) for agent in agents]
+        return next((self._cards[number] for number in numbers if number in self._cards), (self._suffix, numbers[0]))
 
-    def _range_name(self, row: Row) -> str:
-        """The name of what the host did; of a marker the user's words, which older versions keep beside its event."""
-        name = self._strings.get(row.get("name_id")) or "(no name)"
-        if not name.startswith(_MARKER) or integer(row.get("event_id")) is None:
-            return name
+    def _read_kernels(self) -> None:
+        symbols: dict[object, tuple[str, Work]] = {}
+        for number, shown, own in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
+            name = text(shown) or text(own) or NO_NAME
+            symbols[number] = name, work_of(name)
+        rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
+        for start, end, agent, kernel, x, y, z, of_x, of_y, of_z in rows:
+            name, work = symbols.get(kernel, (NO_NAME, "compute"))
+            self._timeline.add(
+                self._key(agent), work, *interval(start, end), name, shape(x, y, z), shape(of_x, of_y, of_z)
+            )
+
+    def _read_host(self) -> None:
+        """What the program marked, and the calls of the runtime."""
+        marked = {number: string for number, string in self._strings.items() if _is_mark(string)}
+        for start, end, number, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
+            if number in marked:
+                name = self._message(event) if marked[number].startswith(_MARKER) else marked[number]
+                if not is_kept(self._timeline, name, *interval(start, end), self._suffix):
+                    self._timeline.call(name or marked[number], interval(start, end)[1])
+        table = f"{_REGIONS}{self._suffix}"
+        expressions = [self._expression(table, column) for column in _REGION_COLUMNS]
+        functions = {number: string for number, string in self._strings.items() if number not in marked}
+        add_calls(self._timeline, self._tables, table, expressions, functions)
+
+    def _message(self, event: object) -> str:
+        """The user's words for a marker, which older versions keep beside its event."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
-        for (extdata,) in self._tables.rows(query, (integer(row.get("event_id")) or 0,)):
-            return text(_told(text(extdata), "message")) or name
-        return name
+        rows = self._tables.rows(query, (integer(event) or 0,))
+        return next((text(_told(text(extdata), "message")) for (extdata,) in rows), "")
 
     def _rows(self, table: str, wanted: Sequence[str]) -> Iterator[Row]:
         """The rows of a table; where a version keeps times and agents in tables of their own, they are taken from there."""
-        schema, whole = self._tables.schema, f"{table}{self._suffix}"
-        if column_of(schema, whole, "start_id") is None:
-            return records(self._tables, whole, wanted)
-        found = {name: self._expression(whole, name) for name in wanted}
-        return selected(self._tables, whole, {name: column for name, column in found.items() if column})
+        whole = f"{table}{self._suffix}"
+        return selected(self._tables, whole, [self._expression(whole, name) for name in wanted])
 
     def _expression(self, whole: str, name: str) -> str | None:
         schema = self._tables.schema
@@ -121,6 +130,11 @@ class _Process:
             if linked and column_of(schema, place, column):
                 return f"(SELECT o.{quoted(column)} FROM {quoted(place)} o WHERE o.id = {quoted(whole)}.{linked})"  # noqa: S608  # quoted names
         return None
+
+
+def _is_mark(name: str) -> bool:
+    """Whether a range of this name may be one that the program marked; newer versions name it as the program does."""
+    return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 
 def _bus_id(extdata: str) -> str:
@@ -137,10 +151,6 @@ def _told(extdata: str, key: str) -> object:
     except (ValueError, RecursionError):  # it is no JSON: nothing is told
         return None
     return told.get(key) if isinstance(told, dict) else None
-
-
-def _length(row: Row) -> int | None:
-    return length(row.get("start"), row.get("end"))
 
 
 FORMAT = DatabaseFormat("rocpd", _TOOL, "tables rocpd_kernel_dispatch…, rocpd_region…", _recognises, _read)

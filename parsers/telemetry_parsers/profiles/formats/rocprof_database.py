@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from telemetry_parsers.profiles.columns import Row, column_of, integer, length, records, text
+from telemetry_parsers.profiles.columns import (
+    NO_NAME,
+    add_calls,
+    column_of,
+    columns_of,
+    integer,
+    interval,
+    records,
+    text,
+)
 from telemetry_parsers.profiles.contract import DatabaseFormat, Schema, Tables
 from telemetry_parsers.profiles.facts import Card, Facts
 from telemetry_parsers.profiles.steps import is_kept
@@ -26,16 +35,14 @@ def _recognises(schema: Schema) -> bool:
 def _read(tables: Tables) -> Facts:
     timeline = Timeline()
     cards = _kernels(tables, timeline)
-    for row in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
+    for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # What HSA copies is told without its device.
-        number = integer(row.get("dev-id"))
-        key = next(iter(cards)) if number is None and len(cards) == 1 else number
-        timeline.add(_known(timeline, key), "copy", integer(row.get("BeginNs")), _length(row), _name(row, "Name"))
-    for row in records(tables, "rocTX", (*_TIMES, "Name", "pid")):
-        is_kept(timeline, _name(row, "Name"), integer(row.get("BeginNs")), _length(row))
+        number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
+        timeline.add(_known(timeline, number), "copy", *interval(start, end), _plain(name))
+    for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
+        is_kept(timeline, _plain(name), *interval(start, end))
     for table in ("HIP", "HSA"):
-        for row in records(tables, table, (*_TIMES, "Name")):
-            timeline.call(_name(row, "Name"), _length(row))
+        add_calls(timeline, tables, table, columns_of(tables.schema, table, (*_TIMES, "Name")))
     return Facts(
         "rocprof-database",
         _TOOL,
@@ -50,13 +57,12 @@ def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     """The cards on which kernels ran."""
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
-        for row in records(tables, table, (*_TIMES, name_column, card_column)):
-            name = _name(row, name_column)
+        for start, end, told, card in records(tables, table, (*_TIMES, name_column, card_column)):
+            name = _plain(told)
             if not name.startswith(_BARRIERS):
-                number = integer(row.get(card_column))
+                number = integer(card)
                 cards.add(number)
-                key = _known(timeline, number)
-                timeline.add(key, work_of(name), integer(row.get("BeginNs")), _length(row), name)
+                timeline.add(_known(timeline, number), work_of(name), *interval(start, end), name)
         if cards:
             break
     return cards
@@ -67,14 +73,10 @@ def _known(timeline: Timeline, number: int | None) -> Hashable:
     return number
 
 
-def _name(row: Row, column: str) -> str:
+def _plain(told: object) -> str:
     """A name without the quotes in which some versions store it."""
-    name = text(row.get(column))
-    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or "(no name)"
-
-
-def _length(row: Row) -> int | None:
-    return length(row.get("BeginNs"), row.get("EndNs"))
+    name = text(told)
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 
 
 FORMAT = DatabaseFormat("rocprof-database", _TOOL, "tables OPS or KERN", _recognises, _read)
