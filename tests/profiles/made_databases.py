@@ -11,6 +11,7 @@ from telemetry_daemon.profiling.database import open_database
 from telemetry_parsers.profiles.contract import DatabaseFormat
 from telemetry_parsers.profiles.facts import Facts
 from telemetry_parsers.profiles.formats import (
+    ascend_analysis_database,
     hipprof_database,
     msprof_database,
     nsys_sqlite,
@@ -19,6 +20,7 @@ from telemetry_parsers.profiles.formats import (
 )
 
 FORMATS = (
+    ascend_analysis_database.FORMAT,
     hipprof_database.FORMAT,
     msprof_database.FORMAT,
     nsys_sqlite.FORMAT,
@@ -157,7 +159,30 @@ MSPROF: Tables = {
     "RANK_DEVICE_MAP": ("rankId,deviceId", [(11, 3)]),
     "HOST_INFO": ("hostUid,hostName", [("1", "secret-host")]),
 }
+STEP_COLUMNS = "step,type,index,computing,communication_not_overlapped,overlapped,communication,free"
+MATRIX_COLUMNS = "step,hccl_op_name,group_name,src_rank,dst_rank,transit_size,transit_time,bandwidth,transport_type"
+ANALYSIS: Tables = {
+    "ClusterStepTraceTime": (
+        STEP_COLUMNS,
+        [
+            ("3", "rank", 0, 100.5, 20.25, 10, 30.25, 5),
+            ("3", "rank", "1", "80", "40.5", "1", "41.5", "5"),
+            ("3", "stage", "(0, 1)", 100, 40, 10, 50, 5),
+            ("4", "rank", 0, "N/A", 1, 1, 1, 1),
+        ],
+    ),
+    "ClusterCommAnalyzerMatrix": (
+        MATRIX_COLUMNS,
+        [
+            ("3", "allReduce-top1", "10.9.8.7", "0", "1", 2.5, 0.5, 5, "HCCS"),
+            ("3", "allReduce-top2", "10.9.8.7", "0", "1", 1.5, 0.5, 3, "HCCS"),
+            ("3", "Total Op Info", "10.9.8.7", "0", "1", 4, 1, 4, "HCCS"),
+            ("3", "allReduce-top1", "10.9.8.7", "1", "1", 9, 1, 9, "LOCAL"),
+        ],
+    ),
+}
 MADE = {"hipprof": HIPPROF, "nsys": NSYS, "rocpd": ROCPD, "rocprof": ROCPROF, "msprof": MSPROF}
+ALL = {**MADE, "analysis": ANALYSIS}
 
 
 def write(path: Path, tables: Tables, *statements: str) -> Path:

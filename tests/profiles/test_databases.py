@@ -8,8 +8,21 @@ from typing import Any
 import pytest
 
 from kits.captures import shared_folder
-from profiles.made_databases import GLOBAL, HIPPROF, MADE, MSPROF, NSYS, ROCPD, ROCPROF, T, Tables, read, write
-from telemetry_parsers.profiles.facts import Card, Device, Facts, Split, Step
+from profiles.made_databases import (
+    ANALYSIS,
+    GLOBAL,
+    HIPPROF,
+    MADE,
+    MSPROF,
+    NSYS,
+    ROCPD,
+    ROCPROF,
+    T,
+    Tables,
+    read,
+    write,
+)
+from telemetry_parsers.profiles.facts import Card, Device, Facts, Link, Split, Step
 
 
 def _read(tmp_path: Path, tables: Tables) -> Facts:
@@ -216,6 +229,16 @@ def test_copies_of_msprof_are_known_without_the_calls_of_the_runtime(tmp_path: P
     tables["COMMUNICATION_TASK_INFO"] = ("name,globalTaskId,opId", [(2, 13, 1)])
     tables["TASK"] = (MSPROF["TASK"][0], [(*row[:6], 0 if row[4] != 11 else 9) for row in MSPROF["TASK"][1]])
     assert _sums(_only(_read(tmp_path, tables)))["memcpy of another kind"] == (1, 110)
+
+
+def test_sums_of_steps_and_links_of_a_cluster(tmp_path: Path) -> None:
+    facts = _read(tmp_path, ANALYSIS)
+    assert [(device.rank, device.steps) for device in facts.devices] == [
+        (0, (Step("step 3", Split(125_750, 100_500, 30_250, 20_250, idle_ns=5_000)),)),
+        (1, (Step("step 3", Split(125_500, 80_000, 41_500, 40_500, idle_ns=5_000)),)),
+    ]
+    assert facts.links == (Link("HCCS", "0", "1", 4_000_000, 1_000_000),)
+    assert facts.ranks == 2
 
 
 CAPTURES: dict[str, tuple[str, Card, int | None, Split, dict[str, tuple[int, int]]]] = {

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profiles.made_databases import FORMATS, HIPPROF, MADE, NSYS, ROCPD, T, Tables, known, read, write
+from profiles.made_databases import ALL, FORMATS, HIPPROF, NSYS, ROCPD, T, Tables, known, read, write
 from telemetry_daemon.profiling import database
 from telemetry_daemon.profiling.database import open_database
 from telemetry_parsers.profiles.contract import NotReadError
@@ -84,10 +84,15 @@ def test_what_lies_in_a_journal_is_told_to_be_missing(tmp_path: Path) -> None:
     path = write(tmp_path / "made.db", HIPPROF)
     with contextlib.closing(sqlite3.connect(path)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute(f'INSERT INTO "HIPOPS_10_9_8_7_77_170" (BeginNs, EndNs) VALUES ({T}, {T + 9})')
+        writer.execute(
+            f'INSERT INTO "HIPOPS_10_9_8_7_77_170" (BeginNs, EndNs, dev_id, Name) VALUES ({T}, {T + 9}, 0, 1)'
+        )
         writer.commit()
         with open_database(path, 10.0) as tables:
             assert "made.db-wal beside it is not read" in tables.problems[0].text
+    with open_database(path, 10.0) as tables:
+        assert tables.problems == []  # the writer has ended, and put all into the file
+    assert read(path).devices[0].kernels[0].calls == 3
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:
@@ -166,9 +171,9 @@ def _problems(path: Path) -> str:
         return str(tables.problems)
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", ALL)
 def test_a_database_that_is_cut_never_shows_more(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / "made.db", _long(MADE[name]))
+    path = write(tmp_path / "made.db", _long(ALL[name]))
     whole = {kernel.name: kernel.calls for device in read(path).devices for kernel in device.kernels}
     content = path.read_bytes()
     for part in range(1, 16):
@@ -180,9 +185,9 @@ def test_a_database_that_is_cut_never_shows_more(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", ALL)
 def test_a_database_with_flipped_bytes_never_raises(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / "made.db", MADE[name])
+    path = write(tmp_path / "made.db", ALL[name])
     content = path.read_bytes()
     draw = random.Random(name)
     for _ in range(100):
@@ -209,12 +214,12 @@ VALUES = st.one_of(
 
 @pytest.mark.rest
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", ALL)
 @given(data=st.data())
 def test_any_values_in_any_column_give_sound_facts(tmp_path: Path, name: str, data: st.DataObject) -> None:
     tables = {
         table: (columns, [tuple(data.draw(VALUES | st.just(cell)) for cell in row) for row in rows])
-        for table, (columns, rows) in MADE[name].items()
+        for table, (columns, rows) in ALL[name].items()
     }
     path = tmp_path / f"{data.draw(st.uuids())}.db"
     facts = _facts_or_none(write(path, tables))
@@ -234,10 +239,11 @@ PUBLIC = {
     "rocpd": {"string", "kernel_name", "display_name", "name", "product_name"},
     "rocprof": {"Name"},
     "msprof": {"value", "name of NPU_INFO"},
+    "analysis": {"step", "type", "transport_type"},
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", ALL)
 def test_a_secret_in_any_other_text_is_shown_nowhere(tmp_path: Path, name: str) -> None:
     def is_public(table: str, column: str) -> bool:
         return bool({column, f"{column} of {table}"} & PUBLIC[name])
@@ -253,7 +259,7 @@ def test_a_secret_in_any_other_text_is_shown_nowhere(tmp_path: Path, name: str) 
                 for row in rows
             ],
         )
-        for table, (columns, rows) in MADE[name].items()
+        for table, (columns, rows) in ALL[name].items()
     }
     assert "SECRET" in str(planted)
     assert "SECRET" not in repr(read(write(tmp_path / "made.db", planted)))

@@ -108,9 +108,12 @@ def _missing(stream: BinaryIO) -> list[Problem]:
 
 def _database(connection: sqlite3.Connection, seconds: float) -> Database:
     try:
-        return Database(connection, seconds)
+        database = Database(connection, seconds)
     except _ERRORS:
         raise NotReadError("the database is damaged") from None
+    if database.problems and not database.schema:
+        raise NotReadError("the database is damaged: its list of tables cannot be read")
+    return database
 
 
 @contextlib.contextmanager
