@@ -22,7 +22,9 @@ from profiles.made_databases import (
     read,
     write,
 )
+from telemetry_parsers.profiles.contract import Clue
 from telemetry_parsers.profiles.facts import Card, Device, Facts, Link, Split, Step
+from telemetry_parsers.profiles.formats import sums_csv
 
 
 def _read(tmp_path: Path, tables: Tables) -> Facts:
@@ -299,3 +301,14 @@ def test_a_real_database_without_a_device_tells_the_calls() -> None:
         ("MPI_Send", 2, 33991),
         ("MPI_Barrier", 2, 35470),
     }
+
+
+@pytest.mark.skipif(shared_folder() is None, reason="the folder of real outputs is not there")
+def test_database_and_csv_of_one_run_of_hipprof_agree() -> None:
+    folder = shared_folder()
+    assert folder
+    path = folder / "profiles/hipprof/results_hiptrace/vector_add_trace.hipkernel.csv"
+    clue = Clue(path.name, (), path.read_bytes())
+    (device,) = sums_csv.FORMAT.read(clue, clue.text.splitlines()).devices
+    assert _sums(device).items() <= _sums(_only(read(path.with_name("vector_add_trace.db")))).items()
+    assert device.kernels

@@ -86,14 +86,13 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
             with scratch() as copy:
                 _unpack(stream, copy.stream)
                 with _connected(copy.named()) as connection:
-                    database = _database(connection, seconds)
+                    database = _database(connection, seconds, copy.stream)
                     copy.unnamed()  # sqlite has it open
-                    database.problems += _missing(copy.stream)
                     yield database
             return
         with _connected(str(path)) as connection:
-            database = _database(connection, seconds)
-            database.problems += [*_missing(stream), *_unfinished(path)]
+            database = _database(connection, seconds, stream)
+            database.problems += _unfinished(path)
             yield database
 
 
@@ -106,13 +105,16 @@ def _missing(stream: BinaryIO) -> list[Problem]:
     return [_CUT] if is_told and os.fstat(stream.fileno()).st_size < told else []
 
 
-def _database(connection: sqlite3.Connection, seconds: float) -> Database:
+def _database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:
+    missing = _missing(stream)
+    trouble = f"the database is {'cut off' if missing else 'damaged'}: its list of tables cannot be read; copy it again"
     try:
         database = Database(connection, seconds)
     except _ERRORS:
-        raise NotReadError("the database is damaged") from None
+        raise NotReadError(trouble) from None
     if database.problems and not database.schema:
-        raise NotReadError("the database is damaged: its list of tables cannot be read")
+        raise NotReadError(trouble)
+    database.problems += missing
     return database
 
 
