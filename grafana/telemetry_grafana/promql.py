@@ -29,6 +29,7 @@ INFO_LABELS = frozenset(
         "partition",
         "numa_node",
         "power_kind",
+        "peak_origin",
         "simulated",
         "replayed",
         "model_now",
@@ -43,7 +44,7 @@ RANK_LABELS = frozenset({"rank", "server"})
 NAME_LABELS = frozenset({"card", "node"})
 
 # Labels whose words are all in the catalogue; a vendor may add words of its own to the others.
-_CLOSED = frozenset({"state", "level", "action", "domain", "engine"})
+_CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from telemetry_parsers import sentinels
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
+from telemetry_parsers.peaks.peak import DTYPES
 
 SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")
@@ -137,6 +138,12 @@ _ACTIVITY = (
     _device("sm_occupancy_ratio", "ratio", "Resident warps as a share of the maximum (0-1).", 0, 1),
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
     _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
+)
+# What a card can do at best, by a table of models or the configuration: see merge/peaks.py.
+_PEAKS = (
+    _device("peak_flops", "", "Dense operations in a second at best, at the clock that the source quotes; accelerator_info has the source as peak_origin.", 1, 1e20, "dtype", DTYPES),
+    _device("flops_per_cycle", "", "Dense operations in one cycle of the whole device; times its clock is what it can do at this moment.", 1, 1e12, "dtype", DTYPES),
+    _device("peak_memory_bytes_per_second", "", "Bytes between the device and its memory in a second at best.", 1, 1e16),
 )
 _CLOCKS = (
     _device("clock_hertz", "hertz", "Clock of a domain.", 0, 5e10, "domain", DOMAINS),
@@ -300,6 +307,7 @@ CATALOGUE: tuple[Metric, ...] = (
     *_TEMPERATURE,
     *_MEMORY,
     *_ACTIVITY,
+    *_PEAKS,
     *_CLOCKS,
     *_PCIE,
     *_LINKS,

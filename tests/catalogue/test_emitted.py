@@ -25,6 +25,9 @@ MADE_BY_US = {
     "event_open",
     "rank_info",
     "foreign_memory_bytes",
+    "peak_flops",
+    "flops_per_cycle",
+    "peak_memory_bytes_per_second",
     *(metric.key for metric in CATALOGUE if metric.scope in ("daemon", "owner")),
 }
 # Rows that only the simulator emits so far: their sources come vendor by vendor, each with its captures.

@@ -10,12 +10,16 @@ from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE
 from telemetry_parsers.model import Capture, Device, Library, Metric, Poll, Reading, Report
 
 # Made by us from other readings and from events.
-_NOT_OF_PARSERS = frozenset(
-    {"rank_info", "events_total", "event_last_timestamp_seconds", *(counter for counter, _ in INTEGRALS)}
-)
+_NOT_OF_PARSERS = DECIDED_ELSEWHERE | {
+    "rank_info",
+    "events_total",
+    "event_last_timestamp_seconds",
+    *(counter for counter, _ in INTEGRALS),
+}
 READINGS = Poll("readings", Library("none", ()), interval=1.0, lists_devices=True)
 
 

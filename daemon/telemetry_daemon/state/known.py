@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from telemetry_daemon.state.health import SourceFacts, expiry, lists_ended
+from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ended
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.node import Merged
+from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.ranks import NodeRanks
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Report, Sample, SourceReport
@@ -36,6 +38,7 @@ class Known:
     # Another object when a plugin brings more: what was made of it holds no longer.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
+    peaks: Peaks = field(default_factory=Peaks)
     maintenance: Callable[[], Maintenance] | None = None
     unreported: tuple[DeviceEvent, ...] = ()
     slept: float = 0.0
@@ -64,3 +67,18 @@ class Known:
             expires=expiry(capture.monotonic_time, interval, capture.seconds),
             report=report,
         )
+
+    def bases(self, merged: Merged, now: float) -> Iterator[Basis]:
+        """What each source's status is made of, in the order of their names."""
+        for source in sorted({name for name, _ in self.healths}):
+            facts = self.sources.get(source, SourceFacts(source, "", ()))
+            forgotten = sum(count for (_, name), count in self.state.forgotten.items() if name == source)
+            yield Basis(
+                source,
+                facts.vendor,
+                [item for key, item in sorted(self.healths.items()) if key[0] == source],
+                [one.report for key, one in self.reports.items() if key[0] == source and one.report.expires > now],
+                merged.problems_of(source),
+                self.cpu_seconds.get(source, 0.0),
+                forgotten + sum(count for key, count in self.refused.items() if key[0] == source),
+            )

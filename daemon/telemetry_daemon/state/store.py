@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
-from telemetry_daemon.state.health import Basis, PollResult, SourceFacts, Statuses
+from telemetry_daemon.state.health import PollResult, SourceFacts, Statuses
 from telemetry_daemon.state.known import Key, Known
 from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.times import Clock
@@ -21,6 +21,7 @@ from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge, with_unknown
+from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.merge.presence import with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import (
@@ -114,6 +115,12 @@ class Store:
         """Set which rank of a job runs on which chip."""
         with self._lock:
             self._known.ranks = ranks
+            self._snapshot = None
+
+    def set_peaks(self, peaks: Peaks) -> None:
+        """Set what is known of the cards' peaks."""
+        with self._lock:
+            self._known.peaks = peaks
             self._snapshot = None
 
     def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
@@ -359,9 +366,9 @@ class Store:
             wall_time=self._clock.wall(),
             monotonic_time=now,
             valid_until=min(ends),
-            devices=with_ranks(devices, known.ranks),
+            devices=known.peaks.of(with_ranks(devices, known.ranks)),
             host=merged.host,
-            sources=self._statuses.of(self._bases(merged, now), now),
+            sources=self._statuses.of(known.bases(merged, now), now),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
             maintenance=maintenance,
             recorded=self._recorded,
@@ -373,19 +380,3 @@ class Store:
         codes = self._accumulator.events.codes() if self._accumulator is not None else {}
         unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
         return with_unknown(merged.devices, unknown) if unknown else merged.devices
-
-    def _bases(self, merged: Merged, now: float) -> Iterator[Basis]:
-        """What each source's status is made of, in the order of their names."""
-        known = self._known
-        for source in sorted({name for name, _ in known.healths}):
-            facts = known.sources.get(source, SourceFacts(source, "", ()))
-            forgotten = sum(count for (_, name), count in known.state.forgotten.items() if name == source)
-            yield Basis(
-                source,
-                facts.vendor,
-                [item for key, item in sorted(known.healths.items()) if key[0] == source],
-                [one.report for key, one in known.reports.items() if key[0] == source and one.report.expires > now],
-                merged.problems_of(source),
-                known.cpu_seconds.get(source, 0.0),
-                forgotten + sum(count for key, count in known.refused.items() if key[0] == source),
-            )

@@ -10,13 +10,17 @@ from typing import get_args
 
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.contract import CONTRACT_VERSION, Parser
+from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE
 from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier
 
 # What merge and the daemon make themselves, from devices and other readings.
-MADE_BY_THE_DAEMON = frozenset(
-    {"info", "up", "busy_seconds_total", "energy_estimated_joules_total", "rank_info", "foreign_memory_bytes"}
-)
+MADE_BY_THE_DAEMON = DECIDED_ELSEWHERE | {
+    "busy_seconds_total",
+    "energy_estimated_joules_total",
+    "rank_info",
+    "foreign_memory_bytes",
+}
 # Labels that every series of a device, or every scraped series, has already.
 TAKEN_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 

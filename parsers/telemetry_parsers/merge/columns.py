@@ -14,8 +14,8 @@ from telemetry_parsers.readings import Origin, ReadingKey
 NO_METRICS: Mapping[str, Metric] = {}
 RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
-# Presence and identity are decided by merge itself, never by a reading.
-DECIDED_ELSEWHERE = frozenset({"info", "up"})
+# Presence, identity and peaks are decided by merge itself, never by a reading.
+DECIDED_ELSEWHERE = frozenset({"info", "up", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
 # Between absences the most telling one is shown.
 TELLING = {
     Absent.NOT_UNDERSTOOD: 0,

@@ -1,0 +1,104 @@
+"""What each merged device can do at best, put beside its readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading
+from telemetry_parsers.peaks.lookup import NOTHING_CONFIGURED, Configured, peak_of, row_of
+from telemetry_parsers.peaks.peak import Peak
+from telemetry_parsers.peaks.shares import Part, peak_of_part
+from telemetry_parsers.readings import Readings
+
+ORIGIN_FACT = "peak_origin"
+FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
+_SOURCE = "peaks"
+_UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
+# Cards of one model differ in their facts, such as a firmware.
+_MOST_FOUND = 1024
+_Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
+# Whose tools tell a card's PCI device id, as the fact `chip_id`.
+_PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
+
+
+class Peaks:
+    """Knows the table, what the configuration puts beside it, and of which further data types peaks are shown."""
+
+    def __init__(self, configured: Configured = NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
+        self._configured = configured
+        self._dtypes = dtypes
+        # What was found for the devices that looked like this: a card is looked up once, not at every snapshot.
+        self._found: dict[object, _Found] = {}
+
+    def of(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
+        """The devices, those of a known model with their peaks."""
+        by_id = {device.id: device for device in devices}
+        return tuple([self._with_peak(device, by_id.get(device.parent or "")) for device in devices])
+
+    def _with_peak(self, device: MergedDevice, parent: MergedDevice | None) -> MergedDevice:
+        if not device.up:
+            return device
+        card = parent or device
+        clues = (_model(device), device.partition, device.facts, _number(device, _UNITS), device is card)
+        key = clues if device is card else (*clues, _model(card), card.facts, _number(card, _MEMORY_TOTAL))
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            found = self._found[key] = self._find(device, card)
+        facts, readings = found
+        if not readings:
+            return device
+        return replace(device, facts=(*device.facts, *facts), readings=Readings.of(device.readings).plus(readings))
+
+    def _find(self, device: MergedDevice, card: MergedDevice) -> _Found:
+        """The fact and the readings that a device gets, none where its peak is unknown."""
+        peak = self._peak(device, card)
+        readings = () if peak is None else tuple(_readings(peak, self._dtypes))
+        return (((ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
+
+    def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
+        """The peak that is configured for the device's own model, else the device's part of its card's peak."""
+        if _model(device) in self._configured:
+            return self._configured[_model(device)]
+        peak, row = peak_of(_model(card), _pci_id(card), self._configured), row_of(_model(card), _pci_id(card))
+        return None if peak is None else peak_of_part(peak, _part(device, card, None if row is None else row.units))
+
+
+def _model(device: MergedDevice) -> str:
+    """The model as it is told now; the label keeps the name under which the device was first shown."""
+    return device.current_model or device.model
+
+
+def _pci_id(card: MergedDevice) -> str:
+    chip = dict(card.facts).get("chip_id", "")
+    return f"{_PCI_VENDORS[card.vendor]}:{chip.removeprefix('0x')}" if chip and card.vendor in _PCI_VENDORS else ""
+
+
+def _part(device: MergedDevice, card: MergedDevice, model_units: int | None) -> Part:
+    facts = dict(device.facts)
+    return Part(
+        units=_number(device, _UNITS),
+        model_units=model_units,
+        is_partition=device.parent is not None or device.partition is not None,
+        compute_partition=facts.get("compute_partition", ""),
+        profile=facts.get("profile", ""),
+        card_memory_bytes=_number(card, _MEMORY_TOTAL),
+    )
+
+
+def _number(device: MergedDevice, metric: str) -> float | None:
+    value = Readings.of(device.readings).value(metric)
+    return None if value is None or isinstance(value, Absent) else value
+
+
+def _readings(peak: Peak, dtypes: Iterable[str]) -> Iterator[MergedReading]:
+    """What is known of the 16-bit matrix rate, of the further data types, and of the memory."""
+    shown = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
+    for metric, told in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
+        for dtype in shown:
+            if (value := told(dtype)) is not None:
+                yield MergedReading(metric, dtype, value, _SOURCE)
+    if peak.memory_bytes_per_second is not None:
+        yield MergedReading(MEMORY, "", peak.memory_bytes_per_second, _SOURCE)

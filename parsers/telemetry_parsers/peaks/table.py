@@ -1,0 +1,150 @@
+"""The table of models: what each can do at best without sparsity, and the document that says so.
+
+A model whose figures have no such source, or whose units, clock and rate do not agree with them, is left out: it has no peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Quote(NamedTuple):
+    """What the source quotes for a data type: TFLOP/s of one device, and the clock for which they hold."""
+
+    teraflops: float
+    megahertz: int
+
+
+class Row(NamedTuple):
+    """One model as the tools name it. `units` are the multiprocessors or compute units of what they list as one device.
+
+    `pci_ids` are `vendor:device`; a card that shares its id with another model is known by its name only. Where the sources
+    contradict each other about memory, it is None.
+    """
+
+    names: tuple[str, ...]
+    pci_ids: tuple[str, ...]
+    architecture: str
+    units: int
+    quoted: tuple[tuple[str, Quote], ...]
+    memory_gigabytes_per_second: float | None
+    sources: tuple[str, ...]
+
+
+# Dense operations (a fused multiply-add is two) of one unit in one cycle: `fp32` on the vector units, all others on the matrix
+# units, 16-bit types and fp8 with sums in 32 bits.
+PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {
+        "volta": {"fp32": 128, "fp16": 1024},
+        "turing": {"fp32": 128, "fp16": 1024, "int8": 2048},
+        "ampere": {"fp32": 128, "tf32": 1024, "bf16": 2048, "fp16": 2048, "int8": 4096},
+        "ampere_graphics": {"fp32": 256, "tf32": 512, "bf16": 1024, "fp16": 1024, "int8": 2048},
+        # GeForce cards and the L40 sum 16-bit products in 32 bits at half the rate.
+        "ampere_half": {"fp32": 256, "bf16": 512, "fp16": 512},
+        "ada": {"fp32": 256, "tf32": 512, "bf16": 1024, "fp16": 1024, "fp8": 2048, "int8": 2048},
+        "ada_half": {"fp32": 256, "bf16": 512, "fp16": 512, "fp8": 1024},
+        "hopper": {"fp32": 256, "tf32": 2048, "bf16": 4096, "fp16": 4096, "fp8": 8192, "int8": 8192},
+        "cdna1": {"fp32": 128, "bf16": 512, "fp16": 1024},
+        "cdna2": {"fp32": 128, "bf16": 1024, "fp16": 1024, "int8": 1024},
+        "cdna3": {"fp32": 256, "tf32": 1024, "bf16": 2048, "fp16": 2048, "fp8": 4096, "int8": 4096},
+        "cdna4": {"fp32": 256, "bf16": 4096, "fp16": 4096, "fp8": 8192, "int8": 8192},
+    }
+)
+
+# What the rows name in short.
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "nvidia-ampere": "https://developer.nvidia.com/blog/nvidia-ampere-architecture-in-depth/ (table: P100, V100, A100)",
+        "nvidia-a100": "https://www.nvidia.com/en-us/data-center/a100/ (specifications: 80GB PCIe and SXM)",
+        "nvidia-v100": "https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf",
+        "nvidia-t4": "https://www.nvidia.com/en-us/data-center/tesla-t4/ (specifications)",
+        "nvidia-a30": "https://www.nvidia.com/content/dam/en-zz/Solutions/data-center/products/a30-gpu/pdf/a30-datasheet.pdf",
+        "nvidia-a10": "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a10/pdf/a10-datasheet.pdf",
+        "nvidia-a40": "https://images.nvidia.com/content/Solutions/data-center/a40/nvidia-a40-datasheet.pdf",
+        "nvidia-ga102": "https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.pdf",
+        "nvidia-ada": "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf (appendix A)",
+        "nvidia-l4": "https://www.nvidia.com/en-us/data-center/l4/ (specifications; with sparsity, halved)",
+        "nvidia-l40": "https://www.nvidia.com/en-us/data-center/l40/ (specifications)",
+        "nvidia-l40s": "https://www.nvidia.com/en-us/data-center/l40s/ (specifications)",
+        "nvidia-h100": "https://resources.nvidia.com/en-us-tensor-core (H100 whitepaper V1.04, tables 1 and 3)",
+        "nvidia-h200": "https://www.nvidia.com/en-us/data-center/h200/ (specifications; with sparsity, halved)",
+        "nvidia-gh200": "https://www.nvidia.com/en-us/data-center/grace-hopper-superchip/ (specifications; with sparsity, halved)",
+        "nvidia-forum": "https://forums.developer.nvidia.com/t/how-to-calculate-the-tensor-core-fp16-performance-of-h100/244727",
+        "ml-engineering": "https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md (TFLOPS comparison table)",
+        "techpowerup": "https://www.techpowerup.com/gpu-specs/ (shading units and boost clock of that card)",
+        "rocm-mi100": "https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi100.html",
+        "rocm-mi250": "https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi250.html",
+        "rocm-mi300": "https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi300.html",
+        "amd-cdna2": "https://www.amd.com/content/dam/amd/en/documents/instinct-business-docs/white-papers/amd-cdna2-white-paper.pdf",
+        "amd-cdna3": "https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-3-white-paper.pdf",
+        "amd-cdna4": "https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-4-architecture-whitepaper.pdf",
+    }
+)
+
+
+def _quoted(megahertz: int, **teraflops: float) -> tuple[tuple[str, Quote], ...]:
+    return tuple((dtype, Quote(figure, megahertz)) for dtype, figure in teraflops.items())
+
+
+_V100 = _quoted(1530, fp32=15.7, fp16=125.0)
+_V100_PCIE = _quoted(1380, fp32=14.0, fp16=112.0)
+_A100 = _quoted(1410, fp32=19.5, tf32=156.0, bf16=312.0, fp16=312.0, int8=624.0)
+_HOPPER_FP32 = _quoted(1980, fp32=66.9)
+_HOPPER = (*_HOPPER_FP32, *_quoted(1830, tf32=494.7, bf16=989.4, fp16=989.4, fp8=1978.9, int8=1978.9))
+_MI300X = _quoted(2100, fp32=163.4, tf32=653.7, bf16=1307.4, fp16=1307.4, fp8=2614.9, int8=2614.9)
+
+# A table: a row is a line, or two.
+# fmt: off
+ROWS: tuple[Row, ...] = (
+    Row(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), (), "volta", 80, _V100, 900, ("nvidia-ampere", "nvidia-v100")),
+    Row(("Tesla V100-PCIE-16GB", "Tesla V100-PCIE-32GB"), (), "volta", 80, _V100_PCIE, 900, ("nvidia-v100", "nvidia-forum")),
+    Row(("Tesla T4",), (), "turing", 40, _quoted(1590, fp32=8.1, fp16=65.0, int8=130.0), None, ("nvidia-t4", "techpowerup")),
+    Row(("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"), (), "ampere", 108, _A100, 1555,
+        ("nvidia-ampere", "nvidia-forum")),
+    Row(("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"), (), "ampere", 108, _A100, 2039, ("nvidia-a100", "nvidia-ampere")),
+    Row(("NVIDIA A100 80GB PCIe",), (), "ampere", 108, _A100, 1935, ("nvidia-a100", "nvidia-ampere")),
+    Row(("NVIDIA A30", "A30"), (), "ampere", 56, _quoted(1440, fp32=10.3, tf32=82.0, bf16=165.0, fp16=165.0, int8=330.0), 933,
+        ("nvidia-a30", "techpowerup")),
+    Row(("NVIDIA A10", "A10"), (), "ampere_graphics", 72, _quoted(1695, fp32=31.2, tf32=62.5, bf16=125.0, fp16=125.0, int8=250.0), 600,
+        ("nvidia-a10", "techpowerup")),
+    Row(("NVIDIA A40", "A40"), (), "ampere_graphics", 84, _quoted(1740, fp32=37.4, tf32=74.8, bf16=149.7, fp16=149.7, int8=299.3), 696,
+        ("nvidia-a40", "techpowerup")),
+    Row(("NVIDIA RTX A6000", "RTX A6000"), (), "ampere_graphics", 84, _quoted(1800, fp32=38.7, bf16=154.8, fp16=154.8), 768,
+        ("nvidia-ga102", "techpowerup")),
+    Row(("NVIDIA GeForce RTX 3090", "GeForce RTX 3090"), (), "ampere_half", 82, _quoted(1695, fp32=35.6, bf16=71.0, fp16=71.0), 936,
+        ("nvidia-ga102",)),
+    Row(("NVIDIA GeForce RTX 4090",), (), "ada_half", 128, _quoted(2520, fp32=82.6, bf16=165.2, fp16=165.2, fp8=330.3), 1008,
+        ("nvidia-ada",)),
+    Row(("NVIDIA L4",), (), "ada", 58, _quoted(2040, fp32=30.3, tf32=60.0, bf16=121.0, fp16=121.0, fp8=242.5, int8=242.5), 300,
+        ("nvidia-l4", "techpowerup")),
+    Row(("NVIDIA L40",), (), "ada_half", 142, _quoted(2490, fp32=90.5, bf16=181.05, fp16=181.05, fp8=362.0), 864,
+        ("nvidia-l40", "nvidia-ada")),
+    Row(("NVIDIA L40S",), (), "ada", 142, _quoted(2520, fp32=91.6, tf32=183.0, bf16=362.05, fp16=362.05, fp8=733.0, int8=733.0), 864,
+        ("nvidia-l40s", "ml-engineering", "techpowerup")),
+    Row(("NVIDIA H100 80GB HBM3",), (), "hopper", 132, _HOPPER, 3350, ("nvidia-h100", "ml-engineering")),
+    Row(("NVIDIA H100 PCIe",), (), "hopper", 114,
+        (*_quoted(1755, fp32=51.2), *_quoted(1620, tf32=378.0, bf16=756.0, fp16=756.0, fp8=1513.0, int8=1513.0)), 2000,
+        ("nvidia-h100", "nvidia-forum", "ml-engineering")),
+    Row(("NVIDIA H200",), (), "hopper", 132, _HOPPER, 4800, ("nvidia-h200", "nvidia-h100", "ml-engineering")),
+    Row(("NVIDIA GH200 480GB",), (), "hopper", 132, _HOPPER, 4000, ("nvidia-gh200", "nvidia-h100", "ml-engineering")),
+    Row(("AMD Instinct MI100", "Instinct MI100"), ("1002:738c",), "cdna1", 120, _quoted(1502, fp32=23.1, bf16=92.3, fp16=184.6), 1228.8,
+        ("rocm-mi100", "amd-cdna2")),
+    Row(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
+        _quoted(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
+    # The tools list the two dies of an MI250 and MI250X as two devices: half of what the source says.
+    Row(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
+        _quoted(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
+    Row(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,
+        _quoted(1700, fp32=47.9 / 2, bf16=383.0 / 2, fp16=383.0 / 2, int8=383.0 / 2), 1638.4, ("amd-cdna2",)),
+    Row(("AMD Instinct MI300A", "MI300A"), ("1002:74a0",), "cdna3", 228,
+        _quoted(2100, fp32=122.6, tf32=490.3, bf16=980.6, fp16=980.6, fp8=1961.2, int8=1961.2), 5300, ("amd-cdna3",)),
+    Row(("AMD Instinct MI300X",), ("1002:74a1",), "cdna3", 304, _MI300X, 5300, ("amd-cdna3", "rocm-mi300")),
+    Row(("AMD Instinct MI325X",), ("1002:74a5",), "cdna3", 304, _MI300X, 6000, ("amd-cdna3",)),
+    Row(("AMD Instinct MI350X",), ("1002:75a0",), "cdna4", 256,
+        _quoted(2200, fp32=144.2, bf16=2300.0, fp16=2300.0, fp8=4600.0, int8=4600.0), 8000, ("amd-cdna4",)),
+    Row(("AMD Instinct MI355X",), ("1002:75a3",), "cdna4", 256,
+        _quoted(2400, fp32=157.3, bf16=2500.0, fp16=2500.0, fp8=5000.0, int8=5000.0), 8000, ("amd-cdna4",)),
+)
+# fmt: on

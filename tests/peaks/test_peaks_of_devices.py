@@ -1,0 +1,172 @@
+"""Peaks beside the readings of devices: on the page and in the document, whole cards and partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kits import snapshots as kit
+from telemetry_exporters import json
+from telemetry_exporters.prometheus import text_page
+from telemetry_parsers.merge.peaks import FLOPS, FLOPS_PER_CYCLE, MEMORY, Peaks
+from telemetry_parsers.peaks.peak import Peak, Rate
+
+H100, MI300X = "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X"
+GIB = 2.0**30
+
+
+def told(device, label="bf16"):
+    """FLOP/s, FLOPs in a cycle, and bytes in a second of a device."""
+    values = {(one.metric, one.label): one.value for one in device.readings}
+    return values.get((FLOPS, label)), values.get((FLOPS_PER_CYCLE, label)), values.get((MEMORY, ""))
+
+
+def peaks(*devices, **settings):
+    return [told(one) for one in Peaks(**settings).of(devices)]
+
+
+def card(*readings, model=H100, **more):
+    return kit.device(0, *readings, model=model, **more)
+
+
+def part(number, units, profile, **more):
+    """An instance of device 0."""
+    name = f"{H100} MIG {profile}"
+    facts = {"facts": (("profile", profile),), "parent": "GPU-00000000", "partition": str(number)} | more
+    readings = [] if units is None else [kit.reading("compute_units", units)]
+    return kit.device(number, *readings, model=name, **facts)
+
+
+def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
+    text = text_page(kit.snapshot(*Peaks().of((card(),)))).decode()
+    lines = [line for line in text.splitlines() if "peak" in line and not line.startswith("#")]
+    assert [line.rsplit(" ", 1)[1] for line in lines] == ["1.0", "9.894e+14", "3.35e+12"]
+    info, flops, memory = lines
+    assert 'peak_origin="vendor"' in info
+    assert 'dtype="bf16"' in flops
+    assert memory.startswith("accelerator_peak_memory_bytes_per_second{")
+    assert f"{132 * 4096:.1f}" in next(line for line in text.splitlines() if "flops_per_cycle{" in line)
+
+
+def test_the_document_has_them_like_any_reading() -> None:
+    (device,) = json.document(kit.snapshot(*Peaks().of((card(),))))["devices"]
+    assert device["readings"]["peak_flops"] == {"bf16": 9.894e14}
+    assert device["origin"]["peak_flops"] == "peaks"
+
+
+def test_an_unknown_card_stays_as_it_is() -> None:
+    device = card(model="MTT S5000")
+    assert Peaks().of((device,)) == (device,)
+
+
+@pytest.mark.parametrize("up", [False, None])
+def test_a_card_that_is_not_there_has_no_peak(up) -> None:
+    device = replace(card(), up=up)
+    assert Peaks().of((device,)) == (device,)
+
+
+def test_further_data_types_are_shown_where_the_card_has_them() -> None:
+    (device,) = Peaks(dtypes=("fp8", "fp4", "bf16")).of((card(),))
+    assert [one.label for one in device.readings if one.metric == FLOPS] == ["bf16", "fp8"]
+
+
+def test_the_name_of_now_counts() -> None:
+    assert peaks(card(model="NVIDIA H100 PCIe", current_model=H100)) == peaks(card())
+
+
+def test_a_configured_card_is_added_or_replaces_the_row() -> None:
+    mine = Peak((Rate("bf16", 5e14, None),), 1.6e12, "configured")
+    assert peaks(card(model="MTT S5000"), configured={"MTT S5000": mine}) == [(5e14, None, 1.6e12)]
+    assert peaks(card(), configured={H100: mine}) == [(5e14, None, 1.6e12)]
+
+
+def test_a_configured_partition_has_what_is_configured_for_it() -> None:
+    mine = Peak((Rate("bf16", 1e14, None),), None, "configured")
+    instance = part(1, 60.0, "3g.40gb")
+    assert peaks(card(), instance, configured={instance.model: mine})[1] == (1e14, None, None)
+
+
+@pytest.mark.parametrize(
+    ("units", "profile", "flops", "memory"),
+    [
+        (16.0, "1g.10gb", 989.4e12 * 16 / 132, 3.35e12 / 8),
+        (16.0, "1g.10gb+me", 989.4e12 * 16 / 132, 3.35e12 / 8),
+        (16.0, "1g.20gb", 989.4e12 * 16 / 132, 3.35e12 / 4),
+        (60.0, "3g.40gb", 989.4e12 * 60 / 132, 3.35e12 / 2),
+        (132.0, "7g.80gb", 989.4e12, 3.35e12),
+        # It shares its memory with other compute instances.
+        (16.0, "1c.3g.40gb", 989.4e12 * 16 / 132, None),
+        (16.0, "", 989.4e12 * 16 / 132, None),
+    ],
+)
+def test_an_instance_has_its_part(units, profile, flops, memory) -> None:
+    whole = card(kit.reading("memory_total_bytes", 81559 * 2.0**20))
+    got_flops, per_cycle, got_memory = peaks(whole, part(1, units, profile))[1]
+    assert got_flops == pytest.approx(flops)
+    assert per_cycle == pytest.approx(units * 4096)
+    assert got_memory == (None if memory is None else pytest.approx(memory))
+
+
+@pytest.mark.parametrize("units", [None, 133.0])
+def test_an_instance_whose_part_is_unknown_has_none(units) -> None:
+    whole = card(kit.reading("memory_total_bytes", 81559 * 2.0**20))
+    assert peaks(whole, part(1, units, "3g.40gb"))[1] == (None, None, None)
+    assert peaks(part(1, 60.0, "3g.40gb")) == [(None, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("model", "total", "profile", "share"),
+    [
+        ("NVIDIA A100-SXM4-40GB", 40536 * 2.0**20, "1g.5gb", 1 / 8),
+        ("NVIDIA A100-SXM4-40GB", 40536 * 2.0**20, "3g.20gb", 4 / 8),
+        ("NVIDIA A30", 24 * GIB, "1g.6gb", 2 / 8),
+        ("NVIDIA H200", 143771 * 2.0**20, "1g.18gb", 1 / 8),
+        ("NVIDIA H200", 143771 * 2.0**20, "3g.71gb", 4 / 8),
+        ("NVIDIA H200", 143771 * 2.0**20, "7g.141gb", 1.0),
+        ("NVIDIA GH200 480GB", 97871 * 2.0**20, "1g.24gb", 2 / 8),
+    ],
+)
+def test_memory_slices_of_every_size(model, total, profile, share) -> None:
+    whole = card(kit.reading("memory_total_bytes", total), model=model)
+    (_, _, memory), (_, _, of_part) = peaks(whole, part(1, 14.0, profile))
+    assert of_part == pytest.approx(memory * share)
+
+
+def amd(*readings, **facts):
+    return kit.device(
+        0, *readings, vendor="amd", model=MI300X, facts=tuple({"chip_id": "0x74a1", **facts}.items()), uuid="0309"
+    )
+
+
+def test_the_partitions_of_an_amd_card_have_their_compute_units() -> None:
+    first = amd(kit.reading("compute_units", 38.0), compute_partition="CPX", memory_partition="NPS1")
+    other = kit.device(1, kit.reading("compute_units", 38.0), vendor="amd", model="", parent=first.id, partition="1")
+    eighth = (pytest.approx(1307.4e12 / 8), 38 * 2048.0, None)
+    assert peaks(first, other) == [eighth, eighth]
+
+
+def test_an_amd_card_that_is_divided_and_tells_no_units_has_none() -> None:
+    assert peaks(amd(compute_partition="CPX")) == [(None, None, None)]
+
+
+@pytest.mark.parametrize("mode", ["SPX", "N/A"])
+def test_an_undivided_amd_card_has_all(mode: str) -> None:
+    whole = (1307.4e12, 304 * 2048.0, 5.3e12)
+    assert peaks(amd(compute_partition=mode)) == [whole]
+    assert peaks(amd(kit.reading("compute_units", 304.0))) == [whole]
+
+
+def test_a_card_with_other_units_than_its_model_is_another_card() -> None:
+    assert peaks(amd(kit.reading("compute_units", 80.0))) == [(None, None, None)]
+
+
+def test_a_virtual_function_is_no_whole_card() -> None:
+    assert peaks(amd(chip_id="0x74b5")) == [(None, None, None)]
+
+
+def test_what_was_found_is_found_again_when_the_units_come_later() -> None:
+    known = Peaks()
+    assert told(known.of((amd(compute_partition="CPX"),))[0]) == (None, None, None)
+    later = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
+    assert told(known.of((later,))[0])[0] == pytest.approx(1307.4e12 / 8)

@@ -1,0 +1,113 @@
+"""The table of peaks: every figure has a source and agrees with units and clock; what is not in it has no peak."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_parsers.peaks.lookup import peak_of
+from telemetry_parsers.peaks.peak import DTYPES
+from telemetry_parsers.peaks.table import PER_UNIT, ROWS, SOURCES
+
+NAMES = [name for row in ROWS for name in row.names]
+TERA = 1e12
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.names[0])
+def test_units_times_clock_agree_with_what_the_source_quotes(row) -> None:
+    assert row.quoted
+    for dtype, quote in row.quoted:
+        computed = row.units * PER_UNIT[row.architecture][dtype] * quote.megahertz * 1e6
+        assert computed == pytest.approx(quote.teraflops * TERA, rel=0.02), dtype
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.names[0])
+def test_every_row_names_a_vendors_document_or_two_pages(row) -> None:
+    assert all(re.match(r"https://\S+", SOURCES[source]) for source in row.sources)
+    of_vendor = [one for one in row.sources if one.startswith(("nvidia-", "amd-", "rocm-"))]
+    assert of_vendor or len(set(row.sources)) >= 2
+
+
+def test_no_source_name_or_rate_is_left_over_or_there_twice() -> None:
+    assert {source for row in ROWS for source in row.sources} == SOURCES.keys()
+    assert len(NAMES) == len(set(NAMES))
+    assert {row.architecture for row in ROWS} == PER_UNIT.keys()
+    assert all(dtype in DTYPES for row in ROWS for dtype, _ in row.quoted)
+    assert all(re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", one) for row in ROWS for one in row.pci_ids)
+
+
+@pytest.mark.parametrize(
+    ("model", "bf16", "memory"),
+    [
+        ("NVIDIA A100-SXM4-40GB", 312.0, 1555.0),
+        ("NVIDIA H100 80GB HBM3", 989.4, 3350.0),
+        ("NVIDIA H100 PCIe", 756.0, 2000.0),
+        ("NVIDIA H200", 989.4, 4800.0),
+        ("AMD Instinct MI300X", 1307.4, 5300.0),
+        # A die of two.
+        ("AMD Instinct MI250X", 191.5, 1638.4),
+    ],
+)
+def test_peaks_that_everybody_knows(model: str, bf16: float, memory: float) -> None:
+    peak = peak_of(model)
+    assert peak is not None
+    assert peak.flops("bf16") == pytest.approx(bf16 * TERA)
+    assert peak.memory_bytes_per_second == pytest.approx(memory * 1e9)
+    assert (peak.origin, peak.main_dtype) == ("vendor", "bf16")
+
+
+def test_a_card_without_bf16_has_fp16() -> None:
+    peak = peak_of("Tesla V100-SXM2-32GB")
+    assert peak is not None
+    assert (peak.main_dtype, peak.flops("bf16"), peak.flops_per_cycle("fp16")) == ("fp16", None, 80 * 1024)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("", " ", "H100", "NVIDIA H100", "nvidia h100 pcie", "NVIDIA H100 80GB HBM3 ", "NVIDIA H100 80GB HBM2e"),
+        *("NVIDIA H100 NVL", "NVIDIA H100 80GB HBM3 MIG 3g.40gb", "NVIDIA GH200", "NVIDIA GH200 144G HBM3e"),
+        *("NVIDIA H20", "NVIDIA H800", "NVIDIA A800-SXM4-80GB", "NVIDIA A10G", "GRID A100D-40C", "NVIDIA B200"),
+        *("AMD Instinct MI300X VF", "AMD Instinct MI300X HF", "AMD Instinct MI308X", "Instinct", "AMD Radeon Graphics"),
+        *("910B3", "Ascend910", "MTT S5000", "K100_AI", "BW", "MXC500", "Iluvatar BI-V150", "MLU370-X8"),
+    ],
+)
+def test_unknown_and_similar_names_give_nothing(model: str) -> None:
+    assert peak_of(model) is None
+
+
+@given(st.sampled_from(NAMES), st.integers(0, 40), st.characters())
+def test_a_name_that_differs_in_one_character_is_another_card(name: str, place: int, character: str) -> None:
+    for other in (name[:place] + character + name[place:], name[:place] + character + name[place + 1 :], name[:place]):
+        assert peak_of(other) is None or other in NAMES
+
+
+def test_a_pci_id_finds_a_card_whose_name_is_not_known() -> None:
+    assert peak_of("0x0c34", "1002:74a1") == peak_of("AMD Instinct MI300X")
+
+
+@pytest.mark.parametrize(
+    ("model", "pci_id"),
+    [
+        ("AMD Instinct MI300X", "1002:74b5"),  # a virtual function
+        ("AMD Instinct MI300X", "1002:74a5"),  # another card
+        ("a new name", "1002:740c"),  # two cards have it
+        ("a new name", "1d94:74a1"),
+        ("a new name", ""),
+    ],
+)
+def test_a_pci_id_that_contradicts_or_is_shared_gives_nothing(model: str, pci_id: str) -> None:
+    assert peak_of(model, pci_id) is None
+
+
+def test_no_peak_is_zero_or_endless() -> None:
+    for name in NAMES:
+        peak = peak_of(name)
+        assert peak is not None
+        numbers = [number for rate in peak.rates for number in (rate.flops, rate.flops_per_cycle)]
+        numbers += [peak.memory_bytes_per_second] if peak.memory_bytes_per_second is not None else []
+        assert all(number is not None and math.isfinite(number) and number > 0 for number in numbers)
