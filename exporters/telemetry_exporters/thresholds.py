@@ -93,6 +93,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards", "own figure"),
     "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work", "own figure"),
+    "slower_ratio": Threshold(0.5, "steps a second of a job as a share of the most within an hour", "own figure"),
     "straggler_peers": Threshold(4, "devices of a model that make a median meaningful", "own figure"),
     "hung_busy_ratio": Threshold(
         0.99, "utilization while a kernel never ends", "V100, H100, GB200 in hung jobs: 100 %"

@@ -10,6 +10,7 @@ IDLE = {"accelerator_busy_seconds_total{{D}}": "0+0x120"}
 BUSY = {"accelerator_busy_seconds_total{{D}}": "0+30x120"}
 FOREIGN = "accelerator_foreign_memory_bytes{{D}}"
 USED = "accelerator_memory_used_ratio{{D}}"
+STEPS = 'telemetry_steps_total{{T},id="GPU-1",job_id="41",rank="0"}'
 PROC = {'telemetry_source_up{{T},source="proc"}': ALWAYS}
 
 
@@ -71,6 +72,16 @@ OWNER_CASES = (
             "cards that do different work": _job(
                 *(_of_job("node1", str(number), busy=10 + 15 * number) for number in range(4)), *_NODE2[:1]
             ),
+        },
+    ),
+    Case(
+        "AcceleratorJobSlower",
+        {STEPS: "0+60x35 2120+20x84"},
+        {
+            "as fast as before": {STEPS: "0+60x120"},
+            "a little slower": {STEPS: "0+60x35 2140+40x84"},
+            "it waits, or has ended": {STEPS: "0+60x35 2100x84"},
+            "it has just begun": {STEPS: "_x40 0+60x79"},
         },
     ),
 )

@@ -8,5 +8,6 @@ from telemetry_grafana.dashboards.jobs import JOBS
 from telemetry_grafana.dashboards.monitor import MONITOR
 from telemetry_grafana.dashboards.node import NODE
 from telemetry_grafana.dashboards.stragglers import STRAGGLERS
+from telemetry_grafana.dashboards.work import WORK
 
-PAGES = (FLEET, NODE, CARD, STRAGGLERS, JOBS, MONITOR)
+PAGES = (FLEET, NODE, CARD, STRAGGLERS, JOBS, WORK, MONITOR)

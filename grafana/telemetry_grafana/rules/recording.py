@@ -10,6 +10,7 @@ from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_wit
 from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
 from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
 from telemetry_grafana.rules.recording_full_load import FULL_LOAD, POWER_RANGE
+from telemetry_grafana.rules.recording_work import WORK
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
@@ -310,6 +311,7 @@ GROUPS = (
     _MEMORIES,
     _PAST,
     FULL_LOAD,
+    WORK,
     RecordingGroup(
         "telemetry-sums",
         (

@@ -1,0 +1,177 @@
+"""Achieved work: estimated FLOP/s and bytes a second of each card beside its peak, its power and the steps of its job."""
+
+from __future__ import annotations
+
+from telemetry_grafana.dashboards.page import Page
+from telemetry_grafana.dashboards.panels import (
+    GREEN,
+    RED,
+    YELLOW,
+    Figure,
+    Panel,
+    heatmap,
+    lines,
+    number,
+    numbers,
+    ranking,
+)
+from telemetry_grafana.dashboards.query import by_card, by_model, highest, query, untold
+from telemetry_grafana.dashboards.tables import CARD_LABELS, ROW, Column, card_table
+from telemetry_grafana.rules.recording_work import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
+
+_CARD = "on (cluster, job, instance, id)"
+_KEY = "cluster, job, instance, id"
+_FEW = 15
+_ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × the clock now, if all work is in the data type of the label."
+_PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
+_ROOF = f"({INTENSITY}{{$cards}} * {_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
+_RIDGE = f"{CEILING}{{$cards}} / {_CARD} group_left () {_PEAK_MEMORY}"
+# What a rank draws and what it does; ranks of one card share its power.
+_OF_JOB = "cluster, job, job_id"
+_RANKS_OF_CARD = f"count by ({_KEY}) ({STEP_RATE}{{$nodes}})"
+_RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_CARD} {_RANKS_OF_CARD})"
+_JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)"
+_TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[5m]))"
+_PARTS = "telemetry_steps_seconds_total{$nodes}"
+_ROW = ROW.replace("(", "(dtype, ")
+_SHARE_STEPS = ((None, RED), (0.1, YELLOW), (0.3, GREEN))
+
+
+def _rooflines() -> Panel:
+    return card_table(
+        "Each card on its roofline",
+        "What the card does, and what it could do at this intensity and at the clock of this moment: below the ridge its memory is the roof, "
+        f"above it its matrix units. {_ESTIMATE}",
+        (*CARD_LABELS, "dtype"),
+        (
+            Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
+            Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
+            Column("ceiling now", f"max {_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
+            Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", _SHARE_STEPS, decimals=1),
+            Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", ((None, GREEN), (0.1, YELLOW), (0.3, RED)), decimals=1),
+            Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
+            Column("ridge", f"max {_ROW} ({_RIDGE} and {_CARD} {FLOPS}{{$cards}})", decimals=0),
+        ),
+        sort=("of the peak",),
+    )  # fmt: skip
+
+
+WORK = Page(
+    uid="telemetry-work",
+    title="Accelerators: achieved work",
+    description=(
+        "From utilization to work done. Utilization says that something ran; here is what the matrix units and the memory did at most, and what the "
+        "clocks took away. Vendors that tell neither are n/a. Where a job counts its steps, these stand beside its cards (docs/profile.md)."
+    ),
+    sections={
+        "Now": (
+            number("FLOP/s", f"Of all cards together. {_ESTIMATE}", f"sum({FLOPS}{{$cards}})", "flops"),
+            number(
+                "Of the peak",
+                "Estimated FLOP/s as a share of the quoted peaks of those cards.",
+                f"avg({SHARE}{{$cards}})",
+                "percentunit",
+                _SHARE_STEPS,
+            ),
+            number(
+                "Lost to clocks",
+                "The part of the peaks that is out of reach at the clocks of this moment.",
+                f"avg({LOST}{{$cards}})",
+                "percentunit",
+            ),
+            numbers(
+                "Steps",
+                "What jobs count: steps and tokens a second, and the energy of a token.",
+                Figure("steps/s of the slowest job", f"min(max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}}))", "short"),
+                Figure("tokens/s", f"sum({_TOKEN_RATE})", "short"),
+                Figure(
+                    "joules per token",
+                    f"sum(sum by ({_OF_JOB}) ({_RANK_WATTS}) and {_TOKEN_RATE} > 0) / sum({_TOKEN_RATE})",
+                    "joule",
+                ),
+            ),
+            _rooflines(),
+        ),
+        "Work and power": (
+            lines(
+                "Estimated FLOP/s",
+                f"The cards that came highest. {_ESTIMATE}",
+                "flops",
+                highest(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", _KEY, _FEW),
+                untold("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
+            ),
+            lines(
+                "Power of the same cards",
+                "Five-minute averages; a card that draws much and does little waits, or works in another data type.",
+                "watt",
+                query(
+                    f"accelerator:power_watts:rate5m{{$cards}} and {_CARD} topk({_FEW}, max_over_time({FLOPS}{{$cards}}[$__range] @ end()))",
+                    "{{instance}} {{device}}",
+                ),
+            ),
+            lines(
+                "Memory traffic",
+                "Bytes a second by the share of transfers; not by the share of time in which memory was touched, which says nothing of work.",
+                "Bps",
+                highest(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", _KEY, _FEW),
+                untold("accelerator_memory_bandwidth_ratio{$cards}"),
+            ),
+            lines(
+                "Lost to clocks",
+                "The part of the quoted peak that is out of reach at the clock of the moment: power caps, heat, or a clock that somebody set.",
+                "percentunit",
+                highest(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", _KEY, _FEW),
+            ),
+        ),
+        "The cluster": (
+            heatmap(
+                "Share of the peak",
+                "Each card by its estimated share of the quoted peak.",
+                "percentunit",
+                by_card(f"max {ROW} ({SHARE}{{$cards}})"),
+            ),
+            ranking(
+                "Below their peers",
+                "How much less of the peak the cards reach than the median of their model.",
+                "percentunit",
+                f"topk(10, quantile by (cluster, job, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, vendor, model) group_right () {SHARE}{{$cards}})",
+                ((None, GREEN), (0.05, YELLOW), (0.15, RED)),
+            ),
+            lines(
+                "Models",
+                "The median share of the peak by model.",
+                "percentunit",
+                by_model(f"quantile by (vendor, model) (0.5, {SHARE}{{$cards}})"),
+            ).sized(16, 8),
+        ),
+        "Steps of jobs": (
+            lines(
+                "Step time",
+                "Seconds of a step, of each job's slowest rank.",
+                "s",
+                query(f"1 / min by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)", "{{job_id}}"),
+            ),
+            lines(
+                "Where the time of steps goes",
+                "Parts of a step as jobs measure them, of all ranks together.",
+                "percentunit",
+                query(
+                    f"sum by ({_OF_JOB}, part) (rate({_PARTS}[5m])) / on ({_OF_JOB}) group_left () sum by ({_OF_JOB}) (rate({_PARTS}[5m]))",
+                    "{{job_id}} {{part}}",
+                ),
+            ),
+            lines(
+                "Joules per step",
+                "Energy of all cards of a job for one step.",
+                "joule",
+                query(_JOULES_PER_STEP, "{{job_id}}"),
+            ),
+            lines(
+                "FLOP/s as jobs count them",
+                "What the steps needed, as the job states it: no estimate of ours.",
+                "flops",
+                query(f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[5m]))", "{{job_id}}"),
+            ),
+        ),
+    },
+)
