@@ -10,11 +10,12 @@ from telemetry_parsers.profiles.columns import shape
 from telemetry_parsers.profiles.contract import Clue, TraceEvent, TraceFormat, TraceSample
 from telemetry_parsers.profiles.facts import Card, Device, Facts, Step, Work
 from telemetry_parsers.profiles.shapes import MATRIX_OPERATORS, MatrixWork
+from telemetry_parsers.profiles.steps import is_step
 from telemetry_parsers.profiles.timeline import Interval, Timeline
-from telemetry_parsers.profiles.traces import clock_of, rank_in_name, shifted, whole
+from telemetry_parsers.profiles.traces import begins_like_ascend, clock_of, rank_in_name, shifted, whole
 from telemetry_parsers.profiles.words import work_of
 
-_NAME = "torch.profiler trace"
+_NAME = "torch-trace"
 
 # The categories of Kineto's ActivityType since 2021; the first letters were large until 2022.
 _KERNELS = frozenset({"kernel", "Kernel", "concurrent_kernel", "mtia_ccp_events"})
@@ -37,7 +38,8 @@ _FOREIGN = frozenset(
 _REPLAYED = "the trace holds counters of ranges, which the profiler replays: no times of kernels"
 _NO_DEVICE = "nothing in the trace ran on a device: CPU only, or the profiler could not see the device"
 
-_STEP = "ProfilerStep#"
+_MARKED = "user_annotation"
+_STEP = "ProfilerStep#"  # where the profiler marks no steps, those that the program marks are taken
 _LOADER = "enumerate(DataLoader)"
 _MOST_INDEX = 10_000
 _MOST_RANK = 10_000_000
@@ -48,6 +50,8 @@ class _Reader:
     def __init__(self, clue: Clue) -> None:
         self._timeline = Timeline()
         self._matrix = MatrixWork()
+        self._marked: list[tuple[str, int | None, int | None]] = []
+        self._has_steps = False
         self._longest: dict[tuple[int | str, str], int] = {}
         self._rank = rank_in_name(clue)
         self._ranks: int | None = None
@@ -82,6 +86,8 @@ class _Reader:
                 self._has_ranges = True
 
     def facts(self) -> Facts:
+        for step in () if self._has_steps else self._marked:
+            self._timeline.step(*step)
         devices = tuple(_without_last(device) for device in self._timeline.devices())
         if len(devices) == 1:
             flops = self._matrix.flops(_spans(devices[0].steps))
@@ -111,9 +117,12 @@ class _Reader:
             if begin is not None and length is not None and length >= 0:
                 self._matrix.operator((event.pid, event.tid), name, (begin, begin + length), event.args())
         elif name.startswith(_STEP):
+            self._has_steps = True
             self._timeline.step(name, event.begin_ns(), event.length_ns())
         elif name.startswith(_LOADER):
             self._timeline.data_wait(event.begin_ns(), event.length_ns())
+        elif event.cat == _MARKED and is_step(name) and len(self._marked) < _MOST_INDEX:
+            self._marked.append((name, event.begin_ns(), event.length_ns()))
 
     def _runtime(self, event: TraceEvent) -> None:
         self._timeline.call(event.name, event.length_ns())
@@ -169,6 +178,8 @@ def _occupancy(percent: object) -> float | None:
 def _recognises(sample: TraceSample) -> bool:
     categories = {event.cat for event in sample.events}
     if categories & _FOREIGN or any(event.name.startswith("AscendCL@") for event in sample.events):
+        return False
+    if begins_like_ascend(sample):
         return False
     if sample.keys.keys() & _KEYS:
         return True

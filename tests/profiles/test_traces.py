@@ -1,0 +1,404 @@
+"""What each format of Chrome traces says: traces of our own with known answers, and the real ones where they lie."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.traces import event, profile_captures, read_as
+from telemetry_parsers.profiles.facts import Device, Facts, Flops
+from telemetry_parsers.profiles.formats import ascend_trace, hip_trace, mindspore_trace, torch_trace
+
+FORMATS = (torch_trace.FORMAT, ascend_trace.FORMAT, hip_trace.HIPPROF, hip_trace.ROCPROF, mindspore_trace.FORMAT)
+NOW = 1_700_000_000_000_000  # a moment of 2023, in microseconds
+
+
+def read(trace: object, name: str = "trace.json") -> Facts:
+    """The facts of a trace that one of the formats must know."""
+    facts = read_as(FORMATS, trace, name)
+    assert facts is not None
+    return facts
+
+
+def one(facts: Facts) -> Device:
+    assert len(facts.devices) == 1
+    return facts.devices[0]
+
+
+def named(kind: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def step_of_torch() -> list[dict[str, Any]]:
+    """10 ms: 3 ms of data, a copy of 1 ms half hidden by a kernel of 2 ms, a collective of 2 ms half hidden by another of 2 ms."""
+    return [
+        event("user_annotation", "ProfilerStep#3", NOW, 10_000, pid=99, tid=99),
+        event("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", NOW, 3000, pid=99, tid=99),
+        event("cpu_op", "aten::mm", NOW + 3000, 500, pid=99, tid=99,
+              args={"Input Dims": [[64, 32], [32, 16]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}),
+        event("cuda_runtime", "cudaLaunchKernel", NOW + 3100, 10, pid=99, tid=99),
+        event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", NOW + 3000, 1000),
+        event("kernel", "gemm", NOW + 3500, 2000, args={"grid": [4, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 25}),
+        event("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", NOW + 6000, 2000, tid=20),
+        event("kernel", "gemm", NOW + 7000, 2000, args={"grid": [4, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 0}),
+    ]  # fmt: skip
+
+
+def kineto(events: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
+    described = [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}, {"id": 1, "name": "NVIDIA H100 80GB HBM3"}]
+    told = {"schemaVersion": 1, "deviceProperties": described, "distributedInfo": {"rank": 5, "world_size": 8}}
+    return told | {"traceEvents": events} | keys
+
+
+def test_a_step_of_torch_is_split() -> None:
+    facts = read(kineto(step_of_torch()))
+    device = one(facts)
+    step = device.steps[0]
+    assert (facts.clock, facts.ranks, device.rank, device.card.model) == ("unix", 8, 5, "NVIDIA H100 80GB HBM3")
+    assert (step.name, step.begin_ns, step.is_cut) == ("ProfilerStep#3", NOW * 1000, False)
+    split = step.split
+    assert (split.span_ns, split.data_wait_ns, split.launches) == (10_000_000, 3_000_000, 3)
+    assert (split.compute_ns, split.communication_ns, split.exposed_communication_ns) == (
+        4_000_000,
+        2_000_000,
+        1_000_000,
+    )
+    assert (split.copy_ns, split.exposed_copy_ns, split.idle_ns) == (1_000_000, 500_000, 4_500_000)
+    gemm = device.kernels[0]
+    assert (gemm.name, gemm.calls, gemm.total_ns, gemm.longest_ns) == ("gemm", 2, 4_000_000, 2_000_000)
+    assert (gemm.grid, gemm.block, gemm.occupancy_ratio) == ("4×1×1", "128×1×1", 0.25)
+    assert (facts.calls[0].name, facts.calls[0].calls) == ("cudaLaunchKernel", 1)
+    assert (device.flops, device.dtype) == (Flops("shapes", 65536.0, 65536.0), "bf16")
+
+
+RENAMED = {
+    "2021": {
+        "kernel": "Kernel",
+        "gpu_memcpy": "Memcpy",
+        "cpu_op": "Operator",
+        "user_annotation": "Operator",
+        "cuda_runtime": "Runtime",
+    },
+    "Moore Threads": {"cuda_runtime": "privateuse1_runtime"},
+    "Intel": {"cuda_runtime": "xpu_runtime"},
+}
+
+
+@pytest.mark.parametrize("age", RENAMED)
+def test_all_names_of_categories_mean_the_same(age: str) -> None:
+    events = [one | {"cat": RENAMED[age].get(one["cat"], one["cat"])} for one in step_of_torch()]
+    assert read(kineto(events)) == read(kineto(step_of_torch()))
+    assert one(read(events)).split == one(read(kineto(step_of_torch()))).split
+
+
+def test_a_base_of_time_is_added_wherever_it_stands() -> None:
+    events = [entry | {"ts": f"{entry['ts'] - NOW}.125"} for entry in step_of_torch()]
+    after = read(kineto(events, baseTimeNanoseconds=NOW * 1000))
+    before = read({"baseTimeNanoseconds": NOW * 1000} | kineto(events))
+    assert after == before
+    assert (after.clock, one(after).begin_ns, one(after).steps[0].begin_ns) == (
+        "unix",
+        NOW * 1000 + 3_000_125,
+        NOW * 1000 + 125,
+    )
+    assert read(kineto(events)).clock == "none"
+
+
+def test_a_rank_is_taken_from_the_name_of_the_file_where_the_content_tells_none() -> None:
+    alone = {"traceEvents": step_of_torch()}
+    names = {
+        "rank-3.json": 3,
+        "rank_12.Jul_15.pt.trace.json": 12,
+        "worker0.1623.pt.trace.json": 0,
+        "frank7.json": None,
+        "t.json": None,
+    }
+    assert {name: one(read(alone, name)).rank for name in names} == names
+    assert one(read(kineto(step_of_torch()), "rank-3.json")).rank == 5
+
+
+def test_flops_count_what_launched_and_each_operator_once() -> None:
+    shapes = {"Input Dims": [[8, 8], [8, 8]]}
+    events = [
+        event("kernel", "k", NOW, 1),
+        event("cpu_op", "aten::mm", NOW + 10, 5, tid=1, args=shapes),  # nothing launched: it ran on the CPU
+        event("cpu_op", "aten::addmm", NOW + 20, 9, tid=1, args={"Input Dims": [[8], [8, 8], [8, 8], [], []]}),
+        event("cpu_op", "aten::mm", NOW + 21, 5, tid=1, args=shapes),  # inside the other
+        event("cuda_runtime", "cuLaunchKernelEx", NOW + 22, 1, tid=1),
+        event("cuda_runtime", "cudaLaunchKernel", NOW + 11, 1, tid=2),
+    ]
+    assert one(read(kineto(events))).flops == Flops("shapes", 1024.0)
+    assert one(read(kineto(events[:2]))).flops is None
+
+
+CONVOLUTION = {
+    "Input Dims": [[2, 4, 10, 10], [6, 2, 3, 3], [6], [], [], [], [], [], []],
+    "Concrete Inputs": ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2"],
+}
+PASS = 2 * 2 * 6 * 5 * 5 * 2 * 3 * 3
+GRADIENT = [[2, 6, 5, 5], [2, 4, 10, 10], [6, 2, 3, 3], [], [], [], [], [], [], [], []]
+PRINTED = ["", "", "", "[6]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2"]
+OPERATORS: dict[str, tuple[str, dict[str, Any], float | None]] = {
+    "batches": ("aten::bmm", {"Input Dims": [[3, 4, 5], [3, 5, 6]]}, 2.0 * 3 * 4 * 5 * 6),
+    "sizes that do not fit": ("aten::mm", {"Input Dims": [[4, 5], [6, 7]]}, None),
+    "no sizes": ("aten::mm", {}, None),
+    "nonsense": ("aten::mm", {"Input Dims": [[4, -5], "x"]}, None),
+    "numbers beyond all measure": ("aten::mm", {"Input Dims": [[2**39, 2**39], [2**39, 2**39]]}, None),
+    "convolution": ("aten::convolution", CONVOLUTION, PASS),
+    "convolution without its stride": ("aten::convolution", {"Input Dims": CONVOLUTION["Input Dims"]}, None),
+    "stride 0": ("aten::convolution", CONVOLUTION | {"Concrete Inputs": ["", "", "", "[0, 0]", "[1, 1]", "[1, 1]", "False"]}, None),
+    "both gradients": ("aten::convolution_backward", {"Input Dims": GRADIENT, "Concrete Inputs": [*PRINTED, "[True, True, False]"]}, 2.0 * PASS),
+    "one gradient": ("aten::convolution_backward", {"Input Dims": GRADIENT, "Concrete Inputs": [*PRINTED, "[False, True, True]"]}, PASS),
+    "untold gradients": ("aten::convolution_backward", {"Input Dims": GRADIENT}, PASS),
+    "gradients of old": ("aten::cudnn_convolution_backward", {"Input Dims": [GRADIENT[1], GRADIENT[0], GRADIENT[2]]}, PASS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_flops_of_an_operator(case: str) -> None:
+    name, arguments, expected = OPERATORS[case]
+    events = [
+        event("kernel", "k", NOW, 1),
+        event("cpu_op", name, NOW, 9, args=arguments),
+        event("cuda_runtime", "cudaLaunchKernel", NOW + 1, 1),
+    ]
+    flops = one(read(kineto(events))).flops
+    assert (flops and flops.total) == expected
+
+
+def test_a_step_that_had_only_begun_is_cut() -> None:
+    events = [*step_of_torch(), event("user_annotation", "ProfilerStep#4", NOW + 10_000, 50, pid=99, tid=99)]
+    device = one(read(kineto(events)))
+    assert [step.is_cut for step in device.steps] == [False, True]
+    assert device.flops is not None
+    assert device.flops.per_step == 65536
+
+
+def test_steps_that_the_program_marks_count_where_the_profiler_marks_none() -> None:
+    marked = [entry | {"name": entry["name"].replace("ProfilerStep#", "train_step ")} for entry in step_of_torch()]
+    assert [step.name for step in one(read(kineto(marked))).steps] == ["train_step 3"]
+    assert [step.name for step in one(read(kineto(step_of_torch() + marked))).steps] == ["ProfilerStep#3"]
+
+
+def test_a_trace_without_a_device_says_so() -> None:
+    facts = read(kineto([entry for entry in step_of_torch() if entry["pid"] == 99]))
+    assert not facts.devices
+    assert "nothing in the trace ran on a device" in facts.remarks[0]
+
+
+def test_a_damaged_trace_shows_lower_bounds_only() -> None:
+    import json
+
+    data = json.dumps(kineto(step_of_torch())).encode()
+    facts = read(data[: data.rindex(b'{"ph"')])
+    device = one(facts)
+    assert "cut" in facts.problems[0].text
+    assert device.steps[0].is_cut
+    assert (device.split.compute_ns, device.split.idle_ns, device.split.exposed_communication_ns) == (
+        2_000_000,
+        None,
+        None,
+    )
+
+
+def ascend(*, is_whole: bool) -> list[dict[str, Any]]:
+    """Two tasks that compute, one that signals, a collective with a plane, a copy of it, and a copy of the program."""
+    return [
+        named("process_name", 3, 0, "Ascend Hardware"),
+        named("process_name", 11, 0, "HCCL"),
+        *([named("process_name", 2, 0, "CANN")] if is_whole else []),
+        named("thread_name", 11, 0, "Plane 0"),
+        named("thread_name", 11, 9, "Communication Kernel"),
+        event("", "MatMul", "1000.500", 100, pid=3, tid=2, args={"Task Type": "AI_CORE"}),
+        event("", "MatMul", "1200.500", "100.250", pid=3, tid=2, args={"Task Type": "MIX_AIC"}),
+        event("", "NOTIFY_WAIT", 1000, 900, pid=3, tid=2, args={"Task Type": "NOTIFY_WAIT"}),
+        event("", "MEMCPY_ASYNC", 1500, 50, pid=3, tid=7, args={"Task Type": "MEMCPY_ASYNC"}),
+        event("", "MEMCPY_ASYNC", 1900, 100, pid=3, tid=2, args={"Task Type": "MEMCPY_ASYNC"}),
+        event("", "hcom_allReduce__1", 1250, 400, pid=11, tid=9),
+        event("", "Memcpy", 1500, 50, pid=11, tid=0,
+              args={"stream id": 7, "src rank": 0, "dst rank": 1, "size(Byte)": 4096, "transport type": "SDMA"}),
+    ]  # fmt: skip
+
+
+def test_an_ascend_timeline_is_split() -> None:
+    facts = read(ascend(is_whole=True), "device_2/timeline/msprof_2_1_1.json")
+    device = one(facts)
+    split = device.split
+    assert (facts.format, facts.clock, device.card.index) == ("ascend-trace", "boot", 2)
+    assert (device.begin_ns, split.span_ns) == (1_000_500, 999_500)
+    assert (split.compute_ns, split.communication_ns, split.exposed_communication_ns) == (200_250, 400_000, 349_250)
+    assert (split.copy_ns, split.exposed_copy_ns, split.idle_ns, split.launches) == (100_000, 100_000, 350_000, 3)
+    assert [(link.kind, link.source, link.target, link.bytes_moved, link.busy_ns) for link in facts.links] == [
+        ("SDMA", "0", "1", 4096, 50_000)
+    ]
+
+
+def test_what_other_files_of_a_timeline_hold_is_unknown() -> None:
+    tasks = read([entry for entry in ascend(is_whole=False) if entry["pid"] == 3])
+    collectives = read([entry for entry in ascend(is_whole=False) if entry["pid"] == 11])
+    assert (tasks.format, collectives.format) == ("ascend-tasks", "ascend-collectives")
+    assert (one(tasks).split.compute_ns, one(tasks).split.communication_ns, one(tasks).split.idle_ns) == (
+        200_250,
+        None,
+        None,
+    )
+    known = one(collectives).split
+    assert (known.compute_ns, known.communication_ns, known.exposed_communication_ns, known.idle_ns) == (
+        None,
+        400_000,
+        None,
+        None,
+    )
+
+
+def test_the_wait_before_an_iteration_belongs_to_it() -> None:
+    def iteration(number: int, begin: float, length: float) -> dict[str, Any]:
+        return event("Iteration Time", f"Iteration {number}", begin, length, args={"Iteration ID": number})
+
+    def wait(number: int, time: float, length: float) -> dict[str, Any]:
+        return {
+            "ph": "t",
+            "cat": "Data_aug Bound",
+            "name": f"Data_aug Bound {number}",
+            "ts": time,
+            "args": {"Data_aug Bound(us)": length},
+        }
+
+    facts = read(
+        [iteration(1, 100, 50), wait(1, 180, 30.5), iteration(2, 180, 20), wait(2, 200, 0), iteration(3, 200, 10)]
+    )
+    found = [(step.name, step.begin_ns, step.split.span_ns, step.split.data_wait_ns) for step in one(facts).steps]
+    assert found == [
+        ("Iteration 1", 100_000, 50_000, None),
+        ("Iteration 2", 150_000, 50_000, 30_500),
+        ("Iteration 3", 200_000, 10_000, 0),
+    ]
+
+
+def nanoseconds(name: str, pid: int, begin: int, end: int, **more: Any) -> dict[str, Any]:
+    told = {"BeginNs": str(begin), "EndNs": str(end), "DurationNs": str(end - begin)}
+    return (
+        {"ph": "X", "name": name, "pid": pid, "tid": 1, "ts": str(begin // 1000), "dur": str((end - begin) // 1000)}
+        | more
+        | {"args": told | more.get("args", {})}
+    )
+
+
+def test_hipprof_and_rocprof_print_nanoseconds() -> None:
+    begin = NOW * 1000 + 1
+    hipprof = [
+        named("process_name", 1, 0, "[1] Runtime API IP:192.0.2.1 pid:7"),
+        nanoseconds("hipLaunchKernel", 1, begin, begin + 1499, cat="HIP"),
+        nanoseconds("add(float*)", 3, begin + 2000, begin + 3001, cat="HIPOPS", args={"devId": 1}),
+        nanoseconds("HostToDevice", 2, begin, begin + 500, cat="HIPCOPY", args={"devId": 1}),
+        nanoseconds("step 4", 5, begin, begin + 10_000, cat="HIPTX"),
+    ]
+    rocprof = [
+        {},
+        named("process_name", 2, 0, "CPU HIP API"),
+        named("process_name", 1, 0, "COPY"),
+        named("process_name", 7, 0, "GPU1"),
+        named("process_name", 519, 0, "GPU Barriers1"),
+        named("process_name", 9, 0, "Markers and Ranges"),
+        nanoseconds("hipLaunchKernel", 2, 1001, 2500),
+        nanoseconds("add(float*)", 7, 3001, 4002, args={"dev-id": "1"}),
+        nanoseconds("barrier", 519, 0, 99_000, args={"dev-id": "1"}),
+        nanoseconds("CopyHostToDevice", 1, 1001, 1501, args={"dev-id": "1"}),
+        nanoseconds("step 4", 9, 1001, 11_001),
+    ]
+    splits = []
+    for trace, tool, clock in ((hipprof, "hipprof", "unix"), (rocprof, "rocprof", "boot")):
+        facts = read({"traceEvents": trace, "otherData": {"CMD": "a secret"}})
+        device = one(facts)
+        assert (facts.tool, facts.clock, device.card.index) == (tool, clock, 1)
+        assert [(call.name, call.total_ns) for call in facts.calls] == [("hipLaunchKernel", 1499)]
+        assert next((kernel.name, kernel.work, kernel.total_ns) for kernel in device.kernels) == (
+            "add(float*)",
+            "compute",
+            1001,
+        )
+        splits.append((device.split, device.steps[0].split))
+    assert splits[0] == splits[1]
+    assert (splits[0][0].compute_ns, splits[0][0].copy_ns, splits[0][0].idle_ns) == (1001, 500, 1500)
+
+
+def test_mindspore_timelines_know_their_lanes_by_number() -> None:
+    events = [
+        event("", "MatMul-op1", 100, 50.5, pid=2, tid="5"),
+        event("", "Default/DropoutGenMask-op9", 140, 20, pid=9000, tid="0"),
+        event("", "GetNext", 100, 500, pid=9000, tid="0"),
+        event("", "AllReduce", 150, 30, pid=10_000, tid="9"),
+        event("", "computation", 100, 60, pid=12_000, tid=7999),
+        event("", "1", 90, 200, pid=2, tid="Steps"),
+        event("", "Default", 100, 500, pid=2, tid="Scope Name"),
+    ]
+    device = one(read(events, "ascend_timeline_display_6.json"))
+    assert (device.rank, device.card.index, device.steps[0].name) == (6, 2, "step 1")
+    split = device.steps[0].split
+    assert (split.compute_ns, split.communication_ns, split.exposed_communication_ns) == (60_000, 30_000, 20_000)
+    assert (split.idle_ns, split.copy_ns) == (120_000, None)
+    gpu = [
+        event("", "Default/op", NOW, 300, tid="Ops"),
+        event(
+            "",
+            "add",
+            NOW + 5,
+            2,
+            tid="17",
+            args={"type": "cuLaunchKernel", "op_full_name": "x", "block_dim": "32,1,1", "grid_dim": "8,1,1"},
+        ),
+    ]
+    device = one(read(gpu, "gpu_timeline_display_0.json"))
+    assert [(kernel.name, kernel.total_ns, kernel.grid) for kernel in device.kernels] == [("add", 2000, "8×1×1")]
+
+
+# Of each real trace: format, clock, ranks, rank, index, span, compute, communication, exposed, copies, idle, data,
+# launches, steps, kernels, FLOPs.
+REAL: dict[str, tuple[Any, ...] | None] = {
+    "ascend_pytorch/trace_view.json.gz": ("ascend-trace", "unix", None, None, None, 11269917, 1790457, 0, 0, 0, 9479460, 16571, 276, 1, 93, None),
+    "hipprof/results_hiptrace/vector_add_grouped_stream.json": ("hipprof-trace", "unix", None, None, 0, 4608380, 20799, 0, 0, 1333698, 3253883, None, 1, 0, 4, None),
+    "hipprof/results_hiptrace/vector_add_trace.json": ("hipprof-trace", "unix", None, None, 0, 4608380, 20799, 0, 0, 1333698, 3253883, None, 1, 0, 4, None),
+    "hipprof/results_mpi_wrap_preload/mpi_wrap_preload.json": None,
+    "mindspore/base/gpu_timeline_display_0.json": ("mindspore-timeline", "unix", None, 0, None, 5792, 5792, 0, 0, 0, 0, None, 1, 0, 1, None),
+    "mindspore/run_2/ascend_timeline_display_1.json": ("mindspore-timeline", "none", None, 1, 1, 24074810, 23137320, 0, 0, None, 937490, None, 107, 0, 105, None),
+    "msprof/PROF_000001_20230818142704322_COJGGGCANRMICFBC/device_0/timeline/hccl_0_2_1.json.gz": ("ascend-collectives", "boot", None, None, 0, 41534300, None, 41534300, None, None, None, None, None, 0, 1, None),
+    "msprof/PROF_000001_20230818142704322_COJGGGCANRMICFBC/device_0/timeline/msprof_0_2_1.json.gz": ("ascend-trace", "boot", None, None, 0, 47562510, 5914580, 41534300, 41534300, 0, 113630, None, 140, 1, 140, None),
+    "msprof/PROF_000001_20230818142704322_COJGGGCANRMICFBC/device_0/timeline/step_trace_0_2_1.json.gz": ("ascend-iterations", "boot", None, None, 0, None, None, None, None, None, None, None, None, 10, 0, None),
+    "msprof/PROF_000001_20230818142704322_COJGGGCANRMICFBC/device_0/timeline/task_time_0_2_1.json.gz": ("ascend-tasks", "boot", None, None, 0, 47562510, 5914580, None, None, None, None, None, None, 0, 139, None),
+    "rocprof/batched_gemm/results.json.gz": ("rocprof-trace", "boot", None, None, 2, 331659369650, 331634184678, 0, 0, 26128545, 4971, None, 1, 0, 3, None),
+    "torch/a100-alexnet.json.gz": ("torch-trace", "unix", None, 0, 0, 12920244000, 10630000, 0, 0, 55511000, 12854103000, None, 79, 0, 18, None),
+    "torch/a100-cupti-ranges.json.gz": None,
+    "torch/a100-event-sync.json.gz": ("torch-trace", "unix", None, 0, 0, 263000, 49000, 0, 0, 2000, 212000, None, 4, 1, 5, None),
+    "torch/backward-thread.json": ("torch-trace", "unix", None, 0, 0, 45000, 45000, 0, 0, 0, 0, None, 1, 1, 1, 2147483648.0),
+    "torch/gloo-rank34-cpu-only.json.gz": None,
+    "torch/mi250-rocm6.2-minitoy.json.gz": ("torch-trace", "unix", None, None, 2, 8911887, 110881, 0, 0, 38161, 8762845, None, 14, 2, 13, 327680.0),
+    "torch/old-shape-base.json.gz": ("torch-trace", "unix", None, 1, 1, 274498000, 432000, 0, 0, 1262000, 272804000, None, 6, 2, 6, None),
+    "torch/pair128/rank-0.json.gz": ("torch-trace", "unix", 128, 0, 0, 1222847000, 210320000, 396199000, 336983000, 1325000, 675191000, None, 1154, 2, 199, 1650322923520.0),
+    "torch/pair128/rank-1.json.gz": ("torch-trace", "unix", 128, 1, 1, 1231186000, 271973000, 379053000, 303523000, 16504000, 651136000, None, 1104, 2, 188, 1696520011776.0),
+    "torch/v100-resnet50-workers0-one-step.json.gz": ("torch-trace", "unix", None, None, 0, 174082000, 97505000, 0, 0, 2036000, 74541000, 68735000, 1455, 1, 69, 261969936384.0),
+}  # fmt: skip
+
+
+FOLDER = profile_captures()
+
+
+@pytest.mark.skipif(FOLDER is None, reason="the shared captures are not here")
+@pytest.mark.parametrize("name", REAL)
+def test_real_traces(name: str) -> None:
+    path = Path(str(FOLDER)) / name
+    data = path.read_bytes()
+    facts = read(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, name.removesuffix(".gz"))
+    expected = REAL[name]
+    assert not facts.problems
+    if expected is None:
+        assert not facts.devices
+        return
+    device, split = one(facts), one(facts).split
+    assert expected == (
+        facts.format, facts.clock, facts.ranks, device.rank, device.card.index, split.span_ns, split.compute_ns, split.communication_ns,
+        split.exposed_communication_ns, split.copy_ns, split.idle_ns, split.data_wait_ns, split.launches, len(device.steps),
+        len(device.kernels), device.flops and device.flops.total,
+    )  # fmt: skip
