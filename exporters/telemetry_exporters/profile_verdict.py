@@ -16,6 +16,7 @@ Cause = Literal["throttled", "straggler", "data", "communication", "copy", "host
 
 # Below these shares of a step nothing is worth a sentence.
 _LEAST_THROTTLED, _LEAST_WAIT, _LEAST_DATA, _LEAST_COPY = 0.10, 0.10, 0.05, 0.10
+_FEWEST_LAUNCHES = 10  # of fewer the gap between two says nothing
 _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 
 
@@ -46,10 +47,10 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
 
 
 def _throttled(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> Verdict | None:
-    """A card that telemetry knows for certain was held back; with a straggler only that rank's card explains anything."""
+    """A card that telemetry says was held back; with a straggler only that rank's card explains anything."""
     worst: Verdict | None = None
     for rank, card in zip(ranks, then, strict=True):
-        if card is None or card.is_guess:
+        if card is None:
             continue
         if slow_rank is not None and rank.member.device.rank != slow_rank.rank:
             continue
@@ -72,6 +73,8 @@ def _held_back(rank: Usual, card: Then) -> Verdict | None:
     if card.clock_hertz is not None and card.clock_max_hertz:
         clock = f", at {card.clock_hertz.mean / 1e6:,.0f} of {card.clock_max_hertz / 1e6:,.0f} MHz"
     whose = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
+    if card.is_guess:
+        whose += f", if it is {card.device},"
     return Verdict(
         "throttled",
         f"{whose} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}",
@@ -141,7 +144,7 @@ def _host(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
     if not span or idle is None or idle / span < _LEAST_WAIT:
         return None
     text = f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)} for the host"
-    if launches:
+    if launches and launches >= _FEWEST_LAUNCHES * len(ranks):
         text += f"; between two launches {human.span(round(idle / launches))} on average"
     return Verdict("host", text, idle / span)
 

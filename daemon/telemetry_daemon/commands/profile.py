@@ -7,7 +7,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.terminal import exits
@@ -18,7 +21,8 @@ if TYPE_CHECKING:  # imported where it is needed: the help of all commands impor
     from telemetry_daemon.profiling.folders import Found
     from telemetry_daemon.profiling.reading import Outcome
     from telemetry_parsers.profiles.answer import Answer
-    from telemetry_parsers.profiles.combine import Profile
+    from telemetry_parsers.profiles.combine import Member, Profile
+    from telemetry_parsers.profiles.then import Then
 
 _MOST_TOLD = 5
 _LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
@@ -39,6 +43,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", metavar="D", default="", help="data type of the matrix work, such as bf16, for the share of the peak"
     )
+    parser.add_argument(
+        "--begin",
+        type=_moment,
+        metavar="TIME",
+        help="when the first activity was, such as 2026-11-01T12:00:00Z, for files that do not tell",
+    )
+    telemetry = parser.add_mutually_exclusive_group()
+    telemetry.add_argument(
+        "--recording", metavar="FILE", help="a recording of the node in the same time, of `telemetry record`"
+    )
+    telemetry.add_argument(
+        "--prometheus", metavar="URL", help="a Prometheus that scraped the node, such as http://prometheus:9090"
+    )
+
+
+def _moment(text: str) -> float:
+    """Unix seconds; UTC where no zone is named."""
+    try:
+        told = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 2026-11-01T12:00:00Z") from None
+    return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _positive(text: str) -> float:
@@ -132,11 +158,66 @@ def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
     from telemetry_parsers.profiles.answer import Answer
     from telemetry_parsers.profiles.summary import usual_of
 
-    ranks = tuple(usual_of(member) for member in profile.members)
-    achieved = tuple(
-        achieved_of(rank, arguments.flops_per_step, arguments.dtype, lambda _model, _dtype: None) for rank in ranks
+    members = _with_begin(profile.members, arguments.begin)
+    profile = replace(profile, members=members)
+    ranks = tuple(usual_of(member) for member in members)
+    achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype, _peak) for rank in ranks)
+    telemetry = arguments.recording or arguments.prometheus or ""
+    return Answer(profile, ranks, achieved, _then(members, arguments), telemetry)
+
+
+def _peak(model: str, dtype: str) -> float | None:
+    from telemetry_parsers.peaks.lookup import peak_of
+
+    peak = peak_of(model)
+    return None if peak is None or not dtype else peak.flops(dtype)
+
+
+def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
+    """The members with the time that the user states, where their files tell none."""
+    starts = [
+        member.device.begin_ns
+        for member in members
+        if member.begin_unix_ns is None and member.device.begin_ns is not None
+    ]
+    if begin is None or not starts:
+        return members
+    offset = round(begin * 1e9) - min(starts)
+    return tuple(_moved(member, offset) if member.begin_unix_ns is None else member for member in members)
+
+
+def _moved(member: Member, offset: int) -> Member:
+    first, last = member.device.begin_ns, member.device.end_ns
+    return replace(
+        member,
+        begin_unix_ns=None if first is None else first + offset,
+        end_unix_ns=None if last is None else last + offset,
     )
-    return Answer(profile, ranks, achieved, (None,) * len(ranks))
+
+
+def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:
+    """What telemetry told of each member's card in its seconds. Raises CommandError."""
+    from telemetry_daemon.profiling import of_prometheus, of_recording
+    from telemetry_daemon.profiling.tracks import Wanted, then_of
+    from telemetry_daemon.recording.replay import RecordingError
+
+    wanted = [
+        None
+        if member.begin_unix_ns is None or member.end_unix_ns is None
+        else Wanted(member.device.card, member.device.rank, member.begin_unix_ns / 1e9, member.end_unix_ns / 1e9)
+        for member in members
+    ]
+    asked = [one for one in wanted if one is not None]
+    if not asked or not (arguments.recording or arguments.prometheus):
+        return (None,) * len(members)
+    try:
+        if arguments.recording:
+            tracks = of_recording.tracks_of(Path(arguments.recording), asked)
+        else:
+            tracks = of_prometheus.tracks_of(arguments.prometheus, asked)
+    except (RecordingError, of_prometheus.PrometheusError) as error:
+        raise CommandError(str(error)) from None
+    return tuple(None if one is None else then_of(one, tracks) for one in wanted)
 
 
 def _width() -> int:

@@ -101,7 +101,7 @@ def _of_trace(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) ->
 def _looked_for(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
     if not clue.head:
         return "is empty"
-    tools = dict.fromkeys(one.tool for one in formats if not isinstance(one, Refusal))
+    tools = dict.fromkeys(tool for one in formats if not isinstance(one, Refusal) for tool in one.tool.split(", "))
     return f"is no result of a profiler that is known here; looked for {', '.join(tools)}"
 
 

@@ -14,6 +14,7 @@ from telemetry_parsers.profiles.facts import Call, Card, Clock, Device, Facts, H
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
+_NUMBER = re.compile(r"\d+\Z")
 _T = TypeVar("_T", Card, Split)
 
 
@@ -210,13 +211,19 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
     """The steps of the first, each with what the other tells of the step of that name."""
     if not device.steps:
         return other.steps
-    theirs = {step.name: step for step in other.steps}
+    theirs = {_number(step.name): step for step in other.steps}
     return tuple(
-        replace(step, split=_of_both(step.split, theirs[step.name].split))
-        if step.name in theirs and _same_span(step.split, theirs[step.name].split)
+        replace(step, split=_of_both(step.split, theirs[_number(step.name)].split))
+        if _number(step.name) in theirs and _same_span(step.split, theirs[_number(step.name)].split)
         else step
         for step in device.steps
     )
+
+
+def _number(name: str) -> str:
+    """What tells steps apart in every format: `ProfilerStep#12` is `step 12`."""
+    found = _NUMBER.search(name)
+    return found[0] if found else name
 
 
 def _of_both(one: _T, other: _T) -> _T:
