@@ -191,6 +191,10 @@ def test_a_throttled_card_is_named_for_the_same_seconds_only(tmp_path: Path) -> 
         (b"", "is empty"),
         (b"hello\n", "is no result of a profiler"),
         (b'{"a": 1}', "is no result of a profiler"),
+        (b"QDSTRM\x00\x01", "nsys export --type sqlite"),
+        (b"NVR\x00\x01", "ncu --import"),
+        (b"\x0a\x1c\x00\x08\x01", "needs a library"),
+        (b"device,HBMBw,HBMBwLow\n0,1,1\n", "measured peaks"),
         (b"SQLite format 3\x00" + b"\xff" * 200, "database"),
     ],
 )
@@ -203,6 +207,18 @@ def test_what_is_no_profile_is_named_with_what_was_looked_for(tmp_path: Path, co
     assert done.stderr.count("\n") == 1
     assert str(file) in done.stderr
     assert words in done.stderr
+
+
+def test_steps_of_a_profile_are_published(tmp_path: Path) -> None:
+    config, file, folder = tmp_path / "telemetry.toml", tmp_path / "trace.json", tmp_path / "steps"
+    config.write_text(f'[steps]\ndirectory = "{folder}"\n')
+    file.write_text(json.dumps(trace(1_700_000_000, rank=1)))
+    assert "install -d -m 1777" in profiled(file, "--publish", "77", "--config", config).stderr
+    folder.mkdir()
+    assert profiled(file, "--publish", "77", "--config", config).returncode == 0
+    told = json.loads((folder / "77-1.json").read_text())
+    assert (told["job_id"], told["rank"], told["card"], told["steps"]) == ("77", "1", {"index": 0}, 4.0)
+    assert told["seconds"]["compute"] == pytest.approx(0.0024)
 
 
 def test_a_cut_archive_shows_what_is_whole_and_says_so(tmp_path: Path) -> None:

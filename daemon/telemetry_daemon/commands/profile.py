@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
@@ -56,6 +57,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     telemetry.add_argument(
         "--prometheus", metavar="URL", help="a Prometheus that scraped the node, such as http://prometheus:9090"
     )
+    parser.add_argument(
+        "--publish",
+        metavar="JOB",
+        help="leave the steps of each rank for the daemon, as those of this job, in the folder of `steps.directory`",
+    )
+    options.add_config(parser)
 
 
 def _moment(text: str) -> float:
@@ -88,6 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     _tell([one for one in outcomes if one.facts is None], was_ended=was_ended)
     if any(one.facts is not None for one in outcomes):
         sys.stdout.write(_text(profile, arguments))
+    if arguments.publish:
+        _publish(profile, arguments)
     if profile.problems or was_ended or any(one.facts is None for one in outcomes):
         return exits.PROBLEMS
     return exits.OK if profile.members else exits.NOTHING_FOUND
@@ -151,6 +160,24 @@ def _text(profile: Profile, arguments: argparse.Namespace) -> str:
     from telemetry_exporters.profile_screen import screen
 
     return screen(answer, _width(), colour())
+
+
+def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
+    """Leave a file for each rank whose steps are known. Raises CommandError."""
+    from telemetry_daemon.profiling.publish import counts_of, publish
+
+    folder = Path(options.settings(arguments).steps.directory)
+    for member in profile.members:
+        counts = counts_of(member, arguments.publish)
+        if counts is None:
+            continue
+        try:
+            publish(folder, counts)
+        except OSError as error:
+            remedy = f"make the folder: install -d -m 1777 {folder}"
+            raise CommandError(
+                f"cannot write to {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE
+            ) from None
 
 
 def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:

@@ -8,7 +8,7 @@ _telemetry_options() {
         record) options='-h --help -o --for --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
-        profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus' ;;
+        profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
         config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
@@ -70,6 +70,8 @@ _telemetry_option() {
         'profile --begin') takes=yes kind=free words='' ;;
         'profile --recording') takes=yes kind=file words='' ;;
         'profile --prometheus') takes=yes kind=free words='' ;;
+        'profile --publish') takes=yes kind=free words='' ;;
+        'profile --config') takes=yes kind=file words='' ;;
         'parse --format') takes=yes kind=words words='json table prometheus' ;;
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;

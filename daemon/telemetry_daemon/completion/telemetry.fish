@@ -76,6 +76,8 @@ complete -c telemetry -n '__fish_seen_subcommand_from profile' -l dtype -x -d 'd
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l begin -x -d 'when the first activity was, such as 2026-11-01T12:00:00Z, for files that do not tell'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l recording -r -F -d 'a recording of the node in the same time, of `telemetry record`'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l prometheus -x -d 'a Prometheus that scraped the node, such as http://prometheus:9090'
+complete -c telemetry -n '__fish_seen_subcommand_from profile' -l publish -x -d 'leave the steps of each rank for the daemon, as those of this job, in the folder of `steps.directory`'
+complete -c telemetry -n '__fish_seen_subcommand_from profile' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -a '(__fish_complete_directories)' -d 'a profiler\'s file, or a folder with those of all ranks'
 complete -c telemetry -n '__fish_seen_subcommand_from parse' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from parse' -l format -x -a 'json table prometheus' -d 'output format (default: json)'
