@@ -52,6 +52,7 @@ class _Reader:
         self._matrix = MatrixWork()
         self._marked: list[tuple[str, int | None, int | None]] = []
         self._has_steps = False
+        self._works: dict[str, Work] = {}
         self._longest: dict[tuple[int | str, str], int] = {}
         self._rank = rank_in_name(clue)
         self._ranks: int | None = None
@@ -79,7 +80,7 @@ class _Reader:
             elif category in _RUNTIMES:
                 self._runtime(event)
             elif category in _KERNELS:
-                self._kernel(event, work_of(event.name))
+                self._kernel(event, self._work(event.name))
             elif category in _COPIES:
                 self._kernel(event, "copy")
             elif category in _RANGES:
@@ -128,6 +129,15 @@ class _Reader:
         self._timeline.call(event.name, event.length_ns())
         if "aunch" in event.name and (begin := event.begin_ns()) is not None:
             self._matrix.launch((event.pid, event.tid), begin)
+
+    def _work(self, name: str) -> Work:
+        """What a kernel does; each name is looked at once, since names are long and calls are many."""
+        known = self._works.get(name)
+        if known is None:
+            known = work_of(name)
+            if len(self._works) < _MOST_INDEX:
+                self._works[name] = known
+        return known
 
     def _kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
