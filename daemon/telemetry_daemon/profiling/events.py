@@ -18,7 +18,8 @@ from telemetry_parsers.profiles.contract import NotReadError
 from telemetry_parsers.profiles.times import US, nanoseconds
 
 BLOCK_BYTES = 4 * 2**20
-_SAFE_DIGITS = 17  # so few cannot be beyond all times
+_SCALES = (1000, 100, 10, 1)  # nanoseconds, by the digits behind the point of microseconds
+_SAFE_DIGITS = 20  # as many as Unix time in nanoseconds has, and less than what int() refuses
 _PIECE_BYTES = 2**17
 _NOTHING = msgspec.Raw(b"")
 _SPACE = b" \t\r\n"
@@ -147,11 +148,10 @@ def _cuts(data: bytes) -> Iterator[re.Match[bytes]]:
 
 
 def _from_microseconds(raw: msgspec.Raw) -> int | None:
-    """Nanoseconds. Most profilers print three digits behind the point, or none: these ways take a third of the time."""
+    """Nanoseconds. Profilers print up to three digits behind the point, nearly always: this way takes a third of the time."""
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
-    if len(printed) < _SAFE_DIGITS:
-        if printed[-4:-3] == "." and (digits := printed[:-4] + printed[-3:]).isdigit():
-            return int(digits)
-        if printed.isdigit():
-            return int(printed) * US
+    before, _, behind = printed.partition(".")
+    digits = before + behind
+    if len(behind) < len(_SCALES) and len(digits) < _SAFE_DIGITS and digits.isdigit():
+        return int(digits) * _SCALES[len(behind)]
     return nanoseconds(printed, US)

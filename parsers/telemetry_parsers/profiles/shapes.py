@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -20,6 +20,7 @@ from telemetry_parsers.profiles.timeline import Interval
 _MOST_FLOPS = 10**21
 """More in one operator is nonsense: an hour of a thousand of the fastest cards."""
 
+_LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
     "c10::Half": "fp16",
@@ -139,15 +140,27 @@ class _Thread:
     flops: array[float] = field(default_factory=lambda: array("d"))
     launches: array[int] = field(default_factory=lambda: array("q"))
 
-    def counted(self) -> list[tuple[int, float]]:
+    def counted(self) -> Iterator[tuple[int, float]]:
         """Begin and FLOPs of each operator that launched something and is inside no other."""
-        launches, found, until = sorted(self.launches), [], -(2**63)
-        for begin, end, flops in sorted(zip(self.begins, self.ends, self.flops, strict=True)):
-            place = bisect_left(launches, begin)
-            if begin >= until and place < len(launches) and launches[place] <= end:
-                found.append((begin, flops))
+        launches, until = _in_order(self.launches), -(2**63)
+        places: Iterable[int] = range(len(self.begins))
+        if not _is_in_order(self.begins):
+            places = sorted(places, key=lambda place: (self.begins[place], -self.ends[place]))
+        for place in places:
+            begin, end = self.begins[place], self.ends[place]
+            launch = bisect_left(launches, begin)
+            if begin >= until and launch < len(launches) and launches[launch] <= end:
+                yield begin, self.flops[place]
                 until = end
-        return found
+
+
+def _is_in_order(times: Sequence[int]) -> bool:
+    """Most files are: then nothing is sorted, which would take ten times the memory."""
+    return all(times[place - 1] <= times[place] for place in range(1, len(times)))
+
+
+def _in_order(times: array[int]) -> Sequence[int]:
+    return times if _is_in_order(times) else sorted(times)
 
 
 class MatrixWork:
@@ -159,7 +172,7 @@ class MatrixWork:
 
     def operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
         """One of MATRIX_OPERATORS ran on the host."""
-        flops = flops_of(name, arguments)
+        flops = flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:
             return
         lane = self._threads.setdefault(thread, _Thread())
@@ -172,15 +185,20 @@ class MatrixWork:
 
     def launch(self, thread: Hashable, begin: int) -> None:
         """The host launched something on a device."""
-        self._threads.setdefault(thread, _Thread()).launches.append(begin)
+        if 0 <= begin < _LATEST_NS:
+            self._threads.setdefault(thread, _Thread()).launches.append(begin)
 
     def flops(self, steps: Sequence[Interval]) -> Flops | None:
         """All of the file, and the mean of its steps; None where nothing is known."""
-        counted = [one for thread in self._threads.values() for one in thread.counted()]
-        if not counted:
-            return None
-        inside = sum(flops for begin, flops in counted if any(since <= begin < until for since, until in steps))
-        return Flops("shapes", float(sum(flops for _, flops in counted)), inside / len(steps) if inside else None)
+        ordered = sorted(steps)
+        begins, total, inside = [begin for begin, _ in ordered], 0.0, 0.0
+        for thread in self._threads.values():
+            for begin, flops in thread.counted():
+                total += flops
+                place = bisect_right(begins, begin) - 1
+                if place >= 0 and begin < ordered[place][1]:
+                    inside += flops
+        return Flops("shapes", total, inside / len(steps) if inside else None) if total else None
 
     def dtype(self) -> str:
         """The data type of most of the work, "" where the file does not tell."""
