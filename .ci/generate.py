@@ -24,6 +24,7 @@ from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
 from page_hashes import page_hashes
 from parser_descriptions import descriptions
+from peaks_page import peaks_table
 from settings_page import reference_markdown
 from terminal_picture import picture
 from vendor_matrix import matrix
@@ -97,6 +98,7 @@ FILES = (
     Generated("docs/vendors/README.md", matrix),
     Generated("docs/images/telemetry-terminal.svg", picture),
     Generated("docs/outputs.md", conditions),
+    Generated("docs/peaks.md", peaks_table),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),
     Versioned("docs/kubernetes.md"),

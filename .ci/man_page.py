@@ -55,7 +55,7 @@ _OF_COMMANDS: Mapping[str, str] = {
     "why, and what to do about it.",
     "metrics": "Prints the name, kind, labels and meaning of each metric.",
     "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
-    "each comes from; `default` prints a file with all settings and what they do.",
+    "each comes from; `default` prints a file with all settings and what they do. `peaks` prints the best that any card reached in a `roofline.csv` of rocprofiler-compute as a section of the file: what those cards are held against then.",
     "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
     "until it is forgotten. The open events of a device that is there end, too: after a repair that the daemon did not see.",
     "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
@@ -203,7 +203,7 @@ def _environment() -> Iterator[str]:
         "NO_COLOR": "If set, `snapshot` and `parse` print no colours.",
         "PATH": "Where tools are looked for first.",
     }
-    yield from _items(own | {row.variable: f"The setting `{row.dotted}`." for row in settings_rows()})
+    yield from _items(own | {row.variable: f"The setting `{row.dotted}`." for row in settings_rows() if row.variable})
     yield ".PP"
     yield from _filled(
         f"{NAME} stands for the name of a source, in capitals and with underscores: TELEMETRY_SOURCES_MTHREADS_GMI_MODE."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from telemetry_daemon.config.errors import dotted
 from telemetry_daemon.config.table import SectionRow, SettingRow, sections
-from telemetry_daemon.config.text import limits, toml_value
+from telemetry_daemon.config.text import NO_DEFAULT, limits, toml_value
 
 
 def reference_markdown() -> str:
@@ -23,8 +23,8 @@ def _section_markdown(section: SectionRow) -> str:
 
 
 def _row_markdown(row: SettingRow) -> str:
-    default = "the parser's own" if row.default is None else f"`{toml_value(row.default)}`"
-    ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".")
+    default = NO_DEFAULT.get(row.path[0], "none") if row.default is None else f"`{toml_value(row.default)}`"
+    ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".") if row.variable else ""
     example = f"Example: `{toml_value(row.example)}`." if row.example is not None else ""
     text = " ".join(filter(None, (row.description, limits(row), example, ways)))
     return f"| `{row.path[-1]}` | {default} | {text} |"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.workbench import Workbench
+from telemetry_daemon.config.of_peaks import PeakSettings
 from telemetry_daemon.config.settings import (
     ExpectSettings,
     ExportSettings,
@@ -22,6 +23,7 @@ from telemetry_daemon.config.settings import (
 )
 from telemetry_daemon.config.table import sections, settings_rows
 from telemetry_daemon.config.text import default_toml, show_toml, toml_value
+from telemetry_parsers.peaks.lookup import peak_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 FULL = Settings(
@@ -50,14 +52,19 @@ def test_the_default_file_changes_nothing(bench: Workbench) -> None:
 def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_nothing(bench: Workbench) -> None:
     text = uncommented(default_toml())
     assert re.findall(r"^\[sources\.(.+)]$", text, re.MULTILINE) == ["mthreads-gmi", "mthreads-gmi.polls.processes"]
-    assert bench.settings(text) == Settings()
+    # A model's section without numbers says that its peak is unknown, as that of the example is.
+    assert bench.settings(text) == Settings(peaks={"MTT S5000": PeakSettings()})
+    assert peak_of("MTT S5000") is None
 
 
 def test_the_default_file_names_every_setting_below_its_section() -> None:
     text = default_toml()
     place = 0
     for section in sections():
-        heading = ".".join({"NAME": "mthreads-gmi", "POLL": "processes"}.get(part, part) for part in section.path)
+        heading = ".".join(
+            {"NAME": "mthreads-gmi", "POLL": "processes", "MODEL": '"MTT S5000"'}.get(part, part)
+            for part in section.path
+        )
         place = text.index(f"[{heading}]\n", place) if heading else place
         for row in section.settings:
             place = text.index(f"{row.path[-1]} = ", place)
@@ -95,7 +102,8 @@ def test_settings_in_force_tell_what_was_not_set_by_the_file(bench: Workbench) -
 def test_the_reference_has_every_setting_with_its_variable_and_flag() -> None:
     text = REFERENCE.read_text("utf-8").partition("```toml")[0]
     for row in settings_rows():
-        (line,) = (line for line in text.splitlines() if f"`{row.variable}`" in line)
+        where = f"Variable `{row.variable}`" if row.variable else f"| `{row.path[-1]}` | "
+        (line,) = (line for line in text.splitlines() if where in line)
         assert line.startswith(f"| `{row.path[-1]}` | ")
         assert row.flag in line
         assert line.count("|") == 4

@@ -42,7 +42,7 @@ standard library: argparse array ast asyncio atexit base64 binascii bisect calen
 installed: apscheduler h11 isal
 telemetry_daemon: cli node times version
 telemetry_daemon.commands: options serve
-telemetry_daemon.config: about child glance inputs of_jobs reads rules settings
+telemetry_daemon.config: about child glance inputs of_jobs of_peaks reads rules settings
 telemetry_daemon.control: requests socket
 telemetry_daemon.guarded: below named own_folder reading sockets trust way
 telemetry_daemon.plugins: built_in candidates loading
@@ -56,7 +56,7 @@ telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintena
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
     routes
-telemetry_daemon.state: accumulate devices_file events health history known links maintenance slots store taken
+telemetry_daemon.state: accumulate devices_file events health history known links maintenance peaks slots store taken
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch

@@ -81,6 +81,21 @@ def test_a_configured_card_is_added_or_replaces_the_row() -> None:
     assert peaks(card(), configured={H100: mine}) == [(5e14, None, 1.6e12)]
 
 
+def test_a_configured_card_gives_its_partitions_their_part() -> None:
+    mine = Peak((Rate("bf16", 8e14, 4e5),), 4e12, "measured")
+    first = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
+    other = kit.device(
+        1, kit.reading("compute_units", 38.0), vendor="amd", model=MI300X, parent=first.id, partition="1"
+    )
+    assert peaks(first, other, configured={MI300X: mine}) == [(1e14, 5e4, None)] * 2
+    assert peaks(amd(kit.reading("compute_units", 80.0)), configured={MI300X: mine}) == [(8e14, 4e5, 4e12)]
+
+
+def test_a_configured_card_without_numbers_has_no_peak() -> None:
+    device = card()
+    assert Peaks({H100: Peak((), None, "configured")}).of((device,)) == (device,)
+
+
 def test_a_configured_partition_has_what_is_configured_for_it() -> None:
     mine = Peak((Rate("bf16", 1e14, None),), None, "configured")
     instance = part(1, 60.0, "3g.40gb")

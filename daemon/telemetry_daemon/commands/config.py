@@ -1,4 +1,4 @@
-"""`telemetry config check|show|default`: the configuration checked, in force, or as a commented file."""
+"""`telemetry config check|show|default|peaks`: the configuration checked, in force, as a commented file, or a part from measurements."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from telemetry_daemon.config.settings import RankSettings
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 
+_LARGEST_ROOFLINE_BYTES = 4 * 2**20
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do."""
     parser.add_argument(
         "what",
-        metavar="check|show|default",
-        choices=("check", "show", "default"),
-        help="check: print what is wrong; show: print the settings in force; default: print a file with every setting",
+        metavar="check|show|default|peaks",
+        choices=("check", "show", "default", "peaks"),
+        help="check: print what is wrong; show: print the settings in force; default: print a file with every setting; "
+        "peaks: print what a roofline.csv of rocprofiler-compute measured, as a section of that file",
     )
+    parser.add_argument("file", metavar="ROOFLINE", nargs="?", help="with peaks: the roofline.csv")
+    parser.add_argument("--model", help="with peaks: the cards' name, as in the label `model`")
     options.add_config(parser)
     options.add_flags(parser)
 
@@ -29,6 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
 
+    if arguments.what == "peaks":
+        return _print_measured(arguments.file, arguments.model)
+    if arguments.file is not None or arguments.model is not None:
+        raise CommandError(f"{arguments.what} takes no ROOFLINE and no --model; they belong to peaks")
     if arguments.what == "default":
         sys.stdout.write(text.default_toml())
         return exits.OK
@@ -44,6 +53,33 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text.show_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is valid")
+    return exits.OK
+
+
+def _print_measured(name: str | None, model: str | None) -> int:
+    """Print what a roofline.csv says as a section of the configuration file."""
+    from telemetry_daemon.config import rules, text
+    from telemetry_daemon.config.errors import dotted
+    from telemetry_daemon.guarded.reading import read_file
+    from telemetry_parsers.peaks.roofline import NoRooflineError, measured_peak
+
+    if name is None or model is None:
+        raise CommandError(
+            "peaks needs a file and a model: telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'"
+        )
+    try:
+        heading = dotted(("peaks", rules.model_name(model)))
+        peak = measured_peak(read_file(name, _LARGEST_ROOFLINE_BYTES).decode("utf-8-sig", "replace").splitlines())
+    except OSError as error:
+        raise CommandError(f"cannot read '{name}': {error.strerror}; give a roofline.csv that you may read") from None
+    except NoRooflineError as error:
+        raise CommandError(f"'{name}': {error}; give the roofline.csv of rocprofiler-compute") from None
+    except ValueError as error:
+        raise CommandError(f"--model: {error}") from None
+    rows: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
+    if peak.memory_bytes_per_second is not None:
+        rows["memory_bytes_per_second"] = peak.memory_bytes_per_second
+    sys.stdout.write(f"[{heading}]\n" + "".join(f"{key} = {text.toml_value(value)}\n" for key, value in rows.items()))
     return exits.OK
 
 

@@ -48,6 +48,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "config": {
         "telemetry config default > telemetry.toml": "Begin a configuration.",
         "telemetry config check --config telemetry.toml": "Check it before it is used.",
+        "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "What rocprofiler-compute measured, as a section of it.",
     },
     "forget": {
         "telemetry forget GPU-1f2e3d4c": "Forget a card that was taken out.",

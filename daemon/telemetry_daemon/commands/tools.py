@@ -20,6 +20,7 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.ranks.watch import ranked
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.state.health import judge
+from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.terminal import log, waiting
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Tier
@@ -57,7 +58,15 @@ class Tools:
             self._node = self._of_arguments()
             substitute = _from_daemon(self._settings) if isinstance(self._node, RealNode) else keep
             sources = self._node.sources(self._settings, self._arguments.source)
-            self._shot = OneShot(os.uname().nodename, sources, Clock(), substitute, self._node.recorded, waiting.tell)
+            self._shot = OneShot(
+                os.uname().nodename,
+                sources,
+                Clock(),
+                substitute,
+                self._node.recorded,
+                waiting.tell,
+                known_peaks(self._settings),
+            )
             self._open.callback(self._shot.close)
             self._shot.prime("host", _HOST_GAP_SECONDS)
         return self._shot, self._node

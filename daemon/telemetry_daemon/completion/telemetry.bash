@@ -11,7 +11,7 @@ _telemetry_options() {
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
-        config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
+        config) options='-h --help --model --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
         forget) options='-h --help --all-lost --vendor --config' ;;
         release) options='-h --help --for --config' ;;
         resume) options='-h --help --config' ;;
@@ -75,6 +75,7 @@ _telemetry_option() {
         'parse --format') takes=yes kind=words words='json table prometheus' ;;
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
+        'config --model') takes=yes kind=free words='' ;;
         'config --config') takes=yes kind=file words='' ;;
         'config --log.level') takes=yes kind=words words='debug info warning error' ;;
         'config --log.format') takes=yes kind=words words='text json' ;;
@@ -103,7 +104,8 @@ _telemetry_operand() {
         'profile '*) kind=folder words='' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
-        'config 0') kind=words words='check show default' ;;
+        'config 0') kind=words words='check show default peaks' ;;
+        'config 1') kind=free words='' ;;
         'forget 0') kind=free words='' ;;
         'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "T
 RESERVED_PREFIX = "TELEMETRY_TEST_"
 
 _LONGEST_WHOLE = 18
+_HAS_VARIABLE = attrgetter("variable")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
 
 
@@ -54,7 +56,7 @@ def merged(document: Document, inputs: ConfigInputs) -> Document:
 
 def unknown_variables(inputs: ConfigInputs) -> list[str]:
     """One line for each variable that begins like a setting's and is none."""
-    known = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows()}
+    known = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
     lines = []
     for variable in sorted(inputs.variables()):
         if _is_reserved(variable) or _setting_of(variable) is not None:
@@ -79,7 +81,7 @@ def _is_reserved(variable: str) -> bool:
 
 def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
     """The setting that a variable sets, None when there is none. If several fit, the one with the most placeholders wins."""
-    for row in sorted(settings_rows(), key=lambda row: -len(row.path)):
+    for row in sorted(filter(_HAS_VARIABLE, settings_rows()), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
         if match is not None:

@@ -12,4 +12,8 @@ from telemetry_daemon.config.settings import Settings
 
 def reads(settings: Settings) -> str:
     """The word for these settings."""
-    return f"{crc32(repr((sorted(settings.sources.items()), settings.parsers, settings.ranks, settings.attribution)).encode()):08x}"
+    used = (
+        *(sorted(settings.sources.items()), settings.parsers, settings.ranks, settings.attribution),
+        *(sorted(settings.peaks.items()), settings.peak_dtypes),
+    )
+    return f"{crc32(repr(used).encode()):08x}"

@@ -9,6 +9,7 @@ import re
 from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
 from telemetry_parsers.metrics import OWNER_LABELS
+from telemetry_parsers.peaks.peak import DTYPES
 
 # Routes that the web site answers itself; see web/.
 RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
@@ -133,6 +134,20 @@ def owner_label(text: str) -> str:
     if text not in OWNER_LABELS[_OF_ALLOCATIONS]:
         raise ValueError(f"must be one of {', '.join(OWNER_LABELS[_OF_ALLOCATIONS])}, not {shown(text)}")
     return text
+
+
+def dtype(text: str) -> str:
+    """The name of a data type of arithmetic."""
+    if text not in DTYPES:
+        raise ValueError(f"must be one of {', '.join(DTYPES)}, not {shown(text)}")
+    return text
+
+
+def model_name(text: str) -> str:
+    """The name of a model, as the label `model` has it."""
+    if not text.strip():
+        raise ValueError('must be the name of a model, as in [peaks."MTT S5000"]')
+    return one_line(text)
 
 
 def all_different(texts: list[str]) -> list[str]:

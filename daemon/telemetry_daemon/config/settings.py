@@ -15,6 +15,7 @@ from telemetry_daemon.config.about import about
 from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY
 from telemetry_daemon.config.of_jobs import AttributionSettings as AttributionSettings  # noqa: PLC0414  # as above
 from telemetry_daemon.config.of_jobs import StepsSettings
+from telemetry_daemon.config.of_peaks import PeakSettings
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -240,11 +241,20 @@ class Settings:
             rule=rules.one_line,
         ),
     )
+    peak_dtypes: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Data types whose peaks are exported beside the 16-bit one that each card has (`bf16`, or `fp16` on cards without).",
+            example=["fp8", "fp32"],
+            rule=rules.dtype,
+        ),
+    )
     log: LogSettings = field(default_factory=LogSettings)
     web: WebSettings = field(default_factory=WebSettings)
     sources: Mapping[str, SourceSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.source_name))
     parsers: ParsersSettings = field(default_factory=ParsersSettings)
     expect: ExpectSettings = field(default_factory=ExpectSettings)
+    peaks: Mapping[str, PeakSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.model_name))
     state: StateSettings = field(default_factory=StateSettings)
     export: ExportSettings = field(default_factory=ExportSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)

@@ -13,14 +13,15 @@ from telemetry_daemon.config.settings import FLAGS, About, Settings
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 KeyPath = tuple[str, ...]
 
-# Stand for the names of a source and of one of its polls in paths and variables.
-NAME, POLL = "NAME", "POLL"
-PLACEHOLDERS = (NAME, POLL)
+# Stand for the names of a source, of one of its polls, and of a model in paths and variables.
+NAME, POLL, MODEL = "NAME", "POLL", "MODEL"
+PLACEHOLDERS = (NAME, POLL, MODEL)
+_PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL}
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """All that is known of one setting; `path` has placeholders where the names of a source and of a poll go."""
+    """All that is known of one setting; `path` has placeholders where names go."""
 
     path: KeyPath
     kind: Kind
@@ -38,8 +39,8 @@ class SettingRow:
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
-        return VARIABLE_PREFIX + "_".join(self.path).upper()
+        """The environment variable that sets it; empty where there is none, since no variable can spell a model's name."""
+        return "" if MODEL in self.path else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
     def flag(self) -> str:
@@ -67,7 +68,9 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 
 def general_path(path: KeyPath) -> KeyPath:
-    """The path as the table has it, with placeholders for the names of a source and of a poll."""
+    """The path as the table has it, with placeholders for the names."""
+    if path[0] == "peaks" and len(path) > 1:
+        return (path[0], MODEL, *path[2:3])
     if path[0] != "sources" or len(path) < 2:
         return path
     poll = (POLL, *path[4:]) if path[2:3] == ("polls",) and len(path) > 3 else path[3:]
@@ -93,7 +96,7 @@ def _inner(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
     if is_dataclass(hint):
         return hint, (name,)
     if get_origin(hint) is Mapping and is_dataclass(get_args(hint)[1]):
-        return get_args(hint)[1], (name, POLL if name == "polls" else NAME)
+        return get_args(hint)[1], (name, _PLACEHOLDER_OF[name])
     return None
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from telemetry_daemon.config.errors import dotted
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, SettingRow, sections
+from telemetry_daemon.config.table import MODEL, NAME, PLACEHOLDERS, POLL, KeyPath, SettingRow, sections
 from telemetry_parsers.codec.derived import to_plain
 
 _WIDTH = 110
-_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes"}
+_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000"}
+# What holds where a setting without a default is not set, by the section.
+NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
 _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
@@ -39,7 +41,7 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
     if row.example is not None:
         yield from _comment(f"Example: {row.path[-1]} = {toml_value(row.example)}")
     if row.default is None:
-        yield from _comment("Default: the parser's own for each poll.")
+        yield from _comment(f"Default: {NO_DEFAULT.get(row.path[0], 'none')}.")
     else:
         yield f"# {row.path[-1]} = {toml_value(row.default)}"
 

@@ -269,7 +269,7 @@ class Service:
     def _set_own_metrics(self) -> None:
         self._own.set_version()
         self._own.set_reload(succeeded=1.0)
-        self._own.set_expected(dict(self._settings.expect.devices))
+        self._own.configure(self._settings)
         self._own.set_plugin_failures(self._node.failures())
         self._maintenance.keep()
         self._own.set_pci(self._node.pci_counts())
@@ -321,7 +321,7 @@ class Service:
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
                 self._poller.renew(name, partial(self._node.source, name, self._settings))
-        self._own.set_expected(dict(settings.expect.devices))
+        self._own.configure(settings)
         self._ranks.configure(settings.ranks)
 
     async def _feed_watchdog(self, interval: float) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.version import __version__
 from telemetry_parsers.model import Sample
@@ -31,9 +33,10 @@ class OwnMetrics:
         """The plugins that could not be loaded."""
         self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
 
-    def set_expected(self, counts: Mapping[str, int]) -> None:
-        """How many devices of each vendor there should be."""
-        self._set("telemetry_devices_expected", _by_vendor(counts))
+    def configure(self, settings: Settings) -> None:
+        """How many devices of each vendor there should be, and what cards can do at best."""
+        self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
+        self._store.set_peaks(known_peaks(settings))
 
     def set_known_since(self, unix_seconds: float) -> None:
         """Since when the daemon, or its state directory, knows the node's devices."""

@@ -38,7 +38,7 @@ class Known:
     # Another object when a plugin brings more: what was made of it holds no longer.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
-    peaks: Peaks = field(default_factory=Peaks)
+    peaks: Peaks | None = field(default_factory=Peaks)
     maintenance: Callable[[], Maintenance] | None = None
     unreported: tuple[DeviceEvent, ...] = ()
     slept: float = 0.0

@@ -117,8 +117,8 @@ class Store:
             self._known.ranks = ranks
             self._snapshot = None
 
-    def set_peaks(self, peaks: Peaks) -> None:
-        """Set what is known of the cards' peaks."""
+    def set_peaks(self, peaks: Peaks | None) -> None:
+        """Set what is known of the cards' peaks, else what the table knows; None shows none."""
         with self._lock:
             self._known.peaks = peaks
             self._snapshot = None
@@ -358,6 +358,9 @@ class Store:
             devices = self._attribution.with_totals(devices)
         if self._recorded is not None:
             devices = tuple(replace(device, replayed=True) for device in devices)
+        devices = with_ranks(devices, known.ranks)
+        if known.peaks is not None:
+            devices = known.peaks.of(devices)
         maintenance = known.maintenance() if known.maintenance else None
         if maintenance and maintenance.seconds_left is not None:
             ends.append(now + maintenance.seconds_left)
@@ -366,7 +369,7 @@ class Store:
             wall_time=self._clock.wall(),
             monotonic_time=now,
             valid_until=min(ends),
-            devices=known.peaks.of(with_ranks(devices, known.ranks)),
+            devices=devices,
             host=merged.host,
             sources=self._statuses.of(known.bases(merged, now), now),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),

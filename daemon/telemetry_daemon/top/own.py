@@ -13,6 +13,7 @@ from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
+from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_daemon.top.feed import Focus
@@ -32,6 +33,7 @@ class OwnNode:
         self._clock = clock
         self._history = History(clock)
         self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history))
+        self._store.set_peaks(known_peaks(settings))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
         self._past: Past | None = None

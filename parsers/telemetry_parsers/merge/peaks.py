@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
-from telemetry_parsers.peaks.lookup import NOTHING_CONFIGURED, Configured, peak_of, row_of
+from telemetry_parsers.peaks.lookup import peak_of_row, row_of
 from telemetry_parsers.peaks.peak import Peak
 from telemetry_parsers.peaks.shares import Part, peak_of_part
 from telemetry_parsers.readings import Readings
@@ -17,6 +18,8 @@ _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
 # Cards of one model differ in their facts, such as a firmware.
 _MOST_FOUND = 1024
+Configured = Mapping[str, Peak]
+NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
 # Whose tools tell a card's PCI device id, as the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
@@ -26,7 +29,7 @@ class Peaks:
     """Knows the table, what the configuration puts beside it, and of which further data types peaks are shown."""
 
     def __init__(self, configured: Configured = NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
-        self._configured = configured
+        self.configured = configured
         self._dtypes = dtypes
         # What was found for the devices that looked like this: a card is looked up once, not at every snapshot.
         self._found: dict[object, _Found] = {}
@@ -59,11 +62,15 @@ class Peaks:
         return (((ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
-        """The peak that is configured for the device's own model, else the device's part of its card's peak."""
-        if _model(device) in self._configured:
-            return self._configured[_model(device)]
-        peak, row = peak_of(_model(card), _pci_id(card), self._configured), row_of(_model(card), _pci_id(card))
-        return None if peak is None else peak_of_part(peak, _part(device, card, None if row is None else row.units))
+        """The peak that is configured for an instance's own name, else the device's part of its card's peak."""
+        name, model = _model(device), _model(card)
+        if name != model and name in self.configured:
+            return self.configured[name]
+        row = row_of(model, _pci_id(card))
+        part = _part(device, card, None if row is None else row.units)
+        if model in self.configured:
+            return peak_of_part(self.configured[model], part) if part.is_cut else self.configured[model]
+        return None if row is None else peak_of_part(peak_of_row(row), part)
 
 
 def _model(device: MergedDevice) -> str:

@@ -1,22 +1,16 @@
-"""The peak of a model: a configured one, else that of the table's row with exactly this name or this PCI id."""
+"""The peak of a model: that of the table's row with exactly this name, or else with this PCI id."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 
 from telemetry_parsers.peaks.peak import Peak, Rate
 from telemetry_parsers.peaks.table import PER_UNIT, ROWS, Row
 
-Configured = Mapping[str, Peak]
-NOTHING_CONFIGURED: Configured = MappingProxyType({})
 
-
-def peak_of(model: str, pci_id: str = "", configured: Configured = NOTHING_CONFIGURED) -> Peak | None:
+def peak_of(model: str, pci_id: str = "") -> Peak | None:
     """The peak of a whole device; None where its name and its PCI id (`1002:74a1`) are unknown, or contradict each other."""
-    if model in configured:
-        return configured[model]
     row = row_of(model, pci_id)
     return None if row is None else peak_of_row(row)
 

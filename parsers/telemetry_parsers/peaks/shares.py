@@ -30,12 +30,16 @@ class Part(NamedTuple):
     profile: str = ""
     card_memory_bytes: float | None = None
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is not all of a card. The first partition of an AMD card stands for the card, too, and tells its own units."""
+        return self.is_partition or self.compute_partition not in _UNDIVIDED
+
 
 def peak_of_part(peak: Peak, part: Part) -> Peak | None:
     """The peak of what the device has of its card; None where that is unknown, or where it is not the card that it seems to be."""
-    if not part.is_partition and part.compute_partition in _UNDIVIDED:
+    if not part.is_cut:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
-    # The first partition of an AMD card stands for the card, too, and tells its own compute units.
     if part.units is None or part.model_units is None or part.units > part.model_units:
         return None
     share = part.units / part.model_units

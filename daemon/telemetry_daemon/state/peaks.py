@@ -1,0 +1,19 @@
+"""The peaks that are known with some settings."""
+
+from __future__ import annotations
+
+from telemetry_daemon.config.of_peaks import PeakSettings
+from telemetry_daemon.config.settings import Settings
+from telemetry_parsers.merge.peaks import Peaks
+from telemetry_parsers.peaks.peak import DTYPES, Peak, Rate
+
+
+def known_peaks(settings: Settings) -> Peaks:
+    """What the table and these settings say of peaks."""
+    return Peaks({model: _peak(one) for model, one in settings.peaks.items()}, settings.peak_dtypes)
+
+
+def _peak(settings: PeakSettings) -> Peak:
+    known = [dtype for dtype in DTYPES if dtype in settings.flops or dtype in settings.flops_per_cycle]
+    rates = (Rate(dtype, settings.flops.get(dtype), settings.flops_per_cycle.get(dtype)) for dtype in known)
+    return Peak(tuple(rates), settings.memory_bytes_per_second, settings.origin)
