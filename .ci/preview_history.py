@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from random import Random
 
+from telemetry_daemon.config.settings import ExpectSettings, Settings
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import Call, HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
@@ -169,7 +170,7 @@ class SimulatedNode:
         own = OwnMetrics(self._store)
         own.set_version()
         own.set_reload(succeeded=1.0)
-        own.set_expected(by_vendor(tuple(plan.cards.items())))
+        own.configure(Settings(expect=ExpectSettings(by_vendor(tuple(plan.cards.items())))))
         own.set_plugin_failures(())
         own.set_pci(by_vendor(tuple(plan.cards.items())))
         for source in self._sources:
