@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from telemetry_parsers.metrics import OWNER_LABELS
+from telemetry_parsers.metrics import OWN_LABELS, OWNER_LABELS
 
 WRONG_UNITS = re.compile(
     r"_(percent|percentage|pct|mhz|khz|ghz|c|degrees|fahrenheit|mb|mib|gb|gib|kb|kib|megabytes|kilobytes|mw|kw|kwh|wh"
@@ -29,6 +29,7 @@ ALLOWED_LABELS = frozenset(
         "rail",
         "pipe",
         "limit",
+        "dtype",
     }
     | {"source", "poll", "version", "python", "plugin"}
 )
@@ -37,6 +38,7 @@ FACT_LABELS = {
     "accelerator_info": None,
     "accelerator_rank_info": frozenset({"rank", "server"}),
     **{name: frozenset(labels) for name, labels in OWNER_LABELS.items()},
+    **{name: frozenset(labels) for name, labels in OWN_LABELS.items() if name.startswith("telemetry_steps_")},
 }
 _META = re.compile(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)")
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)( \S+)?")
