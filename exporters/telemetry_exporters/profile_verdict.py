@@ -36,6 +36,14 @@ class Verdict:
 
 def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | None]) -> Verdict:
     """The first of the causes that lie outside the program, else the largest within it."""
+    # Beside files that tell the time, those with sums only say nothing of it.
+    timed = [
+        (rank, card)
+        for rank, card in zip(ranks, then, strict=True)
+        if rank.split.span_ns and rank.split.compute_ns is not None
+    ]
+    if timed:
+        ranks, then = [rank for rank, _ in timed], [card for _, card in timed]
     slow_rank = straggler_of(ranks)
     throttled = _throttled(ranks, then, slow_rank)
     if throttled is not None:

@@ -42,6 +42,7 @@ LEFT_OUT = {
     "AcceleratorUsedByStrangers": OWNERS,
     "AcceleratorMemoryHeldByNobody": OWNERS,
     "AcceleratorJobSlowestCard": PEERS,
+    "AcceleratorJobSlower": RATES,
     "AcceleratorsHung": RATES,
     "AcceleratorSlowerThanPeers": PEERS,
     "AcceleratorNodeSlow": PEERS,

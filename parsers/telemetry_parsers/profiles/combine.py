@@ -70,7 +70,8 @@ def combine(files: Sequence[ReadFile]) -> Profile:
     return Profile(
         members=tuple(sorted(shown, key=_order)),
         ranks=max(sizes, default=None),
-        links=tuple(link for file in files for link in file.facts.links),
+        # Two timelines of one run tell the same links.
+        links=tuple(dict.fromkeys(link for file in files for link in file.facts.links)),
         calls=tuple(call for file in files for call in file.facts.calls),
         hints=tuple(dict.fromkeys(hint for file in files for hint in file.facts.hints)),
         remarks=tuple(dict.fromkeys(remarks)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice
 from operator import le
@@ -137,6 +137,7 @@ class Timeline:
         self._steps: list[tuple[Hashable, str, int, int, bool]] = []
         self._data_waits: dict[Hashable, _Runs] = {}
         self._calls: dict[str, list[int]] = {}
+        self._launches: array[int] = array("q")
         self._impossible = 0
 
     def card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
@@ -205,6 +206,11 @@ class Timeline:
         counted[0] += calls
         counted[1] += length_ns
 
+    def launch(self, begin_ns: int | None) -> None:
+        """The host launched a kernel, or a graph of them."""
+        if begin_ns is not None and self._is_possible(begin_ns, 0):
+            self._launches.append(begin_ns)
+
     def devices(self) -> tuple[Device, ...]:
         """Each device on which something ran, in the order of their numbers."""
         found = [self._device(lane) for lane in self._lanes.values() if lane.tallies]
@@ -228,12 +234,18 @@ class Timeline:
     def _is_possible(begin_ns: int, length_ns: int) -> bool:
         return 0 <= length_ns < LONGEST_NS and -(2**62) < begin_ns < 2**62
 
+    def _launched(self, split: Split, begin: int, end: int) -> Split:
+        """The split of a step with what the host launched in it; of several cards nobody knows on which."""
+        if not self._launches or sum(bool(lane.tallies) for lane in self._lanes.values()) > 1:
+            return split
+        return replace(split, launches=sum(begin <= launch < end for launch in self._launches))
+
     def _device(self, lane: _Lane) -> Device:
         waits = [runs.union() for process, runs in self._data_waits.items() if _used(process, lane)]
         splitter = _Splitter(lane, waits[0].joined(*waits[1:]) if waits else None)
         begin, end = splitter.span()
         steps = tuple(
-            Step(name, splitter.split(since, until), since, is_cut)
+            Step(name, self._launched(splitter.split(since, until), since, until), since, is_cut)
             for process, name, since, until, is_cut in sorted(self._steps, key=lambda step: step[2])
             if _used(process, lane)
         )

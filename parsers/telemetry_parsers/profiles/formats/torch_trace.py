@@ -129,6 +129,7 @@ class _Reader:
         self._timeline.call(event.name, event.length_ns())
         if "aunch" in event.name and (begin := event.begin_ns()) is not None:
             self._matrix.launch((event.pid, event.tid), begin)
+            self._timeline.launch(begin)
 
     def _work(self, name: str) -> Work:
         """What a kernel does; each name is looked at once, since names are long and calls are many."""
