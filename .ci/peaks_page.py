@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.peaks.table import ROWS, SOURCES, Row
+from telemetry_parsers.peaks.sources import SOURCES
+from telemetry_parsers.peaks.table import ROWS, Row
 
 _SIXTEEN_BITS = ("bf16", "fp16")
 
