@@ -138,6 +138,7 @@ class Timeline:
         self._data_waits: dict[Hashable, _Runs] = {}
         self._calls: dict[str, list[int]] = {}
         self._launches: array[int] = array("q")
+        self._launches_in_order = True
         self._impossible = 0
 
     def card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
@@ -210,6 +211,7 @@ class Timeline:
         """The host launched a kernel, or a graph of them."""
         if begin_ns is not None and self._is_possible(begin_ns, 0):
             self._launches.append(begin_ns)
+            self._launches_in_order = False
 
     def devices(self) -> tuple[Device, ...]:
         """Each device on which something ran, in the order of their numbers."""
@@ -238,7 +240,10 @@ class Timeline:
         """The split of a step with what the host launched in it; of several cards nobody knows on which."""
         if not self._launches or sum(bool(lane.tallies) for lane in self._lanes.values()) > 1:
             return split
-        return replace(split, launches=sum(begin <= launch < end for launch in self._launches))
+        if not self._launches_in_order:
+            self._launches = array("q", sorted(self._launches))
+            self._launches_in_order = True
+        return replace(split, launches=bisect_left(self._launches, end) - bisect_left(self._launches, begin))
 
     def _device(self, lane: _Lane) -> Device:
         waits = [runs.union() for process, runs in self._data_waits.items() if _used(process, lane)]
