@@ -18,10 +18,12 @@ import jsonschema
 import pytest
 
 from kits.captures import ROOT
-from kits.daemon import run
+from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
+from kits.prometheus import Prometheus
 from kits.traces import event, profile_captures
+from kits.waiting import until
 
 SCHEMA = json.loads((ROOT / "docs/profile.schema.json").read_text())
 THERMAL = 0x40  # nvmlClocksEventReasonHwThermalSlowdown
@@ -183,6 +185,30 @@ def test_a_throttled_card_is_named_for_the_same_seconds_only(tmp_path: Path) -> 
     told = document(file, "--recording", recording)
     assert told["devices"][0]["telemetry"] is None
     assert told["verdict"]["cause"] == "host"
+
+
+@pytest.mark.needs("cc", "prometheus")
+def test_a_prometheus_tells_of_the_same_seconds(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(2))
+    for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
+        fake.tell(0, call, THERMAL)
+    (tmp_path / "prometheus").mkdir()
+    with (
+        Daemon(tmp_path, "[sources.nvml]\ninterval = 0.5\n", environment=fake.environment) as daemon,
+        Prometheus(tmp_path / "prometheus", [daemon.address]) as prometheus,
+    ):
+        until(lambda: prometheus.query("accelerator_throttled > 0")[1], "a throttled card")
+        begin, file = time.time(), tmp_path / "trace.json"
+        url = f"http://{prometheus.address}"
+        until(lambda: prometheus.query(f"accelerator_up @ {begin + 1}")[1], "the next second")
+        file.write_text(json.dumps(trace(begin)))
+        told = document(file, "--prometheus", url)
+        assert told["verdict"]["cause"] == "throttled", told
+        then = told["devices"][0]["telemetry"]
+        assert (then["matched_by"], then["model"]) == ("index", "NVIDIA H100 80GB HBM3")
+        assert then["clock_hertz"]["max"] <= then["clock_max_hertz"]
+        file.write_text(json.dumps(trace(begin - 3600)))
+        assert document(file, "--prometheus", url)["devices"][0]["telemetry"] is None
 
 
 @pytest.mark.parametrize(
