@@ -188,7 +188,8 @@ def test_memory_grows_with_the_devices_and_no_faster() -> None:
     # With fewer devices all places are numbers below 257, of which Python has one each.
     few, many = held_blocks(2 * FEW), held_blocks(MANY)
     assert few * 2 < many <= few * MANY / (2 * FEW) * 1.05
-    assert many <= MANY * 60 * 11
+    # And the three readings of a card's peak.
+    assert many <= MANY * 63 * 11
 
 
 def test_a_scrape_of_a_known_snapshot_does_not_look_at_its_readings() -> None:

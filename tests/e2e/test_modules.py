@@ -67,7 +67,7 @@ telemetry_parsers: bounds contract demo host maintenance metrics model ownership
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices
 telemetry_parsers.merge: admission arrangement columns doubts identity joining memory node numbering
-    peaks precedence presence ranks sightings
+    peaks precedence presence ranks rebuilt sightings
 telemetry_parsers.peaks: lookup peak shares table
 telemetry_parsers.text: answers lines
 telemetry_parsers.vendors: amd cambricon enflame hygon iluvatar intel kunlunxin metax moorethreads nvidia

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from telemetry_daemon.state.events import SOURCE, Events
@@ -13,6 +13,7 @@ from telemetry_daemon.state.links import Links
 from telemetry_exporters.past import PastEvent
 from telemetry_parsers.merge.node import Merged
 from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.rebuilt import rebuilt
 from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading
 from telemetry_parsers.readings import Origin, Readings
 
@@ -150,7 +151,7 @@ class Accumulator:
 
     def _with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
         more = (*self._integrals(device), *self.events.readings(device.id, codes))
-        return replace(device, readings=Readings.of(device.readings).plus(more)) if more else device
+        return rebuilt(device, device.facts, Readings.of(device.readings).plus(more)) if more else device
 
     def forget(self, device_id: str) -> None:
         """Drop what was counted for a device that is gone for good."""

@@ -31,7 +31,7 @@ _OF_JOB = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({_KEY}) ({STEP_RATE}{{$nodes}})"
 _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_CARD} {_RANKS_OF_CARD})"
 _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)"
-_TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[5m]))"
+_TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
 _ROW = ROW.replace("(", "(dtype, ")
 _SHARE_STEPS = ((None, RED), (0.1, YELLOW), (0.3, GREEN))
@@ -132,9 +132,9 @@ WORK = Page(
             ),
             ranking(
                 "Below their peers",
-                "How much less of the peak the cards reach than the median of their model.",
+                "How much less of the peak the cards reach than the median of their model on the same node.",
                 "percentunit",
-                f"topk(10, quantile by (cluster, job, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, vendor, model) group_right () {SHARE}{{$cards}})",
+                f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {SHARE}{{$cards}})",
                 ((None, GREEN), (0.05, YELLOW), (0.15, RED)),
             ),
             lines(
@@ -156,8 +156,8 @@ WORK = Page(
                 "Parts of a step as jobs measure them, of all ranks together.",
                 "percentunit",
                 query(
-                    f"sum by ({_OF_JOB}, part) (rate({_PARTS}[5m])) / on ({_OF_JOB}) group_left () sum by ({_OF_JOB}) (rate({_PARTS}[5m]))",
-                    "{{job_id}} {{part}}",
+                    f"sum by (cluster, job, instance, job_id, part) (rate({_PARTS}[$__rate_interval])) / on (cluster, job, instance, job_id) group_left () sum by (cluster, job, instance, job_id) (rate({_PARTS}[$__rate_interval]))",
+                    "{{job_id}} {{instance}} {{part}}",
                 ),
             ),
             lines(
@@ -170,7 +170,9 @@ WORK = Page(
                 "FLOP/s as jobs count them",
                 "What the steps needed, as the job states it: no estimate of ours.",
                 "flops",
-                query(f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[5m]))", "{{job_id}}"),
+                query(
+                    f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))", "{{job_id}}"
+                ),
             ),
         ),
     },

@@ -14,8 +14,8 @@ _LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right
 # Partitions are billed on their card.
 _PART = 'accelerator_info{parent!=""}'
 
-_STEPS_NOW = "max by (cluster, job, job_id) (telemetry_steps:rate5m)"
-_STEPS_BEFORE = "max by (cluster, job, job_id) (max_over_time(telemetry_steps:rate5m[1h]))"
+_STEPS_NOW = "max by (cluster, job, instance, job_id) (telemetry_steps:rate5m)"
+_STEPS_BEFORE = "max by (cluster, job, instance, job_id) (max_over_time(telemetry_steps:rate5m[1h]))"
 
 OWNERS = AlertGroup(
     "telemetry-owners",
@@ -80,7 +80,7 @@ OWNERS = AlertGroup(
             name="AcceleratorJobSlower",
             condition=f"{_STEPS_NOW} < $slower_ratio * {_STEPS_BEFORE} and {_STEPS_NOW} > 0",
             hold="10m",
-            summary="job {job_id} makes {value} steps a second, less than half of what it made within the last hour",
+            summary="job {job_id} on {instance} makes {value} steps a second, less than half of what it made within the last hour",
             meaning="The job still makes steps, and each takes twice as long: a card that is throttled, a slow node or link, storage, or another phase of the job.",
             check="The board Achieved work: clocks and shares of the job's cards, and where the time of its steps goes; `telemetry profile` on a trace.",
             remedy="If one card stands out, take its node out of the job; else ask the owner whether the job changed.",

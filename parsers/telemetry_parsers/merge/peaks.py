@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
+from telemetry_parsers.merge.rebuilt import rebuilt
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 from telemetry_parsers.peaks.lookup import peak_of_row, row_of
 from telemetry_parsers.peaks.peak import Peak
@@ -53,7 +53,7 @@ class Peaks:
         facts, readings = found
         if not readings:
             return device
-        return replace(device, facts=(*device.facts, *facts), readings=Readings.of(device.readings).plus(readings))
+        return rebuilt(device, (*device.facts, *facts), Readings.of(device.readings).plus(readings))
 
     def _find(self, device: MergedDevice, card: MergedDevice) -> _Found:
         """The fact and the readings that a device gets, none where its peak is unknown."""
