@@ -141,7 +141,10 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """What one rank has counted so far. None stands for what it does not count; `file` is where it said so."""
+    """What one rank has counted so far. None stands for what it does not count; `file` is where it said so.
+
+    A quiet file was not written lately.
+    """
 
     file: str
     user_id: int
@@ -152,3 +155,4 @@ class StepCounts:
     tokens: float | None = None
     flops: float | None = None
     seconds: tuple[PartSeconds, ...] = ()
+    is_quiet: bool = False

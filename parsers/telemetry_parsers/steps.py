@@ -5,6 +5,7 @@ Whoever runs a job writes them, so everything in them is hostile: a file that is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,6 +72,7 @@ def counts_in(file: Plain) -> StepCounts:
         tokens=_number(file, "tokens"),
         flops=_number(file, "flops"),
         seconds=tuple(PartSeconds(part, value) for part in PARTS if (value := _number(seconds, part)) is not None),
+        is_quiet=file.get("is_quiet") is True,
     )
 
 
@@ -132,26 +134,26 @@ def _bus_id(printed: str) -> str:
 
 
 def _first_of_each(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """One file of each rank: who told of it first goes on telling; of each user a bounded number."""
-    kept: dict[tuple[str, str, object], StepCounts] = {}
-    of_user: dict[int, int] = {}
-    problems: list[Problem] = []
+    """One file of each rank, of each user a bounded number: who told of it first goes on telling, before one who is quiet."""
+    owners: dict[str, int] = {}
     for one in counts:
+        owners.setdefault(one.job_id, one.user_id)
+    kept: dict[tuple[str, str, object], StepCounts] = {}
+    of_user: Counter[int] = Counter()
+    problems: list[Problem] = []
+    for one in sorted(counts, key=lambda one: one.is_quiet):
         key = (one.job_id, one.rank, one.card)
-        if key in kept:
-            problems.append(
-                Problem(quote(one.file), f"tells of the same rank as {quote(kept[key].file)}, and is passed over")
-            )
-        elif of_user.get(one.user_id, 0) >= MOST_FILES_OF_A_USER or len(kept) >= MOST_FILES:
-            problems.append(
-                Problem(
-                    quote(one.file), f"is one too many: {MOST_FILES_OF_A_USER} of a user are read, {MOST_FILES} in all"
-                )
-            )
+        if owners[one.job_id] != one.user_id:
+            problems.append(Problem(quote(one.file), "tells of a job of which another user told before"))
+        elif key in kept:
+            problems.append(Problem(quote(one.file), f"tells of the same rank as {quote(kept[key].file)}"))
+        elif of_user[one.user_id] >= MOST_FILES_OF_A_USER or len(kept) >= MOST_FILES:
+            limits = f"{MOST_FILES_OF_A_USER} of a user are read, {MOST_FILES} in all"
+            problems.append(Problem(quote(one.file), f"is one too many: {limits}"))
         else:
             kept[key] = one
-            of_user[one.user_id] = of_user.get(one.user_id, 0) + 1
-    return list(kept.values()), problems
+            of_user[one.user_id] += 1
+    return [one for one in counts if kept.get((one.job_id, one.rank, one.card)) is one], problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def resolved(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> R
             taken.add(labels)
             for metric, sample in _samples(one, labels):
                 samples[metric].append(sample)
-    return Resolved({metric: tuple(each) for metric, each in samples.items()}, tuple(problems))
+    return Resolved({metric: tuple(each) for metric, each in samples.items()}, tuple(capped(problems)))
 
 
 def _samples(one: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from telemetry_daemon.profiling.publish import publish
 from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.newcomers import MOST_NEW_OF_A_USER
 from telemetry_daemon.readers.steps import LARGEST_BYTES, StepsReader
+from telemetry_daemon.state.steps import Steps
 from telemetry_parsers import steps
-from telemetry_parsers.model import Capture, Report
+from telemetry_parsers.model import Capture, MergedDevice, Output, Report
+from telemetry_parsers.owners.privacy import Privacy
 from telemetry_parsers.ownership import DeviceName, PartSeconds, StepCounts
 
 POLL = steps.PARSER.polls[0]
+UUID = "GPU-8a56f2d0-7c1f-4a11-9c5e-000000000000"
 COUNTS = StepCounts(
     "",
     0,
@@ -46,6 +53,26 @@ def folder(tmp_path: Path) -> Path:
 
 def captured(folder: Path, expire_after: float = 900.0) -> Capture:
     return StepsReader(str(folder.parent), Settings(expire_after=expire_after)).read(POLL, Targets())
+
+
+def file_of(**told: object) -> dict[str, object]:
+    """A good file as the reader tells of it, with some things told otherwise."""
+    card = {"uuid": UUID}
+    return {
+        "file": "a.json",
+        "uid": 1000,
+        "schema": steps.SCHEMA,
+        "job_id": "1234",
+        "rank": 0,
+        "card": card,
+        "steps": 5,
+        **told,
+    }
+
+
+def told_of(files: list[dict[str, object]]) -> Report:
+    output = Output(steps.SOURCE, status=0, data=files)
+    return steps.parse(Capture(steps.SOURCE, POLL.name, POLL.request, (output,), None, 0.0, 0.0, 1.7e9, 1.0))
 
 
 def told(folder: Path) -> Report:
@@ -96,6 +123,86 @@ def test_of_two_files_of_a_rank_the_first_goes_on_telling(folder: Path) -> None:
     report = steps.parse(reader.read(POLL, Targets()))
     assert [one.file for one in report.steps] == ["z.json"]
     assert "same rank" in report.problems[0].text
+
+
+def test_once_the_first_file_of_a_rank_is_quiet_the_other_one_tells(folder: Path) -> None:
+    reader = StepsReader(str(folder.parent), Settings())
+    first = folder / "z.json"
+    publish(folder, COUNTS).rename(first)
+    data = reader.read(POLL, Targets()).outputs[0].data
+    assert [one["is_quiet"] for one in data] == [False]
+    publish(folder, replace(COUNTS, steps=10**6)).rename(folder / "a.json")
+    later = [dict(one, is_quiet=one["file"] == first.name) for one in reader.read(POLL, Targets()).outputs[0].data]
+    assert [one.file for one in told_of(later).steps] == ["a.json"]
+
+
+def test_the_files_of_a_job_are_those_of_the_user_who_told_of_it_first() -> None:
+    first = file_of(uid=1000, rank=0, is_quiet=True)
+    report = told_of([first, file_of(uid=1001, rank=0), file_of(uid=1001, rank=1), file_of(uid=1000, rank=2)])
+    assert [(one.user_id, one.rank) for one in report.steps] == [(1000, "0"), (1000, "2")]
+    assert [one.text for one in report.problems] == ["tells of a job of which another user told before"] * 2
+
+
+def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series(folder: Path) -> None:
+    reader = StepsReader(str(folder.parent), Settings())
+    names: set[tuple[str, str]] = set()
+    for write in range(MOST_NEW_OF_A_USER // 200 + 2):
+        for number in range(200):
+            (folder / f"{number}.json").write_text(json.dumps(file_of(job_id=f"{write}-{number}")))
+        names |= {(one.job_id, one.rank) for one in steps.parse(reader.read(POLL, Targets())).steps}
+    assert len(names) == MOST_NEW_OF_A_USER
+    (folder / "0.json").write_text(json.dumps(file_of(job_id="0-0", steps=9)))
+    known = steps.parse(reader.read(POLL, Targets())).steps
+    assert [one.steps for one in known if one.job_id == "0-0"] == [9.0]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"seconds": [[]] * 500},
+        {"card": {"uuid": {"a": "b"}}},
+        {"seconds": {str(number): 1 for number in range(9)}},
+        {"job_id": "ü" * 65},
+    ],
+)
+def test_what_would_take_memory_is_not_kept(folder: Path, told: dict[str, object]) -> None:
+    (folder / "a.json").write_text(json.dumps({**file_of(), **told}))
+    (content,) = captured(folder).outputs[0].data
+    assert content.keys() == {"file", "uid", "problem", "is_quiet"}
+
+
+def test_a_profile_that_is_published_leaves_the_file_of_the_job_as_it_is(folder: Path) -> None:
+    job = folder / f"{COUNTS.job_id}-{COUNTS.rank}-{os.getuid()}.json"
+    job.write_text("{}")
+    assert publish(folder, COUNTS) != job
+    assert job.read_text() == "{}"
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=80),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(changed=st.dictionaries(st.sampled_from(["file", "uid", *file_of()]), _VALUES, min_size=1, max_size=3))
+def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> None:
+    report = told_of([{**file_of(job_id="other"), **changed}, file_of(uid=2000)])
+    assert (report.outcome, [one.job_id for one in report.steps][-1:]) == ("ok", ["1234"])
+    for one in report.steps:
+        numbers = (one.steps, one.tokens or 0.0, one.flops or 0.0, *(spent.seconds for spent in one.seconds))
+        assert all(0 <= number <= 1e24 for number in numbers)
+        assert one.job_id.isprintable()
+        assert one.rank.isprintable()
+
+
+def test_jobs_that_are_not_told_by_name_stay_different_ones() -> None:
+    counted = Steps(Privacy("name", "name", "none", b"key"))
+    counts = told_of([file_of(job_id="secret-one"), file_of(job_id="secret-two")]).steps
+    samples = counted.samples(counts, [MergedDevice("nvidia", 0, UUID, "nvidia0", "H100", UUID)])
+    jobs = [dict(sample.labels)["job_id"] for sample in samples["telemetry_steps_total"]]
+    assert len(set(jobs)) == 2
+    assert "secret" not in "".join(jobs)
 
 
 def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:

@@ -30,7 +30,8 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "flops": counts.flops,
         "seconds": {spent.part: spent.seconds for spent in counts.seconds},
     }
-    path = folder / f"{_plain(counts.job_id)}-{_plain(counts.rank)}.json"
+    # A name of its own: replacing the file of a job that goes on would show as a counter that restarts twice.
+    path = folder / f"profile-{_plain(counts.job_id)}-{_plain(counts.rank)}.json"
     named.replace(path, json.dumps(told).encode(), _READABLE)
     return path
 

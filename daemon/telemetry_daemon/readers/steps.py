@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +13,19 @@ from typing import Protocol
 
 from telemetry_daemon.guarded.inbox import Entry, Inbox
 from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.newcomers import MOST_NEW_OF_A_USER, Newcomers
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 
 LARGEST_BYTES = 4096
-# Beyond what is kept, so that many bad files do not hide a good one.
-MOST_LISTED = 8192
+# Far beyond what is kept, so that many bad files do not hide a good one.
+MOST_LISTED, MOST_READ, MOST_READ_OF_A_USER = 16384, 4096, 2048
 SUFFIX = ".json"
 _FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
 _FUTURE_SECONDS = 60.0
+# A job that lives writes every few seconds.
+_QUIET_SECONDS = 60.0
+_LONGEST_NAME, _MOST_PARTS = 64, 8
 # Two writes within one tick of the kernel's clock leave the same time, so a file that was just written is read again.
 _TICK_SECONDS = 1.0
 
@@ -46,7 +51,7 @@ class _Read:
     entry: Entry
     looked: float
     first: int
-    content: Plain
+    content: Mapping[str, Plain]
 
 
 class StepsReader:
@@ -57,6 +62,7 @@ class StepsReader:
         self._expire_after = settings.expire_after
         self._known: dict[str, _Read] = {}
         self._seen = 0
+        self._newcomers = Newcomers()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
         """All files."""
@@ -81,19 +87,26 @@ class StepsReader:
         return ()
 
     def _look(self, now: float) -> list[Plain]:
+        self._newcomers.forget(now)
         with Inbox.of_everybody(self._path) as inbox:
             entries = inbox.entries(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
             self._known = {name: self._current(inbox, name, entry, now) for name, entry in self._fresh(entries, now)}
-        return [read.content for read in sorted(self._known.values(), key=lambda read: read.first)]
+        too_many = {"file": str(self._path), "problem": f"has {MOST_LISTED} files or more: not all are looked at"}
+        return [
+            *([too_many] if len(entries) == MOST_LISTED else ()),
+            *(_told(read, now) for read in sorted(self._known.values(), key=lambda read: read.first)),
+        ]
 
     def _fresh(self, entries: Mapping[str, Entry], now: float) -> list[tuple[str, Entry]]:
-        """Those that somebody still writes, the oldest content first."""
-        found = [
-            (name, entry)
-            for name, entry in entries.items()
-            if -_FUTURE_SECONDS < now - entry.changed / 1e9 < self._expire_after
-        ]
-        return sorted(found, key=lambda each: each[1].changed)
+        """Those that somebody still writes, of each user a bounded number of the newest; the oldest content first."""
+        found: list[tuple[str, Entry]] = []
+        of_user: Counter[int] = Counter()
+        for name, entry in sorted(entries.items(), key=lambda each: each[1].changed, reverse=True):
+            is_fresh = -_FUTURE_SECONDS < now - entry.changed / 1e9 < self._expire_after
+            if is_fresh and of_user[entry.owner] < MOST_READ_OF_A_USER and len(found) < MOST_READ:
+                of_user[entry.owner] += 1
+                found.append((name, entry))
+        return found[::-1]
 
     def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
         before = self._known.get(name)
@@ -103,7 +116,14 @@ class StepsReader:
             first = before.first
         else:
             self._seen = first = self._seen + 1
-        return _Read(entry, now, first, {"file": name, "uid": entry.owner, **_content(inbox, name)})
+        content = _content(inbox, name)
+        if "problem" not in content and not self._newcomers.admits(entry.owner, content, now):
+            content = {"problem": f"is one too many: {MOST_NEW_OF_A_USER} ranks of a user are told in an hour"}
+        return _Read(entry, now, first, {"file": name, "uid": entry.owner, **content})
+
+
+def _told(read: _Read, now: float) -> Plain:
+    return {**read.content, "is_quiet": now - read.entry.changed / 1e9 > _QUIET_SECONDS}
 
 
 def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
@@ -113,7 +133,25 @@ def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
         return {"problem": str(getattr(error, "strerror", None) or error)}
     if not isinstance(told, dict):
         return {"problem": "it is no object"}
+    large = next((key for key in _FIELDS if not _is_small(told.get(key))), None)
+    if large is not None:
+        return {"problem": f"`{large}` holds more than it may"}
     return {key: told[key] for key in _FIELDS if key in told}
+
+
+def _is_small(value: Plain) -> bool:
+    """Whether keeping it costs little: lists in lists take twenty times the memory of their text."""
+    if isinstance(value, dict):
+        return len(value) <= _MOST_PARTS and all(
+            len(key) <= _LONGEST_NAME and _is_scalar(one) for key, one in value.items()
+        )
+    return _is_scalar(value)
+
+
+def _is_scalar(value: Plain) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or len(value) <= _LONGEST_NAME
+    return value is None or isinstance(value, bool | int | float)
 
 
 def _refuse(word: str) -> float:

@@ -42,7 +42,7 @@ class Steps:
 
     def _disguised(self, one: StepCounts) -> StepCounts:
         owner = self._privacy.owner(Owner("job", one.job_id, job_id=one.job_id))
-        return replace(one, job_id=owner.job_id)
+        return replace(one, job_id=owner.name)  # a name there is always: jobs without one would be one job
 
 
 def of_node(attribution: Attribution | None) -> Steps:
