@@ -24,7 +24,7 @@ _PCIE_BYTES_PER_SECOND = 6e9
 
 @dataclass(slots=True)
 class CardState:
-    """How a card is now, and what it counted since it was last started."""
+    """How a card is now, and what it counted since it was last started; for its job it was busy, and did work, since that began."""
 
     demo: Demo
     position: int
@@ -33,6 +33,8 @@ class CardState:
     load: float = 0.0
     memory_share: float = 0.0
     work: float = 0.0
+    busy_seconds: float = 0.0
+    work_done: float = 0.0
     power: float = 0.0
     die: float = _AMBIENT_CELSIUS
     memory: float = _AMBIENT_CELSIUS
@@ -83,6 +85,8 @@ class CardState:
     def advance(self, now: float, job: Job | None, random: Random) -> None:
         """One second more with this job."""
         self.now = now
+        if job is None or self.job is None or job.pid != self.job.pid:
+            self.busy_seconds = self.work_done = 0.0
         self.job = job
         kind = job.kind if job is not None else IDLE
         self.load = job.load(now, random) if job is not None else 0.0
@@ -91,6 +95,8 @@ class CardState:
         self._draw(kind.intensity, random)
         self._warm()
         self._clock()
+        self.busy_seconds += self.work
+        self.work_done += self.work * self.clock_share
         self.energy_joules += self.power
         self.capped_seconds += self.capped
         self.hot_seconds += self.hot

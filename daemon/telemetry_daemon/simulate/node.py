@@ -14,9 +14,10 @@ from telemetry_daemon.simulate.demo import DemoError, by_vendor, parse_demo
 from telemetry_daemon.simulate.owners import SOURCE, SimulatedOwners
 from telemetry_daemon.simulate.owners import parser as owners_parser
 from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_daemon.simulate.steps import SimulatedSteps
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_parsers import host
+from telemetry_parsers import host, steps
 from telemetry_parsers.contract import Parser
 
 
@@ -38,9 +39,10 @@ class DemoNode(Node):
         return (*self._simulated, host.PARSER.name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources, with the one that tells owners where that is switched on."""
+        """All sources, with those that tell owners and steps where that is switched on."""
         owners = (SOURCE,) if settings.attribution.enabled and not only else ()
-        return super().sources(settings, (*(only or self.names()), *owners))
+        of_steps = (steps.SOURCE,) if settings.steps.enabled and not only else ()
+        return super().sources(settings, (*(only or self.names()), *owners, *of_steps))
 
     def source(self, name: str, settings: Settings) -> Source:
         """One source anew."""
@@ -48,6 +50,8 @@ class DemoNode(Node):
         reader: Reader = HostReader()
         if name == SOURCE:
             parser, reader = owners_parser(self._groups), SimulatedOwners(self._clock)
+        elif name == steps.SOURCE:
+            parser, reader = steps.PARSER, SimulatedSteps([one.reader for one in self._simulated.values()], self._clock)
         elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
         readers = {poll.name: reader for poll in parser.polls}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.course import Course
@@ -19,6 +21,7 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Poll
 from telemetry_parsers.vendor import Vendor
 from telemetry_parsers.vendors import VENDORS
 
+_T = TypeVar("_T")
 READER = "simulator"
 DEFAULT_SEED = 1
 _POLLS = (
@@ -59,6 +62,11 @@ class SimulatedReader:
             wall_time=wall_time,
             monotonic_time=monotonic_time,
         )
+
+    def look(self, at: Callable[[Course, Teller], _T]) -> _T:
+        """What somebody sees at the cards while they do not change."""
+        with self._lock:
+            return at(self._course, self._teller)
 
     def close(self) -> None:
         """Nothing runs between two reads."""

@@ -43,6 +43,10 @@ class Teller:
             "processes": _processes(present) if "processes" in keys else [],
         }
 
+    def uuid(self, position: int) -> str:
+        """The card's uuid."""
+        return str(self._identities[position]["uuid"])
+
     def _told(self, keys: tuple[str, ...]) -> list[tuple[str, Callable[[CardState], Played | str]]]:
         """These keys of a whole card, each with what makes its value."""
         demo = self._vendor.demo

@@ -1,0 +1,77 @@
+"""The steps of a demo: they follow its cards, and are shown where steps are switched on, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.faults import Faults
+from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
+from telemetry_daemon.simulate.steps import SimulatedSteps
+from telemetry_daemon.times import Clock
+from telemetry_parsers import steps
+from telemetry_parsers.ownership import StepCounts
+from telemetry_parsers.peaks.lookup import peak_of
+
+
+@pytest.mark.parametrize("config", ["[steps]\nenabled = true\n", ""])
+def test_a_demo_has_steps_where_they_are_switched_on(tmp_path: Path, config: str) -> None:
+    with Daemon(tmp_path, config, arguments=("--demo", "8xnvidia,8xascend,8xhygon")) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 24)
+        if config:
+            daemon.until(lambda: 'part="communication"' in daemon.page())
+        assert ("telemetry_steps_total{" in daemon.page()) == bool(config)
+
+
+class Life:
+    """A node of simulated cards without faults, in fast motion."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.now = 0.0
+        clock = Clock(lambda: self.now, lambda: 1.7e9 + self.now)
+        self.source: SimulatedSource = simulated_sources(parse_demo("8xnvidia"), faults=faults, clock=clock)[0]
+        self.steps = SimulatedSteps([self.source.reader], clock)
+
+    def after(self, seconds: float) -> list[StepCounts]:
+        self.now += seconds
+        self.source.reader.read(self.source.parser.polls[0], Targets())
+        report = steps.parse(self.steps.read(steps.PARSER.polls[0], Targets()))
+        assert report.outcome == "ok"
+        assert report.problems == ()
+        return list(report.steps)
+
+
+def test_the_counters_of_a_job_only_rise_and_its_ranks_are_in_step() -> None:
+    life = Life(Faults())
+    peak = peak_of("NVIDIA H100 80GB HBM3")
+    assert peak is not None
+    before: dict[tuple[str, str], StepCounts] = {}
+    rises = 0
+    for _ in range(360):
+        counts = life.after(10.0)
+        assert len({(one.job_id, one.steps) for one in counts}) == len({one.job_id for one in counts})
+        for one in counts:
+            last = before.get((one.job_id, one.rank))
+            if last is not None:
+                rises += one.steps > last.steps
+                assert one.steps >= last.steps
+                assert all(now.seconds >= then.seconds for now, then in zip(one.seconds, last.seconds, strict=True))
+                assert ((one.flops or 0.0) - (last.flops or 0.0)) / 10.0 <= (peak.flops("bf16") or 0.0)
+        before = {(one.job_id, one.rank): one for one in counts}
+    assert rises > 100
+
+
+def test_a_card_that_is_held_down_holds_up_its_job() -> None:
+    def paces(faults: Faults) -> float:
+        life = Life(faults)
+        return max(_pace(life.after(10.0), life.after(10.0)) for _ in range(180))
+
+    def _pace(before: list[StepCounts], after: list[StepCounts]) -> float:
+        known = {(one.job_id, one.rank): one.steps for one in before}
+        return max((one.steps - known.get((one.job_id, one.rank), one.steps) for one in after), default=0.0)
+
+    assert 0 < paces(Faults(slow_nodes=3600.0)) < 0.75 * paces(Faults())
