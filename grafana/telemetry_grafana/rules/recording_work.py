@@ -46,9 +46,10 @@ WORK = RecordingGroup(
         ),
         Recording(
             LOST,
-            f"clamp_min(1 - {CEILING} / on (cluster, job, instance, id, dtype) group_left () (accelerator_peak_flops > 0), 0)",
+            f"clamp_min(1 - {CEILING} / on (cluster, job, instance, id, dtype) group_left () (accelerator_peak_flops > 0), 0)"
+            " and on (cluster, job, instance, id) accelerator_utilization_ratio > 0.05",
             _PER_DTYPE,
-            "The part of the quoted peak that is out of reach at the clock of this moment; 0 at the quoted clock or above.",
+            "The part of the quoted peak that is out of reach at the clock of this moment, of cards that work; 0 at the quoted clock or above.",
         ),
         device(
             BYTES,
