@@ -242,7 +242,7 @@ def test_steps_of_a_profile_are_published(tmp_path: Path) -> None:
     assert "install -d -m 1777" in profiled(file, "--publish", "77", "--config", config).stderr
     folder.mkdir()
     assert profiled(file, "--publish", "77", "--config", config).returncode == 0
-    told = json.loads((folder / "77-1.json").read_text())
+    told = json.loads((folder / "profile-77-1.json").read_text())
     assert (told["job_id"], told["rank"], told["card"], told["steps"]) == ("77", "1", {"index": 0}, 4.0)
     assert told["seconds"]["compute"] == pytest.approx(0.0024)
 
