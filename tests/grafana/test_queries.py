@@ -23,7 +23,7 @@ NODES = (
     "2xgb200,4xascend,2xmoorethreads",
     "1xh100mig,1xcambricon,1xmetax,1xiluvatar,1xenflame,1xintel,1xkunlunxin",
 )
-OWNERS = "[attribution]\nenabled = true\n"
+OWNERS = "[attribution]\nenabled = true\n[steps]\nenabled = true\n"
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 ALL = {"cluster": ".*", "job": ".*", "node": ".*", "vendor": ".*", "model": ".*", "device": ".*"}
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))}

@@ -39,7 +39,7 @@ OFFERED = [
     ("serve --log.level ", {"debug", "info", "warning", "error"}, "all"),
     ("serve --demo 8xn", {"8xnvidia"}, "all"),
     ("serve --web.config.file s", {"saved.txt", "saved-too.txt"}, "all"),
-    ("config ", {"check", "show", "default"}, "all"),
+    ("config ", {"check", "show", "default", "peaks"}, "all"),
     ("config check --conf", {"--config"}, "all"),
     ("record -o sav", {"saved.txt", "saved-too.txt"}, "all"),
     ("release --for 10m nv", {"nvml"}, "all"),

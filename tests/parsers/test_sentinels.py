@@ -36,6 +36,9 @@ OF_METRIC = {
         f"pcie_{what}_bytes_per_second": {(number, 1) for number in MEANT_COUNTS}
         for what in ("receive", "transmit", "bandwidth")
     },
+    # These are of our own table, or of a configuration: no tool prints them.
+    **{key: {(number, 1) for number in RAW if number > 0} for key in ("peak_flops", "flops_per_cycle")},
+    "peak_memory_bytes_per_second": {(number, 1) for number in RAW if number > 0},
     "event_last_timestamp_seconds": {(number, 1) for number in MEANT_COUNTS},
 }
 
