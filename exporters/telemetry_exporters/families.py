@@ -127,6 +127,20 @@ class Family:
         return (*owner.labels, (self.metric.label, word)) if self.metric.label else owner.labels
 
 
+def first_places(shown: Snapshot, names: Names) -> tuple[list[int], int]:
+    """Where the values of each device begin (info and up, if it has them, then its readings), and where those of the own samples do."""
+    places, place = [], 0
+    for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
+        places.append(place)
+        place += len(_PRESENCE[device.up]) + len(keys)
+    return places, place + len(names.host)
+
+
+def has_presence(device: MergedDevice) -> bool:
+    """Whether the device's values begin with info and up."""
+    return bool(_PRESENCE[device.up])
+
+
 def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO_METRICS) -> Iterator[Family]:
     """Every metric that has a series, in the catalogue's order, then plugins' (`extra`); devices in the snapshot's.
 

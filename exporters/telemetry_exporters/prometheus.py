@@ -43,7 +43,9 @@ def text_head(metric: Metric) -> str:
 def openmetrics_head(metric: Metric) -> str:
     """HELP, TYPE and UNIT in OpenMetrics, where the unit must be the end of the family's name."""
     name = family_name(metric)
-    head = f"# HELP {name} {metric.help.translate(_LABEL_ESCAPES)}\n# TYPE {name} {metric.kind}\n"
+    # Other exporters have counters without `_total`, which OpenMetrics has not: their samples keep their names.
+    kind = "unknown" if metric.kind == "counter" and name == metric.name else metric.kind
+    head = f"# HELP {name} {metric.help.translate(_LABEL_ESCAPES)}\n# TYPE {name} {kind}\n"
     has_unit = metric.unit and metric.kind != "info" and name.endswith("_" + metric.unit)
     return f"{head}# UNIT {name} {metric.unit}\n" if has_unit else head
 
@@ -60,7 +62,7 @@ def _with_exponent(value: float) -> str:
     return f"{mantissa}e+{point - 1:02d}"
 
 
-class _Plan:
+class Plan:
     """The lines of a page: what stands before each number, and which of a snapshot's values the number is.
 
     It holds for all snapshots with the same names of which the same values are numbers. A page of one more of them costs the
@@ -164,7 +166,7 @@ class Renderer:
         self._extra = extra
         self._of_owners = of_owners
         self._own = OwnSamples()
-        self._plan = _Plan(Names(), (), 0)
+        self._plan = Plan(Names(), (), 0)
 
     def text(self, snapshot: Snapshot) -> bytes:
         """The page in text 0.0.4."""
@@ -176,7 +178,7 @@ class Renderer:
         if not self._plan.holds(columns):
             shown = screen(snapshot, self._extra).snapshot
             columns = columns_of(shown, self._own, self._of_owners)
-            self._plan = _Plan(columns.names, families(shown, columns, self._extra), len(columns.values))
+            self._plan = Plan(columns.names, families(shown, columns, self._extra), len(columns.values))
         return self._plan.page(columns.values, syntax)
 
 

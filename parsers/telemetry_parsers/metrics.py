@@ -191,6 +191,7 @@ _FAULTS = (
     _counter("events_total", "", "Events of a device by code, counted since the daemon started.", "code"),
     _device("event_last_timestamp_seconds", "seconds", "Unix time of the last event of that code.", 0, _CENTURY_SECONDS, "code"),
     _device("event_open", "", "1 from an event until the device is repaired: reset, its driver loaded anew, the machine started, or forgotten. An error code that the tool lists is open as long.", 1, 1, "code"),
+    _device("event_watch", "", "1 while the driver tells of the device's events as they come, 0 where it does not: no event means something only where it is 1.", 0, 1, card_level=True),
     _device("health", "", "1 for the health state that the device reports.", 0, 1, "state", HEALTH_STATES),
     _device("recovery_action", "", "1 for the action that the driver asks for.", 0, 1, "action", RECOVERY_ACTIONS),
     _device("suspended", "", "1 while the device sleeps and is left alone.", 0, 1),

@@ -42,7 +42,7 @@ standard library: argparse array ast asyncio atexit base64 binascii bisect calen
 installed: apscheduler h11 isal
 telemetry_daemon: cli node times version
 telemetry_daemon.commands: options serve
-telemetry_daemon.config: about child glance inputs of_jobs of_peaks reads rules settings
+telemetry_daemon.config: about child glance inputs of_compat of_jobs of_peaks reads rules settings
 telemetry_daemon.control: requests socket
 telemetry_daemon.guarded: below named own_folder reading sockets trust way
 telemetry_daemon.plugins: built_in candidates loading
@@ -52,7 +52,7 @@ telemetry_daemon.processes: pipes process short_lived supervise
 telemetry_daemon.ranks: table watch
 telemetry_daemon.readers: alternatives base command files host in_worker loader lock_holder patterns pci
     repairs run_results tool_path toollock
-telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintenance memory serving systemd textfile_job
+telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintenance memory other_names serving systemd textfile_job
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
     routes
@@ -63,6 +63,7 @@ telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
 telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner shared web_server
 telemetry_daemon.workers: link targets worker
 telemetry_exporters: device_view evidence families heat human json labels own past prometheus screen text thresholds verdict
+telemetry_exporters.compat: peers
 telemetry_parsers: bounds contract demo host maintenance metrics model ownership readings recorded sentinels states units vendor
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices

@@ -71,7 +71,7 @@ def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
     name = Path("/proc/self/comm").read_text().strip()
     assert message == (
         f"cannot listen on 127.0.0.1:{taken}: port {taken} is already in use by {name} (process {os.getpid()}); "
-        "stop it or set another web.listen_address"
+        "stop it or set another listen_address"
     )
     with pytest.raises(ConnectionRefusedError):
         connect(free_port)

@@ -17,7 +17,7 @@ from telemetry_daemon.web.server import port_owner
 from telemetry_daemon.web.server.listeners import open_listener
 
 NOBODY = 65534
-OWN = f"(process {os.getpid()}); stop it or set another web.listen_address"
+OWN = f"(process {os.getpid()}); stop it or set another listen_address"
 # A process that has no rights beyond its user's, holds a port and says which.
 HOLDER = """
 import os, socket, sys
@@ -109,7 +109,7 @@ def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_
         done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"cannot listen on 127.0.0.1:{port}: port {port} is already in use, by a process of user ID 0; "
-        f"`sudo ss -tanp 'sport = :{port}'` shows the process: stop it or set another web.listen_address\n"
+        f"`sudo ss -tanp 'sport = :{port}'` shows the process: stop it or set another listen_address\n"
     )
 
 
@@ -122,7 +122,7 @@ def test_without_proc_the_port_and_the_way_to_find_out_are_told(
         message = refused(f"127.0.0.1:{port}")
     assert message == (
         f"cannot listen on 127.0.0.1:{port}: port {port} is already in use; "
-        f"`sudo ss -tanp 'sport = :{port}'` shows the process: stop it or set another web.listen_address"
+        f"`sudo ss -tanp 'sport = :{port}'` shows the process: stop it or set another listen_address"
     )
 
 

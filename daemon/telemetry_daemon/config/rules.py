@@ -8,6 +8,7 @@ import re
 
 from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
+from telemetry_exporters.compat.peers import MODULES
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.peaks.peak import DTYPES
 
@@ -148,6 +149,13 @@ def model_name(text: str) -> str:
     if not text.strip():
         raise ValueError('must be the name of a model, as in [peaks."MTT S5000"]')
     return one_line(text)
+
+
+def peer(text: str) -> str:
+    """The name of another exporter whose names we know."""
+    if text not in MODULES:
+        raise ValueError(f"must be one of {', '.join(MODULES)}, not {shown(text)}")
+    return text
 
 
 def all_different(texts: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ from telemetry_daemon.config import rules
 from telemetry_daemon.config.about import About as About  # noqa: PLC0414  # whoever reads settings knows it here
 from telemetry_daemon.config.about import about
 from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY
+from telemetry_daemon.config.of_compat import CompatSettings
 from telemetry_daemon.config.of_jobs import AttributionSettings as AttributionSettings  # noqa: PLC0414  # as above
 from telemetry_daemon.config.of_jobs import StepsSettings
 from telemetry_daemon.config.of_peaks import PeakSettings
@@ -255,6 +256,7 @@ class Settings:
     parsers: ParsersSettings = field(default_factory=ParsersSettings)
     expect: ExpectSettings = field(default_factory=ExpectSettings)
     peaks: Mapping[str, PeakSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.model_name))
+    compat: Mapping[str, CompatSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.peer))
     state: StateSettings = field(default_factory=StateSettings)
     export: ExportSettings = field(default_factory=ExportSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)

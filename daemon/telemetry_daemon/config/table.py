@@ -13,10 +13,12 @@ from telemetry_daemon.config.settings import FLAGS, About, Settings
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 KeyPath = tuple[str, ...]
 
-# Stand for the names of a source, of one of its polls, and of a model in paths and variables.
-NAME, POLL, MODEL = "NAME", "POLL", "MODEL"
-PLACEHOLDERS = (NAME, POLL, MODEL)
-_PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL}
+# Stand for the names of a source, of one of its polls, of a model and of another exporter in paths and variables.
+NAME, POLL, MODEL, PEER = "NAME", "POLL", "MODEL", "EXPORTER"
+PLACEHOLDERS = (NAME, POLL, MODEL, PEER)
+_PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": PEER}
+# No variable can spell these.
+_NOT_IN_VARIABLES = frozenset({MODEL, PEER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class SettingRow:
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it; empty where there is none, since no variable can spell a model's name."""
-        return "" if MODEL in self.path else VARIABLE_PREFIX + "_".join(self.path).upper()
+        """The environment variable that sets it; empty where there is none, since no variable can spell the name of a model."""
+        return "" if _NOT_IN_VARIABLES.intersection(self.path) else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
     def flag(self) -> str:
@@ -69,8 +71,8 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 def general_path(path: KeyPath) -> KeyPath:
     """The path as the table has it, with placeholders for the names."""
-    if path[0] == "peaks" and len(path) > 1:
-        return (path[0], MODEL, *path[2:3])
+    if path[0] in ("peaks", "compat") and len(path) > 1:
+        return (path[0], _PLACEHOLDER_OF[path[0]], *path[2:3])
     if path[0] != "sources" or len(path) < 2:
         return path
     poll = (POLL, *path[4:]) if path[2:3] == ("polls",) and len(path) > 3 else path[3:]

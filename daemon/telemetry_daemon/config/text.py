@@ -9,11 +9,11 @@ from typing import Any
 
 from telemetry_daemon.config.errors import dotted
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import MODEL, NAME, PLACEHOLDERS, POLL, KeyPath, SettingRow, sections
+from telemetry_daemon.config.table import MODEL, NAME, PEER, PLACEHOLDERS, POLL, KeyPath, SettingRow, sections
 from telemetry_parsers.codec.derived import to_plain
 
 _WIDTH = 110
-_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000"}
+_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", PEER: "dcgm-exporter"}
 # What holds where a setting without a default is not set, by the section.
 NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
 _HEAD = """\

@@ -34,6 +34,7 @@ from telemetry_daemon.service.device_nodes import NodeWatch
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.service.memory import give_free_pages_back
+from telemetry_daemon.service.other_names import OtherNames
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
@@ -118,6 +119,7 @@ class Service:
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         of_owners = _owner_series(self._settings.attribution)
+        self._other_names = OtherNames(self._settings, tells_owners=self._owners is not None)
         self._site = Site(
             self._store.snapshot,
             self._store.ready,
@@ -127,6 +129,7 @@ class Service:
             self._history,
             f"{int(now * 1000):x}",
             of_owners,
+            self._other_names.pages,
         )
         textfile = self._settings.export.textfile.path
         self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
@@ -167,6 +170,7 @@ class Service:
         self._site.make_ahead(asyncio.get_running_loop())
         self._store.tell_changes(self._site.snapshot_changed)
         await self._web.start()
+        await self._other_names.serve(self._settings, self._site.respond)
         self._install_signals()
         await self._start_local(self._control, _WITHOUT_CONTROL)
         await self._start_local(self._local_site, _WITHOUT_LOCAL)
@@ -209,7 +213,7 @@ class Service:
         last_moment.daemon = True
         last_moment.start()
         await self._control.close()
-        await asyncio.gather(self._local_site.close(), self._web.close())
+        await asyncio.gather(self._local_site.close(), self._web.close(), self._other_names.close())
         self._guard.stop()
         self._poller.stop()
         self._textfile.end()
@@ -221,7 +225,7 @@ class Service:
 
     def _leave_unfinished(self) -> None:
         logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
-        leave(self._status)
+        exits.leave(self._status)
 
     async def _start_local(self, server: ControlServer | LocalSite, lost: str) -> None:
         """Have a socket that only root and our user reach; without it the daemon goes on."""
@@ -292,6 +296,7 @@ class Service:
             settings = await asyncio.to_thread(self._start.reload_settings)
             web = settings.web
             await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
+            await self._other_names.serve(settings, self._site.respond)
             await asyncio.to_thread(self._apply, settings)
             self._given = given
         except (ConfigError, WebError) as error:
@@ -321,6 +326,7 @@ class Service:
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
                 self._poller.renew(name, partial(self._node.source, name, self._settings))
+        self._site.renew_peer_pages()
         self._own.configure(settings)
         self._ranks.configure(settings.ranks)
 
@@ -387,12 +393,6 @@ class Service:
 
     def _snapshot(self, _request: requests.Snapshot) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)
-
-
-def leave(status: int) -> None:
-    """End at once: a thread that hangs in a driver must not keep the process."""
-    logging.shutdown()
-    os._exit(status)
 
 
 def _owner_series(settings: AttributionSettings) -> OwnerSeries:

@@ -14,7 +14,7 @@ from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
-from telemetry_daemon.service.daemon import Service, Start, leave
+from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom, share_one_heap
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
@@ -75,7 +75,7 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
 async def _serve(service: Service) -> int:
     """Serve, and end the process from within the loop: closing the loop would wait for every thread that it started."""
     status = await service.run()
-    leave(status)
+    exits.leave(status)
     return status
 
 

@@ -127,6 +127,7 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
+    "event_watch": lambda card: 1.0,  # noqa: ARG005  # all are asked alike
     "performance_level": lambda _: _one_of(_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),

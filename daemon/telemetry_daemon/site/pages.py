@@ -44,6 +44,7 @@ class Links:
     history: str
     health: str
     readiness: str
+    peers: tuple[str, ...] = ()
 
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
@@ -282,4 +283,14 @@ def _footer(links: Links) -> str:
     )
     # Relative: they also work behind a proxy that serves the page below a path of its own.
     anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
-    return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n</footer>\n"
+    return (
+        f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers(links.peers)}</footer>\n"
+    )
+
+
+def _peers(paths: tuple[str, ...]) -> str:
+    """The pages under other exporters' names, folded away."""
+    if not paths:
+        return ""
+    anchors = " ".join(f'<a href=".{escaped(path)}">{escaped(path.rpartition("/")[2])}</a>' for path in paths)
+    return f"<details><summary>metrics under other exporters' names</summary>\n{anchors}</details>\n"

@@ -8,27 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import parse_qs
 
+from telemetry_daemon.site.bad_query import BadQueryError, quoted
 from telemetry_daemon.state.history import History
-from telemetry_daemon.web.messages import Response
 from telemetry_exporters import history_json, json
 from telemetry_exporters.past import KEPT, Past
-from telemetry_exporters.text import clean, cut
 from telemetry_parsers.model import Metric, Snapshot
 
-_MOST_SHOWN = 80
 _PARAMETERS = ("device", "metric", "since")
-
-
-class BadQueryError(Exception):
-    """A query that cannot be answered: the status, and a line that names what is wrong and what to do."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status = status
-
-    def response(self) -> Response:
-        """The refusal."""
-        return Response(self.status, (f"{self}\n".encode(),), headers=(("X-Content-Type-Options", "nosniff"),))
 
 
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
@@ -61,7 +47,7 @@ def _given(query: str) -> Mapping[str, list[str]]:
     given = parse_qs(query, keep_blank_values=True)
     for name in given:
         if name not in _PARAMETERS:
-            raise BadQueryError(400, f"unknown parameter {_quoted(name)}; the parameters are {', '.join(_PARAMETERS)}")
+            raise BadQueryError(400, f"unknown parameter {quoted(name)}; the parameters are {', '.join(_PARAMETERS)}")
     return given
 
 
@@ -75,14 +61,14 @@ def _ids(wanted: Sequence[str] | None, snapshot: Snapshot, kept: Iterable[str]) 
         named.setdefault(device.device, []).append(device.id)
     for name in wanted:
         if name not in named:
-            raise BadQueryError(404, f"no device is called {_quoted(name)}; give an id or a `device` label of /metrics")
+            raise BadQueryError(404, f"no device is called {quoted(name)}; give an id or a `device` label of /metrics")
     return list(dict.fromkeys(one for name in wanted for one in named[name]))
 
 
 def _metrics(wanted: Sequence[str] | None) -> Sequence[str]:
     for name in wanted or ():
         if name not in KEPT:
-            raise BadQueryError(400, f"no history is kept of {_quoted(name)}; it is kept of {', '.join(KEPT)}")
+            raise BadQueryError(400, f"no history is kept of {quoted(name)}; it is kept of {', '.join(KEPT)}")
     return KEPT if wanted is None else wanted
 
 
@@ -93,7 +79,7 @@ def _first(since: Sequence[str] | None, history: History) -> int:
     moment = _unix_seconds(since[-1])
     if moment is None:
         raise BadQueryError(
-            400, f"`since` is {_quoted(since[-1])}; give Unix seconds, or a time as 2026-01-01T00:00:00Z"
+            400, f"`since` is {quoted(since[-1])}; give Unix seconds, or a time as 2026-01-01T00:00:00Z"
         )
     return history.slot_of_time(moment)
 
@@ -108,7 +94,3 @@ def _unix_seconds(text: str) -> float | None:
     except ValueError:  # neither
         return None
     return moment.timestamp() if moment.tzinfo is not None else None
-
-
-def _quoted(text: str) -> str:
-    return f"'{cut(clean(text), _MOST_SHOWN)}'"

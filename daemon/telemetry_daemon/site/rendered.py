@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from telemetry_daemon.site.packing import Gzipped
+from telemetry_exporters.prometheus import Syntax
 from telemetry_parsers.model import Snapshot
+
+
+class MakesPage(Protocol):
+    """What makes a page of metrics from a snapshot."""
+
+    def __call__(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
+        """The page in that syntax, OpenMetrics without its end."""
 
 
 class Rendered:
@@ -16,6 +25,10 @@ class Rendered:
         self._snapshot: Snapshot | None = None
         self._bodies: dict[str, bytes] = {}
         self._gzipped: dict[str, Gzipped] = {}
+
+    def forget(self) -> None:
+        """Keep no page any longer."""
+        self._snapshot = None
 
     def body(self, name: str, make: Callable[[Snapshot], bytes]) -> bytes:
         """The page of that name; it is made at the first request after a new snapshot."""

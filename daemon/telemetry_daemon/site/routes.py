@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -12,7 +13,7 @@ from telemetry_daemon.site.ahead import Ahead
 from telemetry_daemon.site.name_filter import only
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_daemon.site.packing import Gzipped
-from telemetry_daemon.site.rendered import Rendered
+from telemetry_daemon.site.rendered import MakesPage, Rendered
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters import json
@@ -22,6 +23,7 @@ from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:  # imported when somebody follows
+    from telemetry_daemon.site.peer_pages import PeerPages
     from telemetry_daemon.site.stream import Streams
 
 HEALTH_PATH = "/healthz"
@@ -30,6 +32,7 @@ SNAPSHOT_PATH = "/api/v1/snapshot"
 HISTORY_PATH = "/api/v1/history"
 EVENTS_PATH = "/api/v1/events"
 PAGE_PATH = "/"
+PEERS_PATH = "/metrics/"
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
@@ -39,6 +42,15 @@ _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 _GZIP = ("Content-Encoding", "gzip")
 _NO_DEVICE = Response(404, (b"No such device. The page at ./ lists all of them.\n",), _TEXT, (_FRESH, _NO_SNIFFING))
 _ENDS: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page of metrics: its name among the pages that are kept, what makes it, and what is read anew for each request."""
+
+    name: str
+    make: MakesPage
+    tail: Callable[[Syntax], bytes]
 
 
 class Site:
@@ -58,6 +70,7 @@ class Site:
         history: History | None = None,
         instance: str = "",
         of_owners: OwnerSeries = PLAIN,
+        peer_pages: Callable[[], PeerPages] | None = None,
     ) -> None:
         self._ready = ready
         self._newest = snapshot
@@ -68,6 +81,8 @@ class Site:
         self._telemetry_path = telemetry_path
         self._renderer = Renderer(extra, of_owners)
         self._rendered = Rendered(snapshot)
+        self._new_peer_pages = peer_pages
+        self._peer_pages: PeerPages | None = None
         self._ahead: Ahead | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: Streams | None = None
@@ -96,42 +111,74 @@ class Site:
     def respond(self, request: Request) -> Response:
         """The answer to a request."""
         route = self._routes.get(request.path)
+        if route is None and request.path.startswith(PEERS_PATH):
+            return self._of_peer(request)
         return route(request) if route else self._not_found()
+
+    def renew_peer_pages(self) -> None:
+        """Have the pages under other exporters' names made by the settings that are now in force."""
+        self._peer_pages = None
+        self._rendered.forget()
 
     def _not_found(self) -> Response:
         return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
+
+    def _peer_paths(self) -> tuple[str, ...]:
+        """The paths of the pages under other exporters' names."""
+        from telemetry_exporters.compat.peers import MODULES
+
+        return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in MODULES)
+
+    def _of_peer(self, request: Request) -> Response:
+        """The page under another exporter's names; nothing of it is loaded before somebody asks for one."""
+        from telemetry_daemon.site.bad_query import BadQueryError
+
+        if self._new_peer_pages is None:
+            return self._not_found()
+        if self._peer_pages is None:
+            self._peer_pages = self._new_peer_pages()
+        try:
+            name, make = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
+        except BadQueryError as error:
+            return error.response()
+        return self._families(request, _Page(name, make, _nothing))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
         ready, words = self._ready()
         return Response(200 if ready else 503, (f"{words}\n".encode(),), _TEXT, (_FRESH,))
 
     def _metrics(self, request: Request) -> Response:
+        return self._families(request, _Page("", self._renderer.page, self._process_metrics))
+
+    def _families(self, request: Request, page: _Page) -> Response:
+        """A page of metrics in the syntax and the compression that the client takes, or only the families that it names."""
         syntax, content_type = choose(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
-        tail = self._process_metrics(syntax)
+        tail = page.tail(syntax)
         names = parse_qs(request.query).get("name[]")
         compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
-        page, make = syntax.value, partial(self._renderer.page, syntax=syntax)
+        name, make = page.name + syntax.value, partial(page.make, syntax=syntax)
         if self._ahead is not None and not names:
-            self._ahead.asked((page, compressed), partial(self._prepare, syntax, make, compressed=compressed))
+            self._ahead.asked((name, compressed), partial(self._prepare, page, syntax, compressed=compressed))
         body: tuple[bytes, ...]
         if names:
-            part, end = only(self._rendered.body(page, make) + tail, names), _ENDS[syntax]
+            part, end = only(self._rendered.body(name, make) + tail, names), _ENDS[syntax]
             body = Gzipped(part).ended(end) if compressed else (part, end)
         elif compressed:
-            body = self._rendered.gzipped(page, make).ended(tail + _ENDS[syntax])
+            body = self._rendered.gzipped(name, make).ended(tail + _ENDS[syntax])
         else:
-            body = (self._rendered.body(page, make), tail, _ENDS[syntax])
+            body = (self._rendered.body(name, make), tail, _ENDS[syntax])
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
 
-    def _prepare(self, syntax: Syntax, make: Callable[[Snapshot], bytes], *, compressed: bool) -> None:
-        """Have all ready that the next request for the page of metrics needs."""
+    def _prepare(self, page: _Page, syntax: Syntax, *, compressed: bool) -> None:
+        """Have all ready that the next request for a page of metrics needs."""
         kept = self._rendered.gzipped if compressed else self._rendered.body
-        kept(syntax.value, make)
-        self._process_metrics(syntax)
+        kept(page.name + syntax.value, partial(page.make, syntax=syntax))
+        page.tail(syntax)
 
     def _past(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import BadQueryError, history_pieces  # for those who look back
+        from telemetry_daemon.site.bad_query import BadQueryError
+        from telemetry_daemon.site.past_routes import history_pieces  # for those who look back
         from telemetry_daemon.site.pieces import Made
 
         if self._history is None:
@@ -159,7 +206,8 @@ class Site:
         return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
 
     def _some_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.past_routes import BadQueryError, snapshot_of_devices  # for those who look closer
+        from telemetry_daemon.site.bad_query import BadQueryError
+        from telemetry_daemon.site.past_routes import snapshot_of_devices  # for those who look closer
 
         try:
             body = snapshot_of_devices(self._newest(), request.query, self._extra)
@@ -173,7 +221,7 @@ class Site:
         from telemetry_daemon.site.pages import Links, device_page, page
 
         headers = (("Content-Security-Policy", PAGE_POLICY), ("Referrer-Policy", "no-referrer"))
-        links = Links(self._telemetry_path, SNAPSHOT_PATH, HISTORY_PATH, HEALTH_PATH, READY_PATH)
+        links = Links(self._telemetry_path, SNAPSHOT_PATH, HISTORY_PATH, HEALTH_PATH, READY_PATH, self._peer_paths())
         extra = self._extra
         for device_id in parse_qs(request.query).get("device", ())[:1]:
             text = device_page(self._newest(), device_id, links, extra)
@@ -194,6 +242,10 @@ class Site:
             body = self._rendered.gzipped(name, make).ended(b"")
             return Response(200, body, content_type, (*headers, _GZIP))
         return Response(200, (self._rendered.body(name, make),), content_type, headers)
+
+
+def _nothing(syntax: Syntax) -> bytes:  # noqa: ARG001  # a page's tail takes the syntax
+    return b""
 
 
 def _healthy(request: Request) -> Response:  # noqa: ARG001  # a route takes the request

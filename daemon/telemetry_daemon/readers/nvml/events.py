@@ -61,6 +61,7 @@ class Events:
         self._stopped = threading.Event()
         self._bus_ids: dict[int, str] = {}
         self._came = came
+        self._is_waiting = False
         self.mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
@@ -77,6 +78,10 @@ class Events:
         if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, wanted, self._set), Refused):
             self._bus_ids[address(handle)] = bus_id
             self._start()
+
+    def is_watched(self, bus_id: str) -> bool:
+        """Whether the GPU's events would come now: they were asked for, and the library lets us wait for them."""
+        return self._is_waiting and bus_id in self._bus_ids.values()
 
     def note_loss(self, bus_id: str, code: int) -> None:
         """Keep that a GPU was lost, as what comes of the driver is kept."""
@@ -96,6 +101,7 @@ class Events:
 
     def _start(self) -> None:
         if self._thread is None:
+            self._is_waiting = True
             self._thread = threading.Thread(target=self._wait, name="nvml-events", daemon=True)
             self._thread.start()
 
@@ -103,10 +109,11 @@ class Events:
         back_off = 0.0
         while not self._stopped.is_set():
             event = self._nvml.call("nvmlEventSetWait_v2", self._set, WAIT_MILLISECONDS)
+            self._is_waiting = not isinstance(event, Refused) or event.code == codes.TIMEOUT
             if not isinstance(event, Refused):
                 back_off = 0.0
                 self._keep(event)
-            elif event.code != codes.TIMEOUT:
+            elif not self._is_waiting:
                 # A lost GPU answers at once: without a pause this would keep a core busy.
                 back_off = min(2 * back_off or 1.0, _LONGEST_BACK_OFF_SECONDS)
                 self._stopped.wait(back_off)

@@ -45,10 +45,14 @@ class Slot:
             self._find()
         if self.gpu is not None:
             try:
-                return self.gpu.read(tier)
+                return self._told_of_events(tier, self.gpu.read(tier), self.gpu.bus_id)
             except DeviceLostError as error:
                 self._lose(error.code)
         return {**self.known, "lost": {"error": self.code}} if self.known else None
+
+    def _told_of_events(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
+        """With whether the driver would tell us of events now: without that, none says nothing."""
+        return {**answer, "watched": self._events.is_watched(bus_id)} if tier == "fast" else answer
 
     def close(self) -> None:
         """Give the samples back."""

@@ -24,10 +24,10 @@ def taken(port: int, clashes: Callable[[tuple[str, int]], bool]) -> str:
     except (OSError, ValueError):  # no /proc, or one that reads otherwise
         found, owner = {}, None
     if owner is not None:
-        return f"port {port} is already in use by {owner}; stop it or set another web.listen_address"
+        return f"port {port} is already in use by {owner}; stop it or set another listen_address"
     users = "".join(f", by a process of user ID {user}" for user in sorted(set(found.values()))[:1])
     asking = f"`sudo ss -tanp 'sport = :{port}'` shows the process"
-    return f"port {port} is already in use{users}; {asking}: stop it or set another web.listen_address"
+    return f"port {port} is already in use{users}; {asking}: stop it or set another listen_address"
 
 
 def _listeners(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:

@@ -49,6 +49,7 @@ _H100 = Demo(
         "clock_hertz",
         "throttled",
         "performance_state",
+        "event_watch",
     ),
     slow=(
         "engine_utilization_ratio",

@@ -56,6 +56,8 @@ def _take_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
         why = _LOST.get(code or 0, "the GPU does not answer any more; it is looked for again")
         readings_of.complain(f"{why} (NVML error {quote(str(code))})")
     readings.of_gpu(gpu, readings_of)
+    if isinstance(gpu.get("watched"), bool):
+        readings_of.add("event_watch", float(gpu["watched"]))
     _take_common(gpu, readings_of)
     for instance in items(gpu.get("instances")):
         _take_instance(mapping(instance), device, readings_of)

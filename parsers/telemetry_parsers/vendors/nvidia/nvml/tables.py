@@ -204,7 +204,16 @@ LINK_METRICS = (
     "link_receive_errors_total",
     "link_transmit_errors_total",
 )
-_SPECIAL = ("power_watts", "performance_state", "throttled", "recovery_action", "fan_ratio", "fan_rpm", "processes")
+_SPECIAL = (
+    "power_watts",
+    "performance_state",
+    "throttled",
+    "recovery_action",
+    "fan_ratio",
+    "fan_rpm",
+    "processes",
+    "event_watch",
+)
 GIVES = tuple(
     dict.fromkeys(
         (

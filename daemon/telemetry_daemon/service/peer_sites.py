@@ -1,0 +1,71 @@
+"""The pages under other exporters' names, each on its own address as that exporter has it: `:9400/metrics`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from telemetry_daemon.config.of_compat import CompatSettings
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.site.routes import HEALTH_PATH, PAGE_PATH, PEERS_PATH, READY_PATH
+from telemetry_daemon.web.errors import ListenError, WebError
+from telemetry_daemon.web.messages import Handler, Request, Response
+from telemetry_daemon.web.server.web_server import WebServer
+
+_METRICS = "/metrics"
+# What some of them call it, dcgm-exporter among them.
+_HEALTH_PATHS = ("/health", HEALTH_PATH)
+_TEXT = "text/plain; charset=utf-8"
+
+
+class PeerSites:
+    """Serves the pages of the exporters that have an address in the settings, with the web side's own rules of access."""
+
+    def __init__(self, site: Handler) -> None:
+        self._site = site
+        self._servers: dict[str, WebServer] = {}
+
+    async def serve(self, settings: Settings) -> None:
+        """Serve what these settings ask for, and no more. Raises WebError, which names the setting."""
+        wanted = {name: one for name, one in settings.compat.items() if one.listen_address}
+        for name in self._servers.keys() - wanted.keys():
+            await self._servers.pop(name).close()
+        for name, compat in wanted.items():
+            await self._serve_one(name, compat, settings)
+
+    async def close(self) -> None:
+        """Stop serving all of them."""
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    @property
+    def addresses(self) -> Mapping[str, tuple[str, ...]]:
+        """Where each is served, with real ports."""
+        return {name: server.addresses for name, server in self._servers.items()}
+
+    async def _serve_one(self, name: str, compat: CompatSettings, settings: Settings) -> None:
+        web = settings.web
+        try:
+            if name in self._servers:
+                await self._servers[name].reconfigure(compat.listen_address, web.config_file, web.allowed_hosts)
+                return
+            answer = partial(self._answer, name)
+            server = WebServer(answer, compat.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
+            await server.start()
+            self._servers[name] = server
+        except ListenError as error:
+            raise ListenError(f"compat.{name}.listen_address: {error}") from error
+        except WebError as error:
+            raise WebError(f"compat.{name}.listen_address: {error}") from error
+
+    def _answer(self, name: str, request: Request) -> Response:
+        if request.path == _METRICS:
+            return self._site(replace(request, path=f"{PEERS_PATH}{name}"))
+        if request.path in _HEALTH_PATHS:
+            return self._site(replace(request, path=HEALTH_PATH))
+        if request.path == READY_PATH:
+            return self._site(request)
+        status = 200 if request.path == PAGE_PATH else 404
+        text = f"device telemetry under the names of {name}: ask for {_METRICS}\n"
+        return Response(status, (text.encode(),), _TEXT, (("X-Content-Type-Options", "nosniff"),))
