@@ -11,6 +11,7 @@ from pathlib import Path
 
 from telemetry_daemon.config.text import default_toml
 from telemetry_daemon.version import __version__
+from telemetry_exporters.compat.doc import tables as compatibility_tables
 from telemetry_exporters.metrics_doc import metrics_markdown
 
 # Dashboards and alerts are made here and never installed.
@@ -99,6 +100,7 @@ FILES = (
     Generated("docs/images/telemetry-terminal.svg", picture),
     Generated("docs/outputs.md", conditions),
     Generated("docs/peaks.md", peaks_table),
+    Generated("docs/compatibility.md", compatibility_tables),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),
     Versioned("docs/kubernetes.md"),

@@ -44,6 +44,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     },
     "metrics": {
         "telemetry metrics | grep temperature": "Find a metric.",
+        "telemetry metrics --names dcgm-exporter --dashboard 12239.json": "See which of its metrics a board for another exporter finds here.",
     },
     "config": {
         "telemetry config default > telemetry.toml": "Begin a configuration.",

@@ -1,20 +1,101 @@
-"""`telemetry metrics`: the metric catalogue as text or Markdown."""
+"""`telemetry metrics`: the metric catalogue as text or Markdown, or what it is under the names of another exporter."""
 
 from __future__ import annotations
 
 import argparse
+import json
 
+from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import metrics_doc
+from telemetry_exporters.compat.peers import MODULES
+
+_LARGEST_DASHBOARD_BYTES = 16 << 20
+_PATIENCE_SECONDS = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which form."""
+    """Which form, or whose names."""
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
+    parser.add_argument(
+        "--names",
+        choices=tuple(MODULES),
+        metavar="EXPORTER",
+        help=f"show another exporter's names: {', '.join(MODULES)}",
+    )
+    parser.add_argument(
+        "--dashboard",
+        metavar="FILE",
+        help="with --names: show the names that this Grafana dashboard asks for, and which of them the node tells",
+    )
+    parser.add_argument("--node", metavar="NODE", help="with --dashboard: ask another node's daemon")
+    options.add_credentials(parser)
+    options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the catalogue."""
-    text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
-    print(text, end="")
-    return exits.OK
+    """Print the catalogue, or the names."""
+    if arguments.dashboard is not None and arguments.names is None:
+        raise CommandError("--dashboard needs --names, which says whose names the dashboard asks for")
+    if arguments.names is None:
+        text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
+        print(text, end="")
+        return exits.OK
+    from telemetry_exporters.compat import doc
+    from telemetry_exporters.compat.peers import peer
+
+    if arguments.dashboard is None:
+        print(doc.names_list(peer(arguments.names)), end="")
+        return exits.OK
+    return _compare(arguments)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    """Hold a dashboard against the page of the daemon."""
+    from telemetry_exporters.compat import doc
+    from telemetry_exporters.compat.dashboard import asked_names
+    from telemetry_exporters.compat.peers import peer
+
+    asked = asked_names(_document(arguments.dashboard))
+    if not asked:
+        raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
+    told = _told_names(arguments)
+    print(doc.dashboard_list(peer(arguments.names), asked, told), end="")
+    return exits.OK if told.issuperset(asked) else exits.PROBLEMS
+
+
+def _document(path: str) -> object:
+    from telemetry_daemon.guarded.reading import read_file
+
+    try:
+        return json.loads(read_file(path, _LARGEST_DASHBOARD_BYTES))
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{path}: is no JSON: {error}; give a dashboard as Grafana exports it") from None
+
+
+def _told_names(arguments: argparse.Namespace) -> frozenset[str]:
+    """The names of the samples on the page of the daemon here, or of the node."""
+    from telemetry_daemon.commands import nodes
+    from telemetry_daemon.nodes.client import Client, NodeError
+
+    given = nodes.credentials(arguments)
+    if arguments.node is not None:
+        (address,) = nodes.addresses([arguments.node], None)
+    else:
+        here = nodes.daemon_here(options.settings(arguments), given)
+        if here is None:
+            raise CommandError("no daemon of this node answers; start it, or give --node", status=exits.UNAVAILABLE)
+        address = here
+    client = Client(address, given, _PATIENCE_SECONDS)
+    try:
+        text = client.get(f"/metrics/{arguments.names}").body.decode("utf-8", "replace")
+    except NodeError as error:
+        raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
+    finally:
+        client.close()
+    return frozenset(
+        line.partition("{")[0].partition(" ")[0] for line in text.splitlines() if line[:1] not in ("#", "")
+    )

@@ -10,7 +10,7 @@ _telemetry_options() {
         jobs) options='-h --help --since --user --by --format --config' ;;
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
-        metrics) options='-h --help --format' ;;
+        metrics) options='-h --help --format --names --dashboard --node --ca --password-file --config' ;;
         config) options='-h --help --model --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
         forget) options='-h --help --all-lost --vendor --config' ;;
         release) options='-h --help --for --config' ;;
@@ -75,6 +75,12 @@ _telemetry_option() {
         'parse --format') takes=yes kind=words words='json table prometheus' ;;
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
+        'metrics --names') takes=yes kind=words words='dcgm-exporter nvidia_gpu_exporter nvitop-exporter device-metrics-exporter omnistat dcu-exporter hcu-exporter npu-exporter mlu-exporter mx-exporter ix-exporter xpumd' ;;
+        'metrics --dashboard') takes=yes kind=file words='' ;;
+        'metrics --node') takes=yes kind=free words='' ;;
+        'metrics --ca') takes=yes kind=file words='' ;;
+        'metrics --password-file') takes=yes kind=file words='' ;;
+        'metrics --config') takes=yes kind=file words='' ;;
         'config --model') takes=yes kind=free words='' ;;
         'config --config') takes=yes kind=file words='' ;;
         'config --log.level') takes=yes kind=words words='debug info warning error' ;;

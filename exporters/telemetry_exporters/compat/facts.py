@@ -59,10 +59,10 @@ def long_bus_id(who: Who) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """A fact of a partition; a whole card has no such label."""
+    """A fact of a partition, else which one it is; a whole card has no such label."""
 
     def fact(who: Who) -> str | None:
-        return None if who.device is who.card else who.fact(name)
+        return None if who.device is who.card else dict(who.device.facts).get(name) or who.device.partition or ""
 
     return fact
 

@@ -24,7 +24,7 @@ _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_
 _COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}
 _FABRIC_STATES = {"not_started": 1.0, "in_progress": 2.0, "completed": 3.0}
 _SWITCH = {"off": 0.0, "on": 1.0}
-_MIG_LABELS = (Label("gpu_instance_id", facts.fact("gpu_instance")),)
+_MIG_LABELS = (Label("gpu_instance_id", facts.partition_only("gpu_instance")),)
 
 
 def _xid(word: str) -> str:
@@ -112,10 +112,10 @@ _OF_CARDS = (
     ("remapped_rows_failure", "remapped_rows.failure", one("row_remap_failed")),
     ("retired_pages_pending", "retired_pages.pending", one("retired_pages_pending")),
     ("gpu_recovery_action", "gpu_recovery_action", number_of("recovery_action", _RECOVERY)),
-    ("compute_mode", "compute_mode", OfFact(facts.fact("compute_mode"), _COMPUTE_MODES)),
-    ("persistence_mode", "persistence_mode", OfFact(facts.fact("persistence_mode"), _SWITCH)),
-    ("mig_mode_current", "mig.mode.current", OfFact(facts.fact("mig_mode"), _SWITCH)),
-    ("fabric_state", "fabric.state", OfFact(facts.fact("fabric_state"), _FABRIC_STATES)),
+    ("compute_mode", "compute_mode", OfFact(facts.fact("compute_mode"), _COMPUTE_MODES, ("info{compute_mode}",))),
+    ("persistence_mode", "persistence_mode", OfFact(facts.fact("persistence_mode"), _SWITCH, ("info{persistence_mode}",))),
+    ("mig_mode_current", "mig.mode.current", OfFact(facts.fact("mig_mode"), _SWITCH, ("info{mig_mode}",))),
+    ("fabric_state", "fabric.state", OfFact(facts.fact("fabric_state"), _FABRIC_STATES, ("info{fabric_state}",))),
 )
 _ROWS = (
     _INFO,
@@ -129,7 +129,7 @@ _ROWS = (
     Row("xid_errors_total", "Xid events since the daemon started.", Each(("events_total",), "xid", _xid), kind="counter", only="cards"),
     Row("xid_last_timestamp_seconds", "Unix time of the last Xid of that number.", Each(("event_last_timestamp_seconds",), "xid", _xid), only="cards"),
     Row("compute_apps", "Processes with a compute context.", one("processes"), near="processes with a graphics context alone count, too", only="cards"),
-    Row("mig_info", "Always 1; its labels tell who the MIG device is.", Always(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.fact("compute_instance")), Label("profile", facts.fact("profile"))), only="partitions"),
+    Row("mig_info", "Always 1; its labels tell who the MIG device is.", Always(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), only="partitions"),
     *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", one(f"memory_{part}_bytes"), facts=_MIG_LABELS, only="partitions") for part in ("total", "used", "free", "reserved")),
     Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", one("graphics_active_ratio"), facts=_MIG_LABELS, only="partitions"),
     Row("mig_sm_activity_ratio", "Share of time and multiprocessors with at least one warp.", one("sm_active_ratio"), facts=_MIG_LABELS, only="partitions"),

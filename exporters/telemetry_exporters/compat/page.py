@@ -164,7 +164,11 @@ class _Plotter:
         _, place = first_places(shown, self.columns.names)
         for metric, labels in (name for group in self.columns.names.own for name in group):
             told = dict(labels)
-            if metric == row.metric and told["source"] == row.source and (told.get("poll") in row.polls or not row.polls):
+            if (
+                metric == row.metric
+                and told["source"] == row.source
+                and (told.get("poll") in row.polls or not row.polls)
+            ):
                 yield place
             place += 1
 

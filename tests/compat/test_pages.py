@@ -1,0 +1,268 @@
+"""The pages under other exporters' names: goldens, what Prometheus says of them, and that nothing is told that was not read."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
+
+from kits.demo_snapshot import demo_snapshot, demo_snapshots
+from telemetry_exporters.compat.page import PeerRenderer
+from telemetry_exporters.compat.peers import MODULES, peer
+from telemetry_exporters.compat.told import Node
+from telemetry_exporters.prometheus import EOF, Syntax, text_page
+from telemetry_parsers.model import Absent, MergedReading, Snapshot
+from telemetry_parsers.vendors import VENDORS
+
+PAGES = Path(__file__).parent / "pages"
+NODE = Node("node1")
+EVERYBODY = ",".join(f"1x{vendor.word}" for vendor in VENDORS)
+# What promtool says of names that are not ours to choose.
+OF_NAMES = (
+    "snake_case",
+    "should have",
+    "should not have",
+    "should not include",
+    "should contain",
+    "should use",
+    "no help",
+    "use base unit",
+)
+
+
+@cache
+def snapshot_of(cards: str) -> Snapshot:
+    return demo_snapshot(cards)
+
+
+def page(name: str, snapshot: Snapshot, *, everybody: bool = False, node: Node = NODE, hostname_label: str = "") -> str:
+    renderer = PeerRenderer(peer(name), node, hostname_label, everybody=everybody)
+    return renderer.page(snapshot, Syntax.TEXT).decode()
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Each sample's value; the parser calls counters `…_total`, whatever they are called."""
+    return {
+        (name, frozenset(sample.labels.items())): sample.value
+        for family in text_families(text)
+        for sample in family.samples
+        for name in (sample.name if f"# TYPE {sample.name} " in text else sample.name.removesuffix("_total"),)
+    }
+
+
+def values(text: str) -> dict[str, float]:
+    """The first value of each name."""
+    found: dict[str, float] = {}
+    for (name, _), value in samples(text).items():
+        found.setdefault(name, value)
+    return found
+
+
+def own_node(name: str, cards: int) -> str:
+    return f"{cards}x{peer(name).vendors[0]}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_page_of_one_card(name: str, assert_golden: Callable[[Path, str], None]) -> None:
+    assert_golden(PAGES / f"{name}.txt", page(name, snapshot_of(own_node(name, 1)), hostname_label=""))
+
+
+def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str], None]) -> None:
+    assert_golden(PAGES / "dcgm-exporter-mig.txt", page("dcgm-exporter", snapshot_of("1xh100mig")))
+    assert_golden(PAGES / "nvidia_gpu_exporter-mig.txt", page("nvidia_gpu_exporter", snapshot_of("1xh100mig")))
+
+
+@pytest.mark.needs("promtool")
+@pytest.mark.parametrize("cards", [1, 8, 128])
+def test_promtool_finds_nothing_but_names(cards: int) -> None:
+    for name in MODULES:
+        text = page(name, snapshot_of(own_node(name, cards)))
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
+        assert (complaints, done.returncode in (0, 3)) == ([], True)
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("everybody", [False, True])
+def test_both_syntaxes_are_read_by_prometheus_client_and_say_the_same(name: str, *, everybody: bool) -> None:
+    renderer = PeerRenderer(peer(name), NODE, everybody=everybody)
+    snapshot = snapshot_of(EVERYBODY)
+    text = samples(renderer.page(snapshot, Syntax.TEXT).decode())
+    opened = (renderer.page(snapshot, Syntax.OPENMETRICS) + EOF).decode()
+    told = {
+        (one.name, frozenset(one.labels.items())): one.value
+        for family in openmetrics_families(opened)
+        for one in family.samples
+    }
+    assert text == told != {}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_series_comes_twice_and_all_have_finite_values(name: str) -> None:
+    for cards, everybody in ((EVERYBODY, True), (own_node(name, 128), False)):
+        text = page(name, snapshot_of(cards), everybody=everybody)
+        lines = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+        assert len(lines) == len(set(lines))
+        assert all(map(math.isfinite, samples(text).values()))
+
+
+def test_values_are_ours_in_their_units() -> None:
+    """Power to the bit, memory that adds up, energy and utilization by their factors."""
+    snapshot = snapshot_of("1xnvidia")
+    ours, theirs = values(text_page(snapshot).decode()), values(page("dcgm-exporter", snapshot))
+    assert theirs["DCGM_FI_DEV_POWER_USAGE"] == ours["accelerator_power_watts"]
+    parts = sum(theirs[f"DCGM_FI_DEV_FB_{part}"] for part in ("USED", "FREE", "RESERVED"))
+    assert abs(parts - theirs["DCGM_FI_DEV_FB_TOTAL"]) <= 1
+    energy = theirs["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"]
+    assert energy / 1000 == pytest.approx(ours["accelerator_energy_joules_total"], rel=1e-12)
+    assert theirs["DCGM_FI_DEV_GPU_UTIL"] / 100 == ours["accelerator_utilization_ratio"]
+    assert theirs["DCGM_FI_DEV_GPU_UTIL"] == round(theirs["DCGM_FI_DEV_GPU_UTIL"])
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_page_after_page_is_as_if_it_were_the_first(name: str) -> None:
+    """A page whose layout is kept says what a new one says, also after devices and readings came and went."""
+    renderer = PeerRenderer(peer(name), NODE, everybody=True)
+    course = [*demo_snapshots("3xnvidia,2xamd,2xascend", 6), *demo_snapshots("1xh100mig,1xhygon", 3)]
+    gone = replace(course[2], devices=tuple(replace(one, up=False) for one in course[2].devices))
+    for snapshot in (*course, gone, course[3], without(course[3], 0, "power_watts"), course[3]):
+        assert renderer.page(snapshot, Syntax.TEXT).decode() == page(name, snapshot, everybody=True)
+
+
+def without(snapshot: Snapshot, position: int, metric: str, instead: Absent | None = None) -> Snapshot:
+    """The snapshot in which a device does not tell that metric, or has an absence instead."""
+    device = snapshot.devices[position]
+    kept: list[MergedReading] = []
+    for reading in device.readings:
+        if reading.metric != metric:
+            kept.append(reading)
+        elif instead is not None:
+            kept.append(replace(reading, value=instead))
+    devices = list(snapshot.devices)
+    devices[position] = replace(device, readings=tuple(kept))
+    return replace(snapshot, devices=tuple(devices))
+
+
+def rows_that_take(name: str, metric: str) -> set[str]:
+    table = peer(name)
+    return {
+        table.prefix + row.name
+        for row in table.rows
+        if any(reading.partition("{")[0] == metric for reading in row.way.readings)
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_take_a_reading_away_and_just_its_lines_go(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(list(MODULES)))
+    snapshot = snapshot_of(EVERYBODY)
+    position = data.draw(st.integers(0, len(snapshot.devices) - 1))
+    metric = data.draw(st.sampled_from(sorted({one.metric for one in snapshot.devices[position].readings})))
+    instead = data.draw(st.sampled_from([None, Absent.NOT_REPORTED, Absent.NOT_SUPPORTED]))
+    before = samples(page(name, snapshot, everybody=True))
+    after = samples(page(name, without(snapshot, position, metric, instead), everybody=True))
+    concerned = rows_that_take(name, metric)
+    changed = {series for series in before.keys() | after.keys() if before.get(series) != after.get(series)}
+    assert {series for series, _ in changed} <= concerned
+    # What another reading of the same row tells instead is that reading, not a number of its own.
+    assert all(series in before or series[0] in concerned for series in after)
+
+
+def test_a_lost_card_tells_its_events_alone() -> None:
+    snapshot = snapshot_of("1xnvidia")
+    (device,) = snapshot.devices
+    xid = MergedReading("event_last_timestamp_seconds", "xid_79", 1_768_176_000.0, "nvml")
+    lost = replace(snapshot, devices=(replace(device, up=False, readings=(*device.readings, xid)),))
+    told = samples(page("dcgm-exporter", lost))
+    assert {name for name, _ in told} == {"DCGM_FI_DEV_XID_ERRORS"}
+    assert list(told.values()) == [79.0]
+    assert "gpu_info" not in page("nvidia_gpu_exporter", lost)
+
+
+@pytest.mark.parametrize(
+    ("watch", "codes", "expected"),
+    [
+        (1.0, {}, ["0.0"]),
+        (0.0, {}, []),
+        (None, {}, []),
+        (1.0, {"xid_13": 10.0, "xid_79": 20.0}, ["79.0"]),
+        (0.0, {"xid_13": 30.0, "xid_79": 20.0}, ["13.0"]),
+        (1.0, {"gpu_lost": 30.0}, ["0.0"]),
+        (1.0, {"xid_" + "9" * 400: 30.0, "xid_²": 31.0}, ["0.0"]),
+    ],
+)
+def test_xid_errors_are_0_only_while_events_are_watched_for(
+    watch: float | None, codes: dict[str, float], expected: list[str]
+) -> None:
+    snapshot = without(snapshot_of("1xnvidia"), 0, "event_watch")
+    (device,) = snapshot.devices
+    more = [MergedReading("event_last_timestamp_seconds", code, when, "nvml") for code, when in codes.items()]
+    if watch is not None:
+        more.append(MergedReading("event_watch", "", watch, "nvml"))
+    text = page("dcgm-exporter", replace(snapshot, devices=(replace(device, readings=(*device.readings, *more)),)))
+    lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_XID_ERRORS{")]
+    assert [line.rpartition(" ")[2] for line in lines] == expected
+    assert all(
+        (f'err_code="{line.rpartition(" ")[2].removesuffix(".0")}"' in line) == (codes != {} and "0.0" not in expected)
+        for line in lines
+    )
+
+
+def test_labels_are_theirs() -> None:
+    def labels(name: str, cards: str, **more: object) -> dict[str, str]:
+        text = page(name, snapshot_of(cards), **more)  # type: ignore[arg-type]  # passed on as it is
+        return dict(next(iter(samples(text)))[1])
+
+    told = labels("dcgm-exporter", "1xnvidia")
+    assert (told["gpu"], told["device"], told["pci_bus_id"]) == ("0", "nvidia0", "00000000:01:00.0")
+    assert told["UUID"].startswith("GPU-")
+    assert told["Hostname"] == "node1"
+    assert {"namespace", "pod", "container", "GPU_I_ID", "vendor"}.isdisjoint(told)
+    renamed = labels("dcgm-exporter", "1xnvidia", hostname_label="hostname", node=Node("n", "node-of-kubernetes"))
+    assert "Hostname" not in renamed
+    assert renamed["hostname"] == "node-of-kubernetes"
+    assert labels("dcgm-exporter", "1xascend", everybody=True)["vendor"] == "ascend"
+    assert not labels("nvidia_gpu_exporter", "1xnvidia")["uuid"].startswith("GPU-")
+    free = labels("dcgm-exporter", "1xnvidia", node=Node("n", tells_owners=True))
+    assert (free["namespace"], free["pod"], free["container"]) == ("", "", "")
+
+
+def test_partitions_have_the_uuid_of_their_card() -> None:
+    of_partitions = [
+        dict(labels)
+        for (name, labels) in samples(page("dcgm-exporter", snapshot_of("1xh100mig")))
+        if "GPU_I_ID" in dict(labels)
+    ]
+    assert of_partitions
+    (card,) = (device for device in snapshot_of("1xh100mig").devices if device.parent is None)
+    assert {labels["UUID"] for labels in of_partitions} == {card.uuid}
+    assert len({labels["GPU_I_ID"] for labels in of_partitions}) == 3
+
+
+def test_hostile_texts_stay_within_their_label() -> None:
+    snapshot = snapshot_of("1xnvidia")
+    (device,) = snapshot.devices
+    hostile = 'H100"} 1\nDCGM_FI_DEV_GPU_UTIL{gpu="9"} 99 <script>' + "x" * 10_000
+    text = page("dcgm-exporter", replace(snapshot, devices=(replace(device, model=hostile, uuid=hostile),)))
+    assert {dict(labels)["gpu"] for _, labels in samples(text)} == {"0"}
+    assert all("\n" not in dict(labels)["modelName"] for _, labels in samples(text))
+
+
+def test_all_vendors_stand_under_one_exporters_names() -> None:
+    told = samples(page("dcgm-exporter", snapshot_of(EVERYBODY), everybody=True))
+    by_name: dict[str, set[str]] = {}
+    for name, labels in told:
+        by_name.setdefault(name, set()).add(dict(labels)["vendor"])
+    assert (
+        len(by_name["DCGM_FI_DEV_GPU_TEMP"] & by_name["DCGM_FI_DEV_FB_USED"] & by_name["DCGM_FI_DEV_POWER_USAGE"]) >= 9
+    )
