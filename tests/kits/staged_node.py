@@ -43,7 +43,7 @@ from telemetry_daemon.simulate.faults import NO_FAULTS
 from telemetry_daemon.simulate.source import DEFAULT_SEED, SimulatedReader, parser_of
 from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.simulate.workload import KINDS, Job
-from telemetry_daemon.terminal import exits, log
+from telemetry_daemon.terminal import log
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
@@ -243,7 +243,7 @@ def main() -> None:
     service = Service(Start(settings, lambda: file.load(inputs)), StagedNode(stage, clock), clock)
 
     async def serve() -> None:
-        exits.leave(await service.run())
+        log.leave(await service.run())
 
     asyncio.run(serve())
 

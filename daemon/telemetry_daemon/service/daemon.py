@@ -225,7 +225,7 @@ class Service:
 
     def _leave_unfinished(self) -> None:
         logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
-        exits.leave(self._status)
+        log.leave(self._status)
 
     async def _start_local(self, server: ControlServer | LocalSite, lost: str) -> None:
         """Have a socket that only root and our user reach; without it the daemon goes on."""

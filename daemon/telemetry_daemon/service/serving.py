@@ -75,7 +75,7 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
 async def _serve(service: Service) -> int:
     """Serve, and end the process from within the loop: closing the loop would wait for every thread that it started."""
     status = await service.run()
-    exits.leave(status)
+    log.leave(status)
     return status
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
-
 OK = 0
 PROBLEMS = 2
 NOTHING_FOUND = 3
@@ -34,9 +31,3 @@ class ToldToEndError(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
-
-
-def leave(status: int) -> None:
-    """End at once: a thread that hangs in a driver must not keep the process."""
-    logging.shutdown()
-    os._exit(status)

@@ -1,0 +1,194 @@
+"""The real daemon serves other exporters' names: on its own address, and on the addresses that the settings give to them."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.prometheus import free_address
+from telemetry_exporters.compat.peers import MODULES
+
+CARDS = ("--demo", "2xnvidia,1xascend")
+UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
+
+
+def fetched(url: str, **headers: str) -> tuple[int, str, bytes]:
+    """Status, content type and body."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["Content-Type"], error.read()
+
+
+def with_port(address: str, more: str = "") -> str:
+    return f'[compat.dcgm-exporter]\nlisten_address = "{address}"\n{more}'
+
+
+def until_told(daemon: Daemon, url: str, text: bytes) -> bytes:
+    def has_it() -> bool:
+        try:
+            return text in fetched(url)[2]
+        except urllib.error.URLError:  # nobody listens there yet
+            return False
+
+    daemon.until(has_it)
+    return fetched(url)[2]
+
+
+def test_every_page_is_beside_the_metrics_whatever_their_path(tmp_path: Path) -> None:
+    with Daemon(tmp_path, '[web]\ntelemetry_path = "/own"\n', CARDS) as daemon:
+        base = f"http://{daemon.address}"
+        page = until_told(daemon, f"{base}/metrics/dcgm-exporter", UTILIZATION.encode())
+        assert page.count(b"\n" + UTILIZATION.encode() + b"{") == 2
+        status, kind, body = fetched(
+            f"{base}/metrics/dcgm-exporter?name[]={UTILIZATION}", **{"Accept-Encoding": "gzip"}
+        )
+        assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        assert gzip.decompress(body).decode().splitlines()[1] == f"# TYPE {UTILIZATION} gauge"
+        assert len(gzip.decompress(body).splitlines()) == 4
+        status, kind, body = fetched(
+            f"{base}/metrics/dcgm-exporter", Accept="application/openmetrics-text;version=1.0.0"
+        )
+        assert kind.startswith("application/openmetrics-text")
+        assert body.endswith(b"# EOF\n")
+        everybody = fetched(f"{base}/metrics/dcgm-exporter?vendors=all&name[]={UTILIZATION}")[2].decode()
+        assert sorted(re.findall(r'vendor="(\w+)"', everybody)) == ["ascend", "nvidia", "nvidia"]
+        assert [fetched(f"{base}/metrics/{name}")[0] for name in MODULES] == [200] * len(MODULES)
+        listed = fetched(f"{base}/")[2].decode()
+        assert all(f'href="./metrics/{name}"' in listed for name in MODULES)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/metrics/dcgm", 404, "no other exporter is called 'dcgm'; there are dcgm-exporter, nvidia_gpu_exporter, "),
+        ("/metrics/", 404, "no other exporter is called ''"),
+        ("/metrics/" + "x" * 5000, 404, "…'; there are dcgm-exporter"),
+        ("/metrics/%3Cb%3E%0Ax", 404, "no other exporter is called"),
+        ("/metrics/../metrics", 404, "no other exporter is called '../metrics'"),
+        ("/metrics/dcgm-exporter?vendors=amd", 400, "`vendors` is 'amd'; give `vendors=all`, or leave it out"),
+        ("/metrics/dcgm-exporter?vendors=", 400, "`vendors` is ''"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_named(daemon: Daemon, path: str, status: int, words: str) -> None:
+    found, kind, body = fetched(f"http://{daemon.address}{path}")
+    assert (found, kind.partition(";")[0]) == (status, "text/plain")
+    assert words in body.decode()
+    assert len(body) < 500
+    assert body.count(b"\n") == 1
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory):
+    with Daemon(tmp_path_factory.mktemp("daemon"), arguments=CARDS) as running:
+        yield running
+
+
+def test_a_page_has_its_own_address_with_health_and_nothing_else(tmp_path: Path) -> None:
+    address = free_address()
+    with Daemon(tmp_path, with_port(address, 'hostname_label = "hostname"\n'), CARDS, {"NODE_NAME": "n-7"}) as daemon:
+        page = until_told(daemon, f"http://{address}/metrics", UTILIZATION.encode()).decode()
+        assert 'hostname="n-7"' in page
+        assert "Hostname=" not in page
+        assert fetched(f"http://{address}/health")[0] == 200
+        assert fetched(f"http://{address}/")[2].startswith(b"device telemetry under the names of dcgm-exporter")
+        for path in ("/api/v1/snapshot", "/metrics/npu-exporter", "/own", "/metrics/"):
+            assert fetched(f"http://{address}{path}")[0] == 404, path
+
+
+def test_a_reload_opens_and_closes_addresses_and_a_taken_port_leaves_all_as_it_was(tmp_path: Path) -> None:
+    first, second = free_address(), free_address()
+    with Daemon(tmp_path, with_port(first), CARDS) as daemon, socket.create_server(("127.0.0.1", 0)) as taken:
+        until_told(daemon, f"http://{first}/metrics", UTILIZATION.encode())
+
+        def reload(text: str) -> None:
+            daemon.write_config(text)
+            daemon.signal(signal.SIGHUP)
+
+        busy = f"127.0.0.1:{taken.getsockname()[1]}"
+        reload(with_port(busy))
+        daemon.until(lambda: daemon.logged("compat.dcgm-exporter.listen_address: cannot listen on"))
+        assert fetched(f"http://{first}/metrics")[0] == 200
+        reload(with_port(second, 'hostname_label = "hostname"\n'))
+        assert b"hostname=" in until_told(daemon, f"http://{second}/metrics", b"hostname=")
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(f"http://{first}/metrics", timeout=5)
+        reload("")
+        daemon.until(lambda: daemon.logged("configuration reloaded") == 2)
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(f"http://{second}/metrics", timeout=5)
+
+
+def test_a_port_that_is_taken_ends_the_start_and_names_the_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        config = tmp_path / "telemetry.toml"
+        config.write_text(
+            f'[state]\ndirectory = "{tmp_path}/s"\nruntime_directory = "{tmp_path}/r"\n{with_port(address)}'
+        )
+        command = [*COMMAND, "serve", "--config", str(config), "--web.listen-address", free_address(), *CARDS]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=clean_environment({}), timeout=60, check=False
+        )
+    assert done.returncode == 69
+    assert f"compat.dcgm-exporter.listen_address: cannot listen on {address}: port" in done.stderr
+
+
+def test_passwords_hold_for_every_address(tmp_path: Path) -> None:
+    web = tmp_path / "web.yml"
+    # "secret", as `htpasswd -nbBC 4` makes it.
+    web.write_text("basic_auth_users:\n  u: $2y$04$Zqk2y6Pj7w2gJ3cJ7q9R4eM6o3oK3b2d8w6r4mY1m8s0n2Q4u6y8W\n")
+    address = free_address()
+    with Daemon(tmp_path, f'[web]\nconfig_file = "{web}"\n{with_port(address)}', CARDS) as daemon:
+        assert fetched(f"http://{address}/metrics")[0] == 401
+        assert fetched(f"http://{daemon.address}/metrics/dcgm-exporter")[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("--names", "dcgm"), 64, "invalid choice: 'dcgm'"),
+        (("--dashboard", "x.json"), 64, "--dashboard needs --names"),
+        (("--names", "xpumd", "--dashboard", "no.json"), 64, "no.json: cannot be read: No such file"),
+        (("--names", "xpumd", "--dashboard", "bad.json"), 64, "bad.json: is no JSON"),
+        (("--names", "xpumd", "--dashboard", "empty.json"), 64, "empty.json: no query asks for a metric"),
+        (("--names", "xpumd"), 0, "hw_power_watts"),
+    ],
+)
+def test_the_names_command_says_what_is_wrong(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    (tmp_path / "bad.json").write_text('{"panels": [' * 3)
+    (tmp_path / "empty.json").write_text("{}")
+    done = subprocess.run([*COMMAND, "metrics", *arguments], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == status, done.stderr
+    assert words in done.stdout + done.stderr
+
+
+def test_a_dashboard_is_held_against_the_node(tmp_path: Path, daemon: Daemon) -> None:
+    (tmp_path / "board.json").write_text(
+        '{"panels": [{"targets": [{"expr": "avg by (gpu) (DCGM_FI_DEV_POWER_USAGE{gpu=~\\"$gpu\\"}[5m]) / sum(DCGM_FI_DEV_FAN_SPEED)"}]}],'
+        ' "templating": {"list": [{"query": {"query": "label_values(DCGM_FI_DEV_GPU_TEMP, gpu)"}}]}}'
+    )
+    until_told(daemon, f"http://{daemon.address}/metrics/dcgm-exporter", UTILIZATION.encode())
+    command = [*COMMAND, "metrics", "--names", "dcgm-exporter", "--dashboard", "board.json", "--node", daemon.address]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout.splitlines()) == (
+        2,
+        [
+            "DCGM_FI_DEV_FAN_SPEED    not told here: no device has accelerator_fan_ratio × 100",
+            "DCGM_FI_DEV_GPU_TEMP     told",
+            "DCGM_FI_DEV_POWER_USAGE  told",
+        ],
+    )
