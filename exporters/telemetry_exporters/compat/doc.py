@@ -27,7 +27,8 @@ class Line(NamedTuple):
 
 def lines(of: Peer) -> tuple[Line, ...]:
     """A line for each of its names, and for those that nothing gives."""
-    of_rows = (_line(of, row) for row in (*of.rows, *of.node_rows))
+    rows: tuple[Row | NodeRow, ...] = (*of.rows, *of.node_rows)
+    of_rows = (_line(of, row) for row in rows)
     missing = (Line(one.names, "", _MISSING, one.why) for one in of.missing)
     return tuple(dict.fromkeys((*of_rows, *missing)))
 
