@@ -131,6 +131,8 @@ class Content(io.BufferedReader):
         while line := self.readline(LONGEST_LINE):
             if not line.endswith(b"\n"):
                 self._pass_over_the_rest()
+                if self.damage:  # the line is torn, and so may be a number in it
+                    return
             yield line.decode(encoding, "replace").rstrip("\r\n")
             encoding = "utf-8"
 

@@ -7,21 +7,26 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.facts import Kernel, Work
 from telemetry_parsers.profiles.times import MS, NS, US, S, nanoseconds
 
-MOST_ROWS = 100_000
+_LONGEST_NAME = 4_096
+_ROUNDED = 0.01
 MINUTE = 60 * S
 UNITS: Mapping[str, int] = {
     "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": MINUTE, "min": MINUTE,
 }  # fmt: skip
 _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
+# A row of numbers; no heading has such a cell.
+_HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
 # What the words of a heading mean, in every tool and version; a heading is compared in lower case, without blanks and underscores.
 ROLES: Mapping[str, str] = {
     "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
-    "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls",
+    "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
     "totalduration": "total", "totaltime": "total", "time": "total", "sum": "total", "total": "total",
+    "average": "mean", "avg": "mean", "mean": "mean",
     "max": "longest", "maximum": "longest", "maxtime": "longest",
     "start": "begin", "starttimestamp": "begin", "begin": "begin",
     "end": "end", "endtimestamp": "end", "duration": "length",
@@ -91,16 +96,25 @@ class Table:
 
 
 def time_in(cell: str, unit: int) -> int | None:
-    """The nanoseconds of a cell, whose own unit goes before that of its column; None where there is no time or no unit."""
+    """The nanoseconds of a cell, whose own unit goes before that of its column; None where there is no time or no unit.
+
+    A tool that writes the unit in the cell chooses it so that there are no thousands: a comma is then a decimal one.
+    """
     found = _TIME_IN_CELL.match(cell.strip())
     if found is None:
         return None
-    own = UNITS.get(found["unit"].lower(), 0) if found["unit"] else unit
-    return nanoseconds(found["number"].replace(",", ""), own) if own else None
+    number = found["number"]
+    if not found["unit"]:
+        return nanoseconds(number.replace(",", ""), unit) if unit else None
+    own = UNITS.get(found["unit"].lower(), 0)
+    has_decimal_comma = number.count(",") == 1 and "." not in number
+    return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), own) if own else None
 
 
 def split_line(line: str) -> list[str]:
-    """The cells of a line."""
+    """The cells of a line; none where a quote is not closed: the line is torn."""
+    if line.count('"') % 2:
+        return []
     try:
         return next(csv.reader([line]), [])
     except csv.Error:  # a cell longer than csv takes
@@ -144,6 +158,8 @@ class _Body:
         units = {column.role: column.unit for column in self._columns if column.role and column.unit}
         is_first = True
         for line in self._lines:
+            if is_first and not line.strip():  # rocprofv2 leaves a line below its headings
+                continue
             cells = self._cells(line)
             if cells is None:
                 return
@@ -153,6 +169,8 @@ class _Body:
                 pairs = zip(self._columns, cells, strict=True)
                 # Of two columns with one role the first counts.
                 yield Row({column.role: cell for column, cell in reversed(list(pairs)) if column.role}, units)
+            elif "," in line:  # a row that is garbled: nothing in it counts
+                yield Row({}, units)
             is_first = False
         self._is_over = True
 
@@ -168,13 +186,20 @@ class _Body:
             self._is_over = True
             self.following = next(self._lines, None) if not line.strip() else line
             return None
-        if any(Table(columns_of(line), ()).has(*roles) for roles in self._least):
+        if not _HAS_NUMBER.search(line) and any(Table(columns_of(line), ()).has(*roles) for roles in self._least):
             self._is_over, self.following = True, line
             return None
         cells = split_line(line)
+        if '"' not in line and len(cells) == len(self._columns) and self._has_cut_name(cells):
+            return []
         if len(cells) > len(self._columns):
             cells = self._rejoined(line)
         return cells
+
+    def _has_cut_name(self, cells: Sequence[str]) -> bool:
+        """Whether a name without quotes goes on beyond its cell: a row that is cut within a template's arguments."""
+        names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
+        return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoined(self, line: str) -> list[str]:
         """The cells where a name with commas in it has no quotes: rocprof of ROCm 5 writes so."""
@@ -199,11 +224,21 @@ class _Body:
 
 
 def kernel(row: Row, work: Work) -> Kernel | None:
-    """The kernel of a row of sums; None where its numbers are none."""
-    calls, total = row.count("calls"), row.time("total")
+    """The kernel of a row of sums; None where its numbers are none, or contradict each other."""
+    calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
     if calls is None or total is None or total < 0 or not row.text("name"):
         return None
-    return Kernel(row.text("name"), work, calls, total, row.time("longest"))
+    # Means are rounded: to a nanosecond, or to a few digits.
+    if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDED:
+        return None
+    return Kernel(row.text("name")[:_LONGEST_NAME], work, calls, total, row.time("longest"))
+
+
+def left_out(bad: int) -> tuple[Problem, ...]:
+    """That so many rows say nothing that holds together; nothing where there are none."""
+    return (
+        Problem("rows", f"{bad} have no whole numbers, or such as contradict each other, and are left out"),
+    ) * bool(bad)
 
 
 def _column(heading: str) -> Column:

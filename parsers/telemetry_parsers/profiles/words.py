@@ -15,7 +15,7 @@ _COMMUNICATION = re.compile(
     re.IGNORECASE,
 )
 _COPY = re.compile(
-    r"^(mem(cpy|set|ory copy)|\[?cuda mem(cpy|set)|\[?hip mem|copy(hostto|deviceto)|_?_?amd_rocclr_(copy|fill)buffer)",
+    r"^(\[?((cuda|hip) )?(unified memory )?mem(cpy|set|ory[ _](copy|set))|\[?hip mem|copy(hostto|deviceto)|(host|device|peer) to (host|device|peer)\Z|fillbuffer\Z|_?_?amd_rocclr_(copy|fill)buffer)",
     re.IGNORECASE,
 )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import Row, Table, columns_of, kernel, tables
-from telemetry_parsers.profiles.facts import Call, Card, Device, Facts, Kernel
+from telemetry_parsers.profiles.csv_rows import Row, Table, columns_of, kernel, left_out, tables
+from telemetry_parsers.profiles.facts import Call, Card, Device, Facts, Kernel, Work
 from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.words import work_of
 
@@ -34,38 +35,53 @@ def _is_ours(line: str) -> bool:
 
 def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     del clue
-    kernels: list[Kernel] = []
+    kernels: dict[str, Kernel] = {}
     calls: list[Call] = []
     timeline = Timeline()
+    bad = 0
     for table in tables(lines, (_SUMS, _RUNS)):
-        for row in table.rows:
-            if not table.has(*_SUMS):
+        if not table.has(*_SUMS):
+            for row in table.rows:
                 _run(row, timeline)
-            elif found := kernel(row, work_of(row.text("name"))):
-                if _is_of_device(table):
-                    kernels.append(found)
-                else:
-                    calls.append(Call(found.name, found.calls, found.total_ns))
-    devices = timeline.devices() or ((Device(kernels=_merged(kernels)),) if kernels else ())
-    return Facts(
-        "nsys-stats", "Nsight Systems", devices=devices, calls=(*calls, *timeline.calls()), problems=timeline.problems()
-    )
+            continue
+        if not any(column.role == "total" and column.unit for column in table.columns):  # bytes, not times
+            continue
+        of_table: dict[str, Kernel] = {}
+        for row in table.rows:
+            found = kernel(row, _work(row))
+            if found is None:
+                bad += 1
+            elif _is_of_device(table, row):
+                of_table[found.name] = _both(of_table.get(found.name), found)
+            else:
+                calls.append(Call(found.name, found.calls, found.total_ns))
+        # One report has kernels and copies together, which others have apart.
+        kernels = of_table | kernels
+    listed = tuple(sorted(kernels.values(), key=lambda one: -one.total_ns))
+    devices = timeline.devices() or ((Device(kernels=listed),) if listed else ())
+    problems = (*timeline.problems(), *left_out(bad))
+    return Facts("nsys-stats", "Nsight Systems", devices=devices, calls=(*calls, *timeline.calls()), problems=problems)
 
 
-def _is_of_device(table: Table) -> bool:
+def _work(row: Row) -> Work:
+    """What runs: by its kind where there is one, else by its name."""
+    return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
+
+
+def _is_of_device(table: Table, row: Row) -> bool:
     """Kernels are counted as instances, copies as counts of operations; what the host does as calls, its ranges by their style."""
     words = table.headings()
-    if "range" in words or "style" in words or "numcalls" in words:
+    if "range" in words or "style" in words or "numcalls" in words or row.text("kind").upper().endswith("API"):
         return False
-    return "instances" in words or "operation" in words
+    return "instances" in words or bool(words & {"operation", "operations"})
 
 
-def _merged(kernels: list[Kernel]) -> tuple[Kernel, ...]:
-    """Each kernel once: one report has kernels and copies together, which others have apart."""
-    first: dict[str, Kernel] = {}
-    for one in kernels:
-        first.setdefault(one.name, one)
-    return tuple(sorted(first.values(), key=lambda one: -one.total_ns))
+def _both(one: Kernel | None, other: Kernel) -> Kernel:
+    """Two rows of a kernel together: reports by grid have one for each."""
+    if one is None:
+        return other
+    longest = max((each.longest_ns for each in (one, other) if each.longest_ns is not None), default=None)
+    return replace(one, calls=one.calls + other.calls, total_ns=one.total_ns + other.total_ns, longest_ns=longest)
 
 
 def _run(row: Row, timeline: Timeline) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import Row, Table, columns_of, kernel, tables
+from telemetry_parsers.profiles.csv_rows import Row, Table, columns_of, kernel, left_out, tables
 from telemetry_parsers.profiles.facts import Call, Card, Device, Facts, Kernel
 from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.words import work_of
@@ -19,7 +19,7 @@ _DEVICE = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z')
 _RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # behind the name of each run
 _HOST_TYPE = "API calls"
 # Without a column for the type: the runtime's and the driver's functions.
-_HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue)")
+_HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
 def _headings(clue: Clue) -> Iterator[frozenset[str]]:
@@ -41,6 +41,7 @@ def _recognises(clue: Clue) -> bool:
 class _Sums:
     kernels: list[Kernel] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    bad: int = 0
 
 
 def _read(clue: Clue, lines: Iterable[str]) -> Facts:
@@ -55,14 +56,14 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     devices = timeline.devices()
     if not devices and sums.kernels:
         devices = (Device(kernels=tuple(sorted(sums.kernels, key=lambda one: -one.total_ns))),)
-    return Facts(
-        "nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=timeline.problems()
-    )
+    problems = (*timeline.problems(), *left_out(sums.bad))
+    return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
 
 
 def _sum(row: Row, sums: _Sums) -> None:
     found = kernel(row, work_of(row.text("name")))
     if found is None:
+        sums.bad += 1
         return
     kind = row.text("kind")
     if kind == _HOST_TYPE or (not kind and _HOST.match(found.name)):

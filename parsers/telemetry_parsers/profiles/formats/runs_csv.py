@@ -5,6 +5,7 @@ rocprof's results.csv has one row for each dispatch, with counters. Columns grow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.words import work_of
 
 _ROLES = ("name", "begin", "end")
+# What the host does of a device's memory: it names the device, too.
+_HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
 _ONLY_KERNELS = "copies are in another file, so that idle time is not told"
 
 
@@ -46,7 +49,8 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     devices = tuple(_honest(device, works) for device in timeline.devices())
     problems = (Problem("rows", f"{bad} have no times, and are left out"),) if bad else ()
     return Facts(
-        "runs-csv",
+        # Copies are in a file of their own, beside that of the kernels.
+        "runs-csv" if works != {"copy"} else "runs-csv-of-copies",
         "rocprof" if "gpuid" in _first(clue).headings() else "rocprofv3",
         "boot",
         devices=devices,
@@ -79,7 +83,7 @@ def _add(row: Row, begin: int, length: int, timeline: Timeline) -> str:
     if "COPY" in kind or row.text("source") or row.text("target"):
         timeline.add(_card(_gpu_side(row), timeline), "copy", begin, length, name)
         return "copy"
-    if row.text("device") or "KERNEL" in kind:
+    if "KERNEL" in kind or (row.text("device") and not _HOST_KIND.match(kind)):
         work = work_of(name)
         timeline.add(
             _card(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
@@ -101,6 +105,7 @@ def _gpu_side(row: Row) -> str:
 
 
 def _card(agent: str, timeline: Timeline) -> str:
+    """The card's key. Agents are numbered with those of the host among them: the number is not the card's own, but tells cards apart."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number

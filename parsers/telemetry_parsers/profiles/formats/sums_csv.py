@@ -8,17 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import Row, kernel, tables
+from telemetry_parsers.profiles.csv_rows import Row, kernel, left_out, tables
 from telemetry_parsers.profiles.facts import Call, Device, Facts, Kernel
 from telemetry_parsers.profiles.words import work_of
 
 _ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Functions of the runtimes, and the domains of rocprofv3's domain_stats.
-_HOST = re.compile(r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|nccl[A-Z]|rccl[A-Z]|MPI_)\w*\Z")
-_DOMAIN = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*\Z")
+# Functions of the runtimes; kernels of the collective libraries begin alike.
+_HOST = re.compile(
+    r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
+)
+# The domains of rocprofv3's domain_stats that are the host's; the others are sums of what the device did.
+_HOST_DOMAIN = re.compile(
+    r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
+)
+# Files are renamed; one that is not says whose its rows are, which ranges that a user marked do not say.
+_HOST_FILE = re.compile(
+    r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
+)
 _UNTOLD = "Unknown command type"  # rocprof's word for barriers and markers, in its copies
 _TOTAL = "Total"
 
@@ -42,9 +50,10 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     kernels: list[Kernel] = []
     calls: list[Call] = []
     bad = 0
+    is_of_host = _HOST_FILE.search(clue.name) is not None
     for table in tables(lines, (_ROLES,)):
         for row in table.rows:
-            found = _judged(row)
+            found = _judged(row, is_of_host=is_of_host)
             if found is None:
                 bad += 1
             elif isinstance(found, Kernel):
@@ -52,18 +61,17 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
             elif found.name != _TOTAL:
                 calls.append(found)
     devices = (Device(kernels=tuple(sorted(kernels, key=lambda one: -one.total_ns))),) if kernels else ()
-    problems = (Problem("rows", f"{bad} have no calls or time, and are left out"),) if bad else ()
-    return Facts("sums-csv", _tool(clue), devices=devices, calls=tuple(calls), problems=problems)
+    return Facts("sums-csv", _tool(clue), devices=devices, calls=tuple(calls), problems=left_out(bad))
 
 
-def _judged(row: Row) -> Kernel | Call | None:
+def _judged(row: Row, *, is_of_host: bool) -> Kernel | Call | None:
     """A kernel, or what the host did; None for what is neither."""
     name = row.text("name")
     found = kernel(row, work_of(name))
     if found is None:
         return None
-    if name in (_TOTAL, _UNTOLD) or _HOST.match(name) or _DOMAIN.match(name):
-        return Call(name if name != _UNTOLD else _TOTAL, found.calls, found.total_ns)
+    if is_of_host or name in (_TOTAL, _UNTOLD) or _HOST.match(name) or _HOST_DOMAIN.match(name):
+        return Call(found.name if name != _UNTOLD else _TOTAL, found.calls, found.total_ns)
     return found
 
 
