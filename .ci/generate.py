@@ -17,6 +17,7 @@ from telemetry_exporters.metrics_doc import metrics_markdown
 # Dashboards and alerts are made here and never installed.
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("grafana", ".ci", "benchmarks"))
 
+import check_page
 import completion
 import helm_chart
 from conditions_page import conditions
@@ -100,6 +101,7 @@ FILES = (
     Generated("docs/images/telemetry-terminal.svg", picture),
     Generated("docs/outputs.md", conditions),
     Generated("docs/peaks.md", peaks_table),
+    Generated("docs/check.md", check_page.numbers_table),
     Generated("docs/compatibility.md", compatibility_tables),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),

@@ -53,7 +53,9 @@ _OF_COMMANDS: Mapping[str, str] = {
     "numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry serve --replay` plays a recording.",
     "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
     "why, and what to do about it.",
-    "metrics": "Prints the name, kind, labels and meaning of each metric.",
+    "check": "Asks the daemon, else reads the tools once, and ends as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
+    "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. What a card does not tell is neutral; what nobody knows is unknown, and never ok.",
+    "metrics": "Prints the name, kind, labels and meaning of each metric; with `--names` what these are under the names of another exporter.",
     "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
     "each comes from; `default` prints a file with all settings and what they do. `peaks` prints the best that any card reached in a `roofline.csv` of rocprofiler-compute as a section of the file: what those cards are held against then.",
     "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
@@ -71,7 +73,7 @@ _OF_COMMANDS: Mapping[str, str] = {
 }
 
 _EXITS: Mapping[str, str] = {
-    "OK": "Success; for `snapshot`, every source that is present was read; for `job`, always.",
+    "OK": "Success; for `snapshot`, every source that is present was read; for `job`, always. `check` has statuses of its own.",
     "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
     "NOTHING_FOUND": "No device was found.",
     "USAGE": "The command line is wrong.",

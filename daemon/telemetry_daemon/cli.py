@@ -21,6 +21,7 @@ COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
     ("doctor", "check every source: is it there, does it work, what is missing and why"),
+    ("check", "judge the node for a scheduler or a monitoring system, with an exit status"),
     ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
     ("jobs", "show who had the cards for how long, and what it cost"),

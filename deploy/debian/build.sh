@@ -73,7 +73,7 @@ add_files() {
     for each in deploy/systemd/drop-ins/*.conf; do
         put 644 "$each" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${each##*/}"
     done
-    for each in deploy/slurm/* deploy/pbs/* deploy/flux/*; do
+    for each in deploy/slurm/* deploy/pbs/* deploy/flux/* deploy/check/*; do
         put 644 "$each" "/usr/share/doc/device-telemetry/examples/${each#deploy/}"
     done
     add_optional daemon/telemetry_daemon/completion/telemetry.bash /usr/share/bash-completion/completions/telemetry

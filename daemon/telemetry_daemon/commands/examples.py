@@ -38,6 +38,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "telemetry profile trace.json.gz": "Say why the steps in a trace are slow.",
         "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job, and with the peak.",
     },
+    "check": {
+        "telemetry check": "Judge this node, as a plugin of Icinga or Nagios.",
+        "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "The same for a node health check, with numbers of your own.",
+    },
     "parse": {
         "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
         "npu-smi info | telemetry parse npu-smi -": "Parse what a tool prints just now.",

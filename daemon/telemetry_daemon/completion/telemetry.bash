@@ -5,6 +5,7 @@ _telemetry_options() {
         serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay' ;;
         snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --ca --password-file --config' ;;
         doctor) options='-h --help --source --all --config' ;;
+        check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
@@ -50,6 +51,15 @@ _telemetry_option() {
         'snapshot --config') takes=yes kind=file words='' ;;
         'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'doctor --config') takes=yes kind=file words='' ;;
+        'check --format') takes=yes kind=words words='nagios nhc npd json' ;;
+        'check --thresholds') takes=yes kind=file words='' ;;
+        'check --device') takes=yes kind=free words='' ;;
+        'check --timeout') takes=yes kind=free words='' ;;
+        'check --node') takes=yes kind=free words='' ;;
+        'check --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
+        'check --ca') takes=yes kind=file words='' ;;
+        'check --password-file') takes=yes kind=file words='' ;;
+        'check --config') takes=yes kind=file words='' ;;
         'record -o') takes=yes kind=file words='' ;;
         'record --for') takes=yes kind=free words='' ;;
         'record --config') takes=yes kind=file words='' ;;
@@ -104,7 +114,7 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record top jobs profile parse metrics config forget release resume maintenance job completions version' ;;
+        ' '*) kind=words words='serve snapshot doctor check record top jobs profile parse metrics config forget release resume maintenance job completions version' ;;
         'top '*) kind=free words='' ;;
         'jobs '*) kind=file words='' ;;
         'profile '*) kind=folder words='' ;;

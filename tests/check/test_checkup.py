@@ -1,0 +1,141 @@
+"""`telemetry check` on every fault that a device can have: status, lines and performance data, for each of its readers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from kits.captures import ROOT
+from kits.demo_snapshot import demo_snapshot
+from kits.planted_faults import FAULTS, NO_FAULTS, node_with
+from kits.snapshots import device, reading, snapshot, source
+from telemetry_exporters import check_formats
+from telemetry_exporters.checkup import Status, examine, worst
+from telemetry_exporters.screen import screen
+from telemetry_exporters.thresholds import changed
+from telemetry_parsers.model import Snapshot
+
+GOLDEN = Path(__file__).parent / "faults.txt"
+SCHEMA = json.loads((ROOT / "docs" / "check.schema.json").read_text())
+# What the conditions of devices say of the status; those that nobody asks about are neutral.
+STATUSES = {"bad": Status.CRITICAL, "warning": Status.WARNING, "quiet": Status.OK, "good": Status.OK}
+
+
+def status_of(node: Snapshot, **expected: int) -> Status:
+    return examine(screen(node).snapshot, expected).status
+
+
+@pytest.mark.parametrize("name", [*FAULTS, *NO_FAULTS])
+def test_a_fault_has_the_status_of_its_condition(name: str) -> None:
+    fault = {**FAULTS, **NO_FAULTS}[name]
+    node, ids = node_with({name: fault})
+    checkup = examine(screen(node).snapshot, {}, {ids[name]})
+    assert checkup.status is (Status.UNKNOWN if fault.word == "unknown" else STATUSES[fault.severity])
+
+
+def test_every_fault_in_every_format(assert_golden: Callable[[Path, str], None]) -> None:
+    """Exit status, lines and performance data, byte for byte."""
+    parts = []
+    for name, fault in FAULTS.items():
+        node, ids = node_with({name: fault})
+        checkup = examine(screen(node).snapshot, {}, {ids[name]})
+        parts.append(
+            f"== {name}: exit {int(checkup.status)}, npd {check_formats.npd_status(checkup.status)}, nhc {check_formats.nhc_status(checkup.status)}\n"
+        )
+        parts += [check_formats.nagios(checkup), check_formats.npd(checkup), check_formats.nhc(checkup)]
+    assert_golden(GOLDEN, "".join(parts))
+
+
+def test_performance_data_are_those_of_monitoring_plugins() -> None:
+    form = re.compile(r"[A-Za-z0-9_.:-]+=-?[0-9.]+(%|s|B|c)?(;[0-9.]*){0,4}\Z")
+    for cards in ("2xnvidia,2xamd,2xascend", "128xnvidia", "1xh100mig"):
+        first, _, data = (
+            check_formats.nagios(examine(screen(demo_snapshot(cards)).snapshot, {})).splitlines()[0].partition(" | ")
+        )
+        assert first.startswith("TELEMETRY ")
+        assert data
+        assert all(form.match(each) for each in data.split(" ")), data
+        labels = [each.partition("=")[0] for each in data.split(" ")]
+        assert len(labels) == len(set(labels)) <= 256
+
+
+def test_documents_follow_the_schema() -> None:
+    for node in (snapshot(), node_with(FAULTS)[0], demo_snapshot("1xnvidia")):
+        document = json.loads(check_formats.document(examine(screen(node).snapshot, {"nvidia": 3})))
+        jsonschema.validate(document, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("present", "expected", "status"),
+    [
+        (2, 2, Status.OK),
+        (1, 2, Status.CRITICAL),
+        (3, 2, Status.WARNING),
+        (0, 2, Status.CRITICAL),
+        (0, 0, Status.OK),
+    ],
+)
+def test_fewer_devices_than_expected_are_critical(present: int, expected: int, status: Status) -> None:
+    devices = demo_snapshot("3xnvidia").devices[:present]
+    node = replace(demo_snapshot("3xnvidia"), devices=devices)
+    assert status_of(node, nvidia=expected) is status
+
+
+@pytest.mark.parametrize(
+    ("state", "up", "status"),
+    [
+        ("ok", True, Status.OK),
+        ("ok", False, Status.UNKNOWN),
+        ("stuck", False, Status.CRITICAL),
+        ("failed", False, Status.UNKNOWN),
+        ("missing", None, Status.OK),
+        ("no_devices", True, Status.OK),
+        ("suspended", True, Status.OK),
+        ("released", None, Status.OK),
+        ("disabled", None, Status.OK),
+    ],
+)
+def test_a_source_that_tells_nothing_is_never_ok(state: str, up: bool | None, status: Status) -> None:  # a case
+    node = demo_snapshot("1xnvidia")
+    told = replace(node, sources=tuple(replace(one, state=state, up=up) for one in node.sources[:1]))  # type: ignore[arg-type]
+    assert status_of(told) is status
+
+
+def test_a_node_without_devices_is_unknown() -> None:
+    assert status_of(snapshot()) is Status.UNKNOWN
+
+
+def test_the_worst_is_critical_then_warning_then_unknown() -> None:
+    assert worst([Status.UNKNOWN, Status.WARNING, Status.OK]) is Status.WARNING
+    assert worst([Status.UNKNOWN, Status.CRITICAL]) is Status.CRITICAL
+    assert worst([Status.UNKNOWN, Status.OK]) is Status.UNKNOWN
+    assert worst([]) is Status.OK
+
+
+def test_other_numbers_hold_for_their_judge_alone() -> None:
+    node, ids = node_with({"pages": FAULTS["pages retired"]})
+    shown = screen(node).snapshot
+    with changed({"retired_pages": 11.0}):
+        assert examine(shown, {}, {ids["pages"]}).status is Status.OK
+    assert examine(shown, {}, {ids["pages"]}).status is Status.WARNING
+
+
+def test_hostile_names_break_no_line() -> None:
+    evil = "x|y=1\n2 CRITICAL\x1b[31m\u202e" + "z" * 5000
+    node = snapshot(
+        device(0, reading("power_watts", 1.0), model=evil, device=evil, id=evil),
+        sources=(source(detail=evil),),
+    )
+    checkup = examine(screen(node).snapshot, {})
+    first, *others = check_formats.nagios(checkup).splitlines()
+    assert first.count("|") == 1
+    assert first.isprintable()
+    assert all("|" not in line and line.isprintable() and len(line) <= 400 for line in others)
+    assert len(check_formats.npd(checkup).encode()) <= 80
+    assert all(line.isprintable() for line in check_formats.nhc(checkup).splitlines())

@@ -1,0 +1,207 @@
+"""The command `telemetry check`, with daemons, hanging tools, files of thresholds, and the checkers of real monitoring systems."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kits.captures import ROOT
+from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.fake_tools import ToolFolder
+from kits.waiting import until
+
+DEPLOY = ROOT / "deploy" / "check"
+
+
+def check(
+    *arguments: str, folder: Path | None = None, config: str = "", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command with a configuration of its own, far from any daemon of this machine."""
+    given: Sequence[str] = ()
+    if folder is not None:
+        file = folder / "check.toml"
+        file.write_text(f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n{config}')
+        given = ("--config", str(file))
+    return subprocess.run(
+        [*COMMAND, "check", *given, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=clean_environment(environment or {}),
+    )
+
+
+def test_simulated_cards_are_well() -> None:
+    done = check("--demo", "2xnvidia")
+    assert done.returncode == 0
+    assert done.stdout.startswith("TELEMETRY OK - 2 devices ok | nvidia_0_temperature=")
+    assert done.stdout.count("\n") == 1
+
+
+def test_the_daemon_is_asked_first_and_another_node_by_its_address(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "[expect.devices]\nnvidia = 3\n", ("--demo", "2xnvidia")) as daemon:
+        daemon.until(lambda: daemon.document()["devices"])
+        done = check("--node", daemon.address)
+        assert done.returncode == 2
+        assert "nvidia devices: 2 of 3 present" in done.stdout
+        one = check("--node", daemon.address, "--device", "1", "--format", "json")
+        assert one.returncode == 0
+        assert [each["name"] for each in json.loads(one.stdout)["checks"]] == ["nvidia 1"]
+        assert check("--node", daemon.address, "--device", "7").returncode == 3
+
+
+@pytest.mark.parametrize(("form", "status"), [("nagios", 3), ("nhc", 1), ("npd", 2), ("json", 3)])
+def test_a_daemon_that_is_gone_is_unknown(form: str, status: int) -> None:
+    done = check("--node", "127.0.0.1:1", "--format", form)
+    assert done.returncode == status
+    assert "TELEMETRY UNKNOWN - 127.0.0.1:1" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_deadline_holds_while_a_tool_hangs(tmp_path: Path) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    tools.hangs("mthreads-gmi")
+    begun = time.monotonic()
+    done = check("--timeout", "2s", folder=tmp_path, environment={"PATH": tools.search_path})
+    assert time.monotonic() - begun < 20
+    assert done.returncode in (2, 3)
+    assert "source mthreads-gmi" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[thresholds]\nhot_celcius = 90\n", "thresholds.hot_celcius: no such number; did you mean hot_celsius"),
+        ('[thresholds]\nhot_celsius = "90"\n', "thresholds.hot_celsius: must be a number of at least 0, not '90'"),
+        ("[thresholds]\nhot_celsius = nan\n", "must be a number of at least 0, not nan"),
+        ("[expect]\nnvida = 8\n", "expect.nvida: no such vendor; did you mean nvidia?"),
+        ("[expect]\nnvidia = true\n", "must be a whole number from 0 to 4096, not True"),
+        ("[other]\n", "[other]: no such section; there are thresholds, expect"),
+        ("thresholds = 3\n", "thresholds: must be a section, as in [thresholds]"),
+        ("hot_celsius =\n", "is not valid TOML"),
+    ],
+)
+def test_a_bad_file_of_thresholds_is_named(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(text)
+    done = check("--demo", "1xnvidia", "--thresholds", str(file))
+    assert done.returncode == 3
+    assert words in done.stdout
+    assert done.stdout.startswith("TELEMETRY UNKNOWN - ")
+
+
+def test_a_file_of_thresholds_is_heeded(tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text("[expect]\nnvidia = 2\n")
+    assert check("--demo", "1xnvidia", "--thresholds", str(file)).returncode == 2
+    assert check("--demo", "2xnvidia", "--thresholds", str(file)).returncode == 0
+    assert check("--demo", "1xnvidia", "--thresholds", str(tmp_path / "none")).returncode == 3
+
+
+def run_health_check(folder: Path, output: str, status: int) -> tuple[int, str]:
+    """Slurm's health check with a `telemetry` that prints and ends so; its status, and what it logged."""
+    tools = ToolFolder(folder)
+    tools.script("telemetry", f"printf '%s\\n' '{output}'; exit {status}")
+    log = folder / "log"
+    tools.script("logger", f'printf "%s\\n" "$*" >> {log}')
+    script = (DEPLOY / "health-check.sh").read_text().replace("PATH=/usr/local/bin", f"PATH={folder}:/usr/local/bin")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    return done.returncode, log.read_text() if log.exists() else ""
+
+
+@pytest.mark.parametrize(("status", "expected"), [(0, 0), (1, 0), (2, 1), (3, 0), (127, 0)])
+def test_slurms_health_check_fails_for_what_is_critical_alone(tmp_path: Path, status: int, expected: int) -> None:
+    found, logged = run_health_check(tmp_path, "TELEMETRY X - nvidia 3: lost | a=1", status)
+    assert found == expected
+    assert logged == ("" if status == 0 else "-t telemetry-check -- TELEMETRY X - nvidia 3: lost\n")
+
+
+def test_the_plugin_of_node_problem_detector_is_what_it_takes() -> None:
+    plugin = json.loads((DEPLOY / "node-problem-detector.json").read_text())
+    (rule,) = plugin["rules"]
+    assert rule["condition"] in {each["type"] for each in plugin["conditions"]}
+    assert rule["args"][:3] == ["check", "--format", "npd"]
+    assert plugin["pluginConfig"]["max_output_length"] == 80
+
+
+@pytest.mark.rest
+@pytest.mark.needs("icinga2")
+def test_icinga_takes_the_command() -> None:
+    """Its own checker compiles the command and the service, with a host to which it applies; it does so as a user of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        config = folder / "icinga2.conf"
+        config.write_text(
+            'include <itl>\nobject Host "n1" {\n check_command = "dummy"\n vars.accelerators = true\n}\n'
+            'template Service "generic-service" { max_check_attempts = 3 }\n' + (DEPLOY / "icinga2.conf").read_text()
+        )
+        command = ["icinga2", "daemon", "-C", "-c", str(config), f"-DDataDir={folder}", f"-DCacheDir={folder}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Instantiated 1 Service" in done.stdout
+
+
+NAGIOS = """\
+log_file={folder}/log
+cfg_file={folder}/objects.cfg
+object_cache_file={folder}/objects.cache
+status_file={folder}/status.dat
+status_update_interval=1
+check_result_path={folder}
+temp_path={folder}
+temp_file={folder}/tmp
+lock_file={folder}/lock
+query_socket={folder}/query
+check_external_commands=0
+nagios_user={user}
+nagios_group={user}
+interval_length=1
+retain_state_information=0
+illegal_macro_output_chars=`~$&|'<>
+"""
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_OFTEN = "contacts nobody\nmax_check_attempts 1\ncheck_period always\nnotification_period always\n"
+
+
+def nagios_objects(command: str) -> str:
+    """A host with one service that is checked every second, and nobody who is told."""
+    objects = {
+        "timeperiod": "timeperiod_name always\nalias always\n" + "".join(f"{day} 00:00-24:00\n" for day in _DAYS),
+        "contact": "contact_name nobody\nhost_notification_period always\nservice_notification_period always\n"
+        "host_notification_commands none\nservice_notification_commands none\n",
+        "host": f"host_name n1\naddress 127.0.0.1\n{_OFTEN}",
+        "service": f"host_name n1\nservice_description accelerators\ncheck_command check_telemetry\ncheck_interval 1\nretry_interval 1\n{_OFTEN}",
+    }
+    commands = {"check_telemetry": command, "none": "/bin/true"}
+    defined = [f"define {kind} {{\n{text}}}\n" for kind, text in objects.items()]
+    defined += [f"define command {{\ncommand_name {name}\ncommand_line {line}\n}}\n" for name, line in commands.items()]
+    return "".join(defined)
+
+
+@pytest.mark.rest
+@pytest.mark.needs("nagios4")
+def test_nagios_runs_it_and_keeps_its_verdict_and_performance_data(tmp_path: Path) -> None:
+    (tmp_path / "objects.cfg").write_text(nagios_objects(shlex.join([*COMMAND, "check", "--demo", "2xnvidia"])))
+    (tmp_path / "nagios.cfg").write_text(NAGIOS.format(folder=tmp_path, user=getpass.getuser()))
+    status = tmp_path / "status.dat"
+    with subprocess.Popen(
+        ["nagios4", tmp_path / "nagios.cfg"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as nagios:
+        try:
+            until(lambda: status.exists() and "plugin_output=TELEMETRY" in status.read_text(), "a check by Nagios")
+            text = status.read_text()  # it is gone at the end
+        finally:
+            nagios.terminate()
+            nagios.wait(timeout=30)
+    assert "plugin_output=TELEMETRY OK - 2 devices ok\n" in text
+    assert "performance_data=nvidia_0_temperature=" in text
