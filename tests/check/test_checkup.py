@@ -103,7 +103,7 @@ def test_fewer_devices_than_expected_are_critical(present: int, expected: int, s
 )
 def test_a_source_that_tells_nothing_is_never_ok(state: str, up: bool | None, status: Status) -> None:  # a case
     node = demo_snapshot("1xnvidia")
-    told = replace(node, sources=tuple(replace(one, state=state, up=up) for one in node.sources[:1]))  # type: ignore[arg-type]
+    told = replace(node, sources=tuple(replace(one, state=state, up=up) for one in node.sources[:1]))  # type: ignore[arg-type]  # the states are words here
     assert status_of(told) is status
 
 
