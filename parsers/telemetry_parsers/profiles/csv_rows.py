@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers.model import Problem
@@ -254,24 +254,3 @@ def _column(heading: str) -> Column:
 
 def _plain(heading: str) -> str:
     return re.sub(r"[\s_-]+", "", heading).lower()
-
-
-def dicts(lines: Iterable[str], heading: Callable[[Sequence[str]], bool]) -> Iterator[dict[str, str]]:
-    """The rows below the first line whose cells are a heading, by the words of their headings; blanks and tabs around cells are gone."""
-    names: list[str] | None = None
-    for line in lines:
-        cells = [cell.strip() for cell in split_line(line)]
-        if names is None:
-            names = cells if heading(cells) else None
-        elif len(cells) == len(names):
-            yield dict(zip(names, cells, strict=True))
-
-
-def first_cells(text: str) -> list[str]:
-    """The cells of the first line that is not empty."""
-    return [cell.strip() for cell in split_line(next((line for line in text.splitlines() if line.strip()), ""))]
-
-
-def decimal_ns(cell: str, unit: int) -> int | None:
-    """The nanoseconds of a cell in a unit; None for N/A and the like."""
-    return nanoseconds(cell, unit) if cell[-1:].isdigit() else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from telemetry_parsers.profiles.contract import Clue, NotReadError, TextFormat
 from telemetry_parsers.profiles.facts import Device, Facts, Kernel, Link, Split, Step
+from telemetry_parsers.profiles.timeline import MOST_NAMES
 from telemetry_parsers.profiles.times import MS
 
 _TOOL = "Ascend profiler"
@@ -17,7 +18,11 @@ _LONGEST = 256 << 20
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
-_SUM = "Total Op Info"  # the others, added up
+_SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where all of them are told
+_KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
+_THIS_RANK = "this rank"
+# What repeats others: all of a group added up, and of a matrix the slowest and fastest calls beside the sum of them (`allreduce-total@…`).
+_REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # hcom_allReduce__445_0_1@6297232067196334501: the group and the number of the call follow the name.
 _CALL = re.compile(r"(__\d+)?(_\d+)*(@\w*)?\Z")
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
@@ -71,7 +76,7 @@ def _document(lines: Iterable[str]) -> Any:  # JSON of any shape
 
 def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     """What is told of each operation, with the keys above: ranks, step, operation, and the rank or the two ends."""
-    if not isinstance(node, dict) or len(path) > 6 or _SUM in path:
+    if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
         yield path, node
@@ -99,19 +104,21 @@ def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -
 
 def _take_transports(transports: Any, rank: str, found: _Found) -> None:
     for kind, numbers in transports.items() if isinstance(transports, dict) else ():
-        if kind != "SDMA":  # the sum of HCCS, PCIE and SIO
-            _add(found, (str(kind)[:20], rank, "all"), numbers)
+        if kind in _KINDS and kind != _SUM_OF_KINDS:
+            _add(found, (kind, rank or _THIS_RANK, "all"), numbers)
 
 
 def _take_link(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
-    ends = _ENDS.match(path[-1]) if path else None
-    if ends is not None and ends[1] != ends[2]:
-        _add(found, (str(info["Transport Type"])[:20], ends[1], ends[2]), info)
+    """One link of a matrix. A rank's own file counts the ranks within the group of the collective, and that of all ranks from 0 to the last."""
+    ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
+    if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
+        is_of_all = not path[0].lower().startswith("step")
+        _add(found, (kind if is_of_all else f"{kind} in a group", ends[1], ends[2]), info)
 
 
 def _add(found: _Found, key: tuple[str, str, str], numbers: Any) -> None:
     time, size = _ns(numbers, "Transit Time(ms)"), _number(numbers, "Transit Size(MB)")
-    if time and size:
+    if time and size and (key in found.links or len(found.links) < MOST_NAMES):
         known = found.links.get(key, (0, 0))
         found.links[key] = known[0] + round(size * _MEGABYTE), known[1] + time
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import decimal_ns, dicts, first_cells
 from telemetry_parsers.profiles.facts import Call, Card, Device, Facts, Kernel, Work
+from telemetry_parsers.profiles.headed import Rows, count_of, decimal_ns, first_cells, number_of
 from telemetry_parsers.profiles.timeline import Timeline
 from telemetry_parsers.profiles.times import US, S
 from telemetry_parsers.profiles.words import work_of
@@ -33,22 +33,31 @@ def _recognises_runs(clue: Clue) -> bool:
 def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
     del clue
     timeline = Timeline()
-    for row in dicts(lines, _is_of_runs):
-        index = _number(row.get("Device_id", row.get("Device ID", "")))
+    rows = Rows(lines, _is_of_runs)
+    for row in rows:
+        index = number_of(row.get("Device_id", row.get("Device ID", "")))
         name = _first(row, _TYPE)
         name = (name if name not in ("", "N/A") else _first(row, _NAME)).rstrip("_")
         timeline.card(index, Card(index))
         timeline.add(
             index, _work(_first(row, _CORE), name), decimal_ns(_first(row, _BEGIN), US), decimal_ns(_first(row, _LENGTH), US), name,
-            block=_first(row, ("Block Dim", "Block Num")).replace("N/A", ""),
+            block=_block(_first(row, ("Block Dim", "Block Num"))),
         )  # fmt: skip
     devices = tuple(_without_copies(device) for device in timeline.devices())
     is_unix = any((device.begin_ns or 0) >= _UNIX_SINCE_NS for device in devices)
-    return Facts("ascend-runs", _TOOL, "unix" if is_unix else "boot", devices=devices, problems=timeline.problems())
+    return Facts(
+        "ascend-runs",
+        _TOOL,
+        "unix" if is_unix else "boot",
+        devices=devices,
+        problems=(*rows.problems(), *timeline.problems()),
+    )
 
 
 def _work(core: str, name: str) -> Work:
-    return "communication" if core in _COMMUNICATION_CORES else work_of(name)
+    """What a task does. What runs on a core is no copy: MemSet is an operator of the vector cores."""
+    work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
+    return "compute" if work == "copy" and core not in ("", "N/A") else work
 
 
 def _without_copies(device: Device) -> Device:
@@ -65,35 +74,37 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
     del clue
     kernels: dict[int | None, list[Kernel]] = {}
     calls: list[Call] = []
-    for row in dicts(lines, lambda cells: set(cells) >= _SUM_COLUMNS or set(cells) >= _CALL_COLUMNS):
-        count, is_call = row["Count"], "API Name" in row
+    rows = Rows(lines, lambda cells: set(cells) >= _SUM_COLUMNS or set(cells) >= _CALL_COLUMNS)
+    for row in rows:
+        count, is_call = count_of(row["Count"]), "API Name" in row
         time = decimal_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
-        if time is None or time < 0 or not count.isdecimal() or len(count) > 18:
-            continue
-        if is_call:
-            calls.append(Call(row["API Name"], int(count), time))
+        if time is None or count is None:
+            rows.bad()
+        elif is_call:
+            calls.append(Call(row["API Name"], count, time))
         else:
-            found = Kernel(
-                row["OP Type"].rstrip("_"),
-                _work(row.get("Core Type", ""), row["OP Type"]),
-                int(count),
-                time,
-                decimal_ns(row.get("Max Time(us)", ""), US),
-            )
-            kernels.setdefault(_number(row.get("Device_id", "")), []).append(found)
+            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_sum(row, count, time))
     devices = tuple(
         Device(Card(index), kernels=tuple(sorted(each, key=lambda one: -one.total_ns)))
         for index, each in kernels.items()
     )
-    return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls))
+    return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
+
+
+def _sum(row: Mapping[str, str], count: int, time: int) -> Kernel:
+    """All runs of one type of operator. communication_statistic.csv has collectives alone, and no type of core."""
+    name = row["OP Type"]
+    work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
+    return Kernel(name.rstrip("_"), work, count, time, decimal_ns(row.get("Max Time(us)", ""), US))
 
 
 def _first(row: Mapping[str, str], names: Sequence[str]) -> str:
     return next((row[name] for name in names if name in row), "")
 
 
-def _number(printed: str) -> int | None:
-    return int(printed) if printed.isascii() and printed.isdigit() and len(printed) < 9 else None
+def _block(printed: str) -> str:
+    """On how many cores a task ran; collectives print 0."""
+    return printed if count_of(printed) else ""
 
 
 RUNS = TextFormat("ascend-runs", _TOOL, "headings Type, Start Time(us), Duration(us)", _recognises_runs, _read_runs)

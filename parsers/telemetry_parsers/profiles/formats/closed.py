@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from telemetry_parsers.profiles.contract import Clue, Refusal
-from telemetry_parsers.profiles.csv_rows import first_cells
+from telemetry_parsers.profiles.headed import first_cells
 
 
 def _is(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import decimal_ns, dicts, first_cells
 from telemetry_parsers.profiles.facts import Device, Facts, Link, Split, Step
+from telemetry_parsers.profiles.headed import MEAN, Rows, decimal_ns, first_cells, step_name
 from telemetry_parsers.profiles.times import MS
 
 _TOOL = "MindSpore Profiler"
@@ -31,18 +30,16 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     rank = _RANK.search(clue.name)
     steps: list[Step] = []
     links: dict[tuple[str, str, str], tuple[int, int]] = {}
-    bad = 0
-    for row in dicts(lines, lambda cells: set(cells) >= _COLUMNS):
-        moved, waited = decimal_ns(row["communication_cost"], MS), decimal_ns(row["wait_cost"], MS)
-        if moved is None or waited is None or moved < 0 or waited < 0:
-            bad += 1
+    rows = Rows(lines, lambda cells: set(cells) >= _COLUMNS)
+    for row in rows:
+        name, waited, told = step_name(row["step_num"]), decimal_ns(row["wait_cost"], MS), _document(row["link_info"])
+        if not name or waited is None or told is None:
+            rows.bad()
             continue
-        is_mean = row["step_num"] in ("-", "0")
-        steps.append(
-            Step("mean" if is_mean else f"step {row['step_num'][:20]}", Split(wait_ns=waited), is_mean=is_mean)
-        )
+        is_mean = name == MEAN
+        steps.append(Step(name, Split(wait_ns=waited), is_mean=is_mean))
         if not is_mean:
-            for key, size, time in _links(row["link_info"]):
+            for key, size, time in _links(told):
                 known = links.get(key, (0, 0))
                 links[key] = known[0] + size, known[1] + time
     return Facts(
@@ -50,17 +47,22 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
         _TOOL,
         devices=(Device(rank=int(rank[1]) if rank else None, steps=tuple(steps)),) if steps else (),
         links=tuple(Link(*key, size, time) for key, (size, time) in links.items()),
-        problems=(Problem("rows", f"{bad} have no times, and are left out"),) if bad else (),
+        problems=rows.problems(),
     )
 
 
-def _links(printed: str) -> Iterator[tuple[tuple[str, str, str], int, int]]:
-    """Kind and ends, bytes and nanoseconds of each link."""
+def _document(printed: str) -> dict[str, Any] | None:
+    """The JSON in a cell; None where it is damaged."""
     try:
         told = json.loads(printed)
-    except ValueError:
-        return
-    for ends, kinds in told.items() if isinstance(told, dict) else ():
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _links(told: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], int, int]]:
+    """Kind and ends, bytes and nanoseconds of each link."""
+    for ends, kinds in told.items():
         found = _ENDS.match(str(ends))
         if found is None or not isinstance(kinds, Mapping):
             continue

@@ -5,59 +5,102 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import decimal_ns, dicts, first_cells
-from telemetry_parsers.profiles.facts import Device, Facts, Flops, Hint, Kernel
+from telemetry_parsers.profiles.facts import Call, Device, Facts, Flops, Hint, Kernel
+from telemetry_parsers.profiles.headed import Rows, count_of, decimal_ns, first_cells
+from telemetry_parsers.profiles.timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS
 from telemetry_parsers.profiles.times import MS, US
 from telemetry_parsers.profiles.words import work_of
 
 _TOOL = "MindSpore Profiler"
 _NUMBER_IN_NAME = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
 _LONGEST_JSON = 1 << 20
-# Headings of the name, the time and its unit, and the count, in the versions seen.
-_NAMES = ("op_type", "full_op_name", "kernel_type", "full_kernel_name", "op_name", "op_full_name")
-_TIMES = (
-    ("execution_time", MS),
-    ("task_duration", MS),
-    ("total_time", MS),
-    ("op_total_time(us)", US),
-    ("op_total_time", US),
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The headings of one kind of file: what a row is of, its time and that one's unit, how often it ran, and its longest run."""
+
+    name: str
+    time: str
+    unit: int
+    count: str = ""
+    longest: str = ""
+    is_host: bool = False
+
+    def fits(self, cells: Sequence[str]) -> bool:
+        """Whether a line has all of these headings."""
+        return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
+
+
+# The first that fits. What the GPU's files call the time of an operator is what the host needs to launch it (`op_host_cost_time` in
+# MindSpore's data_saver.h); the device's own is that of the CUDA activity.
+_LAYOUTS = (
+    _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
+    _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
+    _Layout("op_type", "total_time(us)", US, "type_occurrences", is_host=True),
+    _Layout("full_op_name", "op_total_time(ms)", MS, "op_occurrences", is_host=True),
+    _Layout("op_type", "total_compute_time", MS, "type_occurrences", is_host=True),
+    _Layout("op_type", "execution_time", MS, "execution_frequency"),
+    _Layout("full_op_name", "execution_time", MS),
+    _Layout("kernel_type", "execution_time", MS),
+    _Layout("full_kernel_name", "execution_time", MS),
+    _Layout("full_kernel_name", "task_duration", MS),
 )
-_COUNTS = ("execution_frequency", "op_occurrences")
 _FLOPS = {"FLOPs", "FLOPS"}
 _QUEUE = ("output_queue_usage_rate", "op_type")
 _LOW = 0.2
 
 
-def _is_of_operators(cells: Sequence[str]) -> bool:
-    return (
-        any(name in cells for name in _NAMES)
-        and any(name in cells for name, _ in _TIMES)
-        and not set(_QUEUE) <= set(cells)
-    )
+def _layout(cells: Sequence[str]) -> _Layout | None:
+    return next((layout for layout in _LAYOUTS if layout.fits(cells)), None)
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    return _is_of_operators(first_cells(clue.text))
+    return _layout(first_cells(clue.text)) is not None
 
 
 def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
-    sums: dict[str, tuple[int, int, int]] = {}
-    for row in dicts(lines, _is_of_operators):
-        name = next(row[column] for column in _NAMES if column in row)
-        time = next(decimal_ns(row[column], unit) for column, unit in _TIMES if column in row)
-        count = next((row[column] for column in _COUNTS if column in row), "1")
-        if time is None or time < 0 or not name or not count.isdecimal() or len(count) > 18:
+    layout = _layout(first_cells(clue.text))
+    if layout is None:
+        return Facts("mindspore-operators", _TOOL)
+    rows = Rows(lines, layout.fits)
+    sums: dict[str, _Sum] = {}
+    for row in rows:
+        name, time = row[layout.name], decimal_ns(row[layout.time], layout.unit)
+        count = count_of(row[layout.count]) if layout.count else 1
+        if time is None or count is None or not name:
+            rows.bad()
             continue
-        calls, total, longest = sums.get(name, (0, 0, 0))
-        sums[name] = calls + int(count), total + time, max(longest, time if count == "1" else 0)
-    kernels = [
-        Kernel(name, work_of(name), calls, total, longest or None) for name, (calls, total, longest) in sums.items()
-    ]
+        if len(sums) >= MOST_NAMES and name not in sums:
+            name = OTHERS
+        longest = decimal_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
+        sums.setdefault(name[:MOST_NAME_CHARACTERS], _Sum()).add(count, time, longest)
+    kernels = () if layout.is_host else tuple(one.kernel(name) for name, one in sums.items())
+    calls = tuple(Call(name, one.calls, one.total_ns) for name, one in sums.items()) if layout.is_host else ()
     device = Device(rank=_rank(clue), kernels=tuple(sorted(kernels, key=lambda one: -one.total_ns)))
-    return Facts("mindspore-operators", _TOOL, devices=(device,) if kernels else ())
+    return Facts(
+        "mindspore-operators", _TOOL, devices=(device,) if kernels else (), calls=calls, problems=rows.problems()
+    )
+
+
+@dataclass(slots=True)
+class _Sum:
+    """All rows of one name; their longest run is unknown as soon as one row does not tell it."""
+
+    calls: int = 0
+    total_ns: int = 0
+    longest_ns: int | None = 0
+
+    def add(self, calls: int, total: int, longest: int | None) -> None:
+        self.calls, self.total_ns = self.calls + calls, self.total_ns + total
+        self.longest_ns = None if longest is None or self.longest_ns is None else max(self.longest_ns, longest)
+
+    def kernel(self, name: str) -> Kernel:
+        return Kernel(name, work_of(name.rpartition("/")[2]), self.calls, self.total_ns, self.longest_ns)
 
 
 def _recognises_flops(clue: Clue) -> bool:
@@ -81,7 +124,7 @@ def _recognises_queue(clue: Clue) -> bool:
 def _read_queue(clue: Clue, lines: Iterable[str]) -> Facts:
     """How full the last queue of the data pipeline was: the one that the card takes its batches from."""
     del clue
-    row = next(iter(dicts(lines, lambda cells: set(cells) >= set(_QUEUE))), None)
+    row = next(iter(Rows(lines, lambda cells: set(cells) >= set(_QUEUE))), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
     except ValueError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.csv_rows import decimal_ns, dicts, first_cells
 from telemetry_parsers.profiles.facts import Device, Facts, Split, Step
+from telemetry_parsers.profiles.headed import MEAN, Rows, decimal_ns, first_cells, step_name
 from telemetry_parsers.profiles.timeline import Union
 from telemetry_parsers.profiles.times import MS
 
@@ -16,7 +17,6 @@ _TICK = 10  # nanoseconds: the counter of the device runs at 100 MHz
 _STEP_COLUMNS = {"step_num", "total", "iteration_interval", "fp_and_bp", "tail"}
 _RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
 _CLUSTER_NAME = re.compile(r"_(\d{1,6})_(?P<size>\d{1,6})_(?P<rank>\d{1,6})\.csv")
-_MEAN = ("-", "0")
 # What the files of the three kinds of parallelism call the same thing; those in ticks are data-parallel.
 _COMPUTE = ("computation_time", "computation")
 _EXPOSED = "communication_alone_time"
@@ -28,19 +28,22 @@ def _recognises_steps(clue: Clue) -> bool:
 
 
 def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
+    rows = Rows(lines, lambda cells: set(cells) >= _STEP_COLUMNS)
     steps = []
-    for row in dicts(lines, lambda cells: set(cells) >= _STEP_COLUMNS):
-        total = _ticks(row, "total")
-        if not total:
-            continue
-        is_mean = row["step_num"] in _MEAN
-        split = Split(span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collectives(row))
-        steps.append(Step("mean" if is_mean else f"step {row['step_num'][:20]}", split, is_mean=is_mean))
-    return _facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps)
+    for row in rows:
+        name, total = step_name(row["step_num"]), _ticks(row, "total")
+        if not name or total is None:
+            rows.bad()
+        elif total:  # the mean of no steps is 0
+            split = Split(
+                span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collectives(row)
+            )
+            steps.append(Step(name, split, is_mean=name == MEAN))
+    return _facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps, rows.problems())
 
 
 def _collectives(row: Mapping[str, str]) -> int | None:
-    """The time in which any collective ran; None in a file without them."""
+    """The time of the step in which any collective ran; None in a file without them. One may have begun in the step before."""
     names = [
         column.removesuffix("_start_point")
         for column in row
@@ -48,10 +51,10 @@ def _collectives(row: Mapping[str, str]) -> int | None:
     ]
     pairs = [(_ticks(row, f"{name}_start_point"), _ticks(row, f"{name}_end_point")) for name in names]
     told = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
-    if not told:
+    begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
+    if not told or begin is None or end is None:
         return None
-    union = Union.of(told)
-    return union.before[-1]
+    return Union.of(told).within(begin, end)
 
 
 def _recognises_cluster(clue: Clue) -> bool:
@@ -60,19 +63,22 @@ def _recognises_cluster(clue: Clue) -> bool:
 
 
 def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
-    rows = list(dicts(lines, lambda cells: _EXPOSED in cells or set(cells) == _DATA_PARALLEL))
+    rows = Rows(lines, lambda cells: _EXPOSED in cells or set(cells) == _DATA_PARALLEL)
+    splits: dict[int, Split] = {}
+    for row in rows:
+        split = _cluster_split(row)
+        if split is None:
+            rows.bad()
+        else:
+            splits[rows.place] = split
     # The last row is the mean, but where there is only one step.
+    last = rows.place if rows.place > 1 else 0
     steps = [
-        Step(
-            "mean" if number == len(rows) and number > 1 else f"step {number}",
-            split,
-            is_mean=number == len(rows) and number > 1,
-        )
-        for number, row in enumerate(rows, 1)
-        if (split := _cluster_split(row)) is not None
+        Step(MEAN if number == last else f"step {number}", split, is_mean=number == last)
+        for number, split in splits.items()
     ]
     found = _CLUSTER_NAME.search(clue.name)
-    return _facts("mindspore-cluster", int(found["rank"]) if found else None, steps)
+    return _facts("mindspore-cluster", int(found["rank"]) if found else None, steps, rows.problems())
 
 
 def _cluster_split(row: Mapping[str, str]) -> Split | None:
@@ -97,8 +103,9 @@ def _rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
     return int(found[1]) if found else None
 
 
-def _facts(name: str, rank: int | None, steps: Sequence[Step]) -> Facts:
-    return Facts(name, _TOOL, devices=(Device(rank=rank, steps=tuple(steps)),) if steps else ())
+def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[Problem, ...]) -> Facts:
+    devices = (Device(rank=rank, steps=tuple(steps)),) if steps else ()
+    return Facts(name, _TOOL, devices=devices, problems=problems)
 
 
 STEPS = TextFormat(
