@@ -8,7 +8,20 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from telemetry_parsers.model import Problem
-from telemetry_parsers.profiles.facts import Call, Card, Clock, Device, Facts, Hint, Kernel, Link, Split, Step
+from telemetry_parsers.profiles.cluster import ranks_of_nodes, with_ranks
+from telemetry_parsers.profiles.facts import (
+    THIS_RANK,
+    Call,
+    Card,
+    Clock,
+    Device,
+    Facts,
+    Hint,
+    Kernel,
+    Link,
+    Split,
+    Step,
+)
 
 # Folders inside one result. What lies in them belongs to the folder that holds them.
 _INSIDE = re.compile(
@@ -63,15 +76,17 @@ class _Part:
 
 def combine(files: Sequence[ReadFile]) -> Profile:
     """The members in the order of rank and card. Of what several files tell of one member, the most detailed wins."""
+    ranks = ranks_of_nodes((file.folders, file.facts) for file in files)
+    files = [replace(file, facts=with_ranks(file.folders, file.facts, ranks)) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
-    members = [_member(parts, remarks) for parts in _grouped(files)]
+    parts = _parts(files)
+    members = [_member(group, remarks) for group in _grouped(parts)]
     shown = [member for member in members if _says_something(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
     return Profile(
         members=tuple(sorted(shown, key=_order)),
         ranks=max(sizes, default=None),
-        # Two timelines of one run tell the same links.
-        links=tuple(dict.fromkeys(link for file in files for link in file.facts.links)),
+        links=_links(files, parts),
         calls=tuple(call for file in files for call in file.facts.calls),
         hints=tuple(dict.fromkeys(hint for file in files for hint in file.facts.hints)),
         remarks=tuple(dict.fromkeys(remarks)),
@@ -93,9 +108,26 @@ def _says_something(device: Device) -> bool:
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
-def _grouped(files: Iterable[ReadFile]) -> list[list[_Part]]:
+def _parts(files: Iterable[ReadFile]) -> list[_Part]:
+    """Each device of each file, with its rank where one of its folder's files tells it."""
     parts = [_Part(_unit(file), file, device) for file in files for device in file.facts.devices]
     _give_ranks(parts)
+    return parts
+
+
+def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...]:
+    """All links, those of a file that calls its rank `THIS_RANK` with that one's number. Two timelines of one run tell the same."""
+    ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
+    return tuple(
+        dict.fromkeys(
+            replace(link, source=str(ranks.get(id(file), THIS_RANK))) if link.source == THIS_RANK else link
+            for file in files
+            for link in file.facts.links
+        )
+    )
+
+
+def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
     groups: dict[tuple[object, ...], list[_Part]] = {}
     for part in parts:
         # A card that has no number in one file is the only one of its folder in another, or one of its own.

@@ -100,6 +100,10 @@ class Device:
     dtype: str = ""
 
 
+THIS_RANK = "this rank"
+"""The source of a link in a file that does not tell its own rank."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """What went over one link: size and time, summed; ends are rank or device numbers as the file prints them."""
@@ -130,11 +134,29 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
+class RankPlace:
+    """Which card a rank had; `node` stands for the node's address, which is shown to nobody."""
+
+    node: str
+    index: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFolder:
+    """In which folder the results of a node lie."""
+
+    node: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that one file says.
 
     `ranks` is the size of the job. `boot_to_unix_ns` turns the node's boot clock into Unix time. `remarks` are sentences for
-    the reader about what is left out or special; `problems` what could not be read.
+    the reader about what is left out or special; `problems` what could not be read. `rank_places` and `node_folders` say together
+    which rank's files lie where.
     """
 
     format: str
@@ -148,3 +170,5 @@ class Facts:
     hints: tuple[Hint, ...] = ()
     remarks: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    rank_places: tuple[RankPlace, ...] = ()
+    node_folders: tuple[NodeFolder, ...] = ()

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from telemetry_parsers.profiles.contract import Clue, NotReadError, TextFormat
-from telemetry_parsers.profiles.facts import Device, Facts, Kernel, Link, Split, Step
+from telemetry_parsers.profiles.contract import Clue, TextFormat
+from telemetry_parsers.profiles.facts import THIS_RANK, Device, Facts, Kernel, Link, Split, Step
 from telemetry_parsers.profiles.timeline import MOST_NAMES
 from telemetry_parsers.profiles.times import MS
+from telemetry_parsers.profiles.whole_json import document
 
 _TOOL = "Ascend profiler"
-_LONGEST = 256 << 20
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
 _SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where all of them are told
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-_THIS_RANK = "this rank"
 # What repeats others: all of a group added up, and of a matrix the slowest and fastest calls beside the sum of them (`allreduce-total@…`).
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # hcom_allReduce__445_0_1@6297232067196334501: the group and the number of the call follow the name.
@@ -51,7 +49,7 @@ class _Found:
 def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     del clue
     found = _Found()
-    for path, info in _infos(_document(lines), ()):
+    for path, info in _infos(document(lines), ()):
         if _TIME in info:
             _take_times(path, info, found)
         else:
@@ -59,19 +57,6 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     devices = tuple(_device(rank, one) for rank, one in sorted(found.ranks.items(), key=lambda each: each[0] or 0))
     links = tuple(Link(*key, size, time) for key, (size, time) in found.links.items())
     return Facts("ascend-communication", _TOOL, devices=devices, links=links)
-
-
-def _document(lines: Iterable[str]) -> Any:  # JSON of any shape
-    text, length = [], 0
-    for line in lines:
-        text.append(line)
-        length += len(line)
-        if length > _LONGEST:
-            raise NotReadError(f"it is larger than {_LONGEST >> 20} MiB; give the folder of fewer steps")
-    try:
-        return json.loads("\n".join(text))
-    except (ValueError, RecursionError):
-        raise NotReadError("its JSON is damaged or cut off; copy the file again") from None
 
 
 def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
@@ -105,7 +90,7 @@ def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -
 def _take_transports(transports: Any, rank: str, found: _Found) -> None:
     for kind, numbers in transports.items() if isinstance(transports, dict) else ():
         if kind in _KINDS and kind != _SUM_OF_KINDS:
-            _add(found, (kind, rank or _THIS_RANK, "all"), numbers)
+            _add(found, (kind, rank or THIS_RANK, "all"), numbers)
 
 
 def _take_link(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.facts import Card, Device, Facts
+from telemetry_parsers.profiles.facts import Card, Device, Facts, NodeFolder, RankPlace
+from telemetry_parsers.profiles.headed import number_of
 from telemetry_parsers.profiles.times import NS, US, nanoseconds
+from telemetry_parsers.profiles.whole_json import document, document_in
 
 _TOOL = "Ascend profiler"
+_LARGEST_MIB, _MOST_NODES = 16, 100_000
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
@@ -19,25 +23,21 @@ _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
 _SILENT = re.compile(
     r"(end_info\.\d+|(ascend|gpu)_timeline_summary_\d+\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
-    r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|host_ips_mapping\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json)\Z"
+    r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
+    # msprof's tables of other things than the time of a step, as its manual lists them, and task_time, of which op_summary tells more
+    r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
+    r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
 )
 
 
-def _document(text: str) -> Any:  # JSON of any shape
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _recognises_clock(clue: Clue) -> bool:
-    told = _document(clue.text)
+    told = document_in(clue.text)
     return isinstance(told, dict) and told.keys() >= _CLOCK_KEYS
 
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
     """Unix time and the node's own clock at one moment."""
-    told = _document("\n".join(lines)) or {}
+    told = _object(lines)
     unix, boot = (
         nanoseconds(str(told.get("collectionTimeBegin", "")), US),
         nanoseconds(str(told.get("clockMonotonicRaw", "")), NS),
@@ -47,16 +47,17 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_info(clue: Clue) -> bool:
-    told = _document(clue.text)
-    return isinstance(told, dict) and (
-        "DeviceInfo" in told or bool(_NAMED_RANK.search(clue.name)) or "server_list" in told
-    )
+    # A rank table of a thousand cards is longer than the beginning that is seen here.
+    text = clue.text
+    if not text.lstrip().startswith("{") or '"traceEvents"' in text:
+        return False
+    return bool(_NAMED_RANK.search(clue.name)) or '"DeviceInfo"' in text or '"server_list"' in text
 
 
 def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
-    told = _document("\n".join(lines)) or {}
+    told = _object(lines)
     if "server_list" in told:
-        return Facts("ascend-info", _TOOL, devices=tuple(_rank_table(told)))
+        return _rank_table(told)
     rank = told.get("rank_id")
     if not _is_small(rank) and (named := _NAMED_RANK.search(clue.name)):
         rank = int(named[1])
@@ -69,15 +70,51 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     )
 
 
-def _rank_table(told: dict[str, Any]) -> Iterable[Device]:
-    """The card of each rank, as hccl.json of the job says; the addresses beside it are nobody's business."""
-    servers = told["server_list"]
+def _rank_table(told: dict[str, Any]) -> Facts:
+    """The card of each rank, as hccl.json of the job says. The addresses beside it are nobody's business."""
+    places = tuple(_places(told["server_list"]))
+    return Facts(
+        "ascend-info",
+        _TOOL,
+        ranks=len(places) or None,
+        devices=tuple(Device(Card(index=place.index), rank=place.rank) for place in places),
+        rank_places=places,
+    )
+
+
+def _places(servers: Any) -> Iterator[RankPlace]:  # JSON of any shape
     for server in servers if isinstance(servers, list) else ():
         devices = server.get("device") if isinstance(server, dict) else None
         for device in devices if isinstance(devices, list) else ():
-            numbers = [str(device.get(key, "")) if isinstance(device, dict) else "" for key in ("rank_id", "device_id")]
-            if all(number.isdecimal() and len(number) < 7 for number in numbers):
-                yield Device(Card(index=int(numbers[1])), rank=int(numbers[0]))
+            rank, index = (
+                number_of(str(device.get(key, ""))) if isinstance(device, dict) else None
+                for key in ("rank_id", "device_id")
+            )
+            if rank is not None and index is not None:
+                yield RankPlace(_node(str(server.get("server_id", ""))), index, rank)
+
+
+def _node(address: str) -> str:
+    """What stands for an address: equal for equal ones, and nothing that tells it."""
+    return hashlib.blake2s(address.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _recognises_nodes(clue: Clue) -> bool:
+    return clue.name == "host_ips_mapping.txt"
+
+
+def _read_nodes(clue: Clue, lines: Iterable[str]) -> Facts:
+    """In which folder the results of each node lie: its address and the folder's name in each line."""
+    del clue
+    pairs = [line.split() for line in islice(lines, _MOST_NODES)]
+    folders = tuple(NodeFolder(_node(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
+    return Facts("ascend-nodes", _TOOL, node_folders=folders)
+
+
+def _object(lines: Iterable[str]) -> dict[str, Any]:
+    """The object that the file is. Raises NotReadError."""
+    told = document(lines, _LARGEST_MIB)
+    return told if isinstance(told, dict) else {}
 
 
 def _named(clue: Clue, rank: int | None) -> tuple[Device, ...]:
@@ -102,4 +139,5 @@ def _read_silent(clue: Clue, lines: Iterable[str]) -> Facts:
 
 CLOCK = TextFormat("ascend-clock", _TOOL, "keys collectionTimeBegin, clockMonotonicRaw", _recognises_clock, _read_clock)
 INFO = TextFormat("ascend-info", _TOOL, "keys DeviceInfo, server_list", _recognises_info, _read_info)
+NODES = TextFormat("ascend-nodes", _TOOL, "host_ips_mapping.txt", _recognises_nodes, _read_nodes)
 OTHER = TextFormat("ascend-other", _TOOL, "their names", _recognises_silent, _read_silent)
