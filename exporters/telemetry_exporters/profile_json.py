@@ -14,6 +14,7 @@ from telemetry_parsers.profiles.achieved import Achieved
 from telemetry_parsers.profiles.answer import Answer
 from telemetry_parsers.profiles.combine import Member
 from telemetry_parsers.profiles.facts import Card, Kernel, Split
+from telemetry_parsers.profiles.first_collective import rest_of
 from telemetry_parsers.profiles.ranks import slow_links, spread_of, straggler_of
 from telemetry_parsers.profiles.summary import Usual
 from telemetry_parsers.profiles.then import Spread, Then
@@ -89,6 +90,7 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> dict[s
         "left_out": list(rank.left_out),
         "step": _split(rank.split) if rank.steps else None,
         "whole": _split(device.split),
+        "without_first_collective": None if (rest := rest_of(device)) is None else _split(rest),
         "every_step": [
             {"name": step.name, "begin_seconds": _seconds(step.begin_ns), "is_cut": step.is_cut, "is_mean": step.is_mean, **_split(step.split)}
             for step in device.steps

@@ -73,6 +73,17 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstCollective:
+    """The first collective of a file where it takes far longer than any other: ranks wait there for those whose profiler begins later.
+
+    `rest` is the split of all the time but this.
+    """
+
+    length_ns: int
+    rest: Split
+
+
+@dataclass(frozen=True, slots=True)
 class Flops:
     """Floating-point operations of one device."""
 
@@ -98,6 +109,7 @@ class Device:
     kernels: tuple[Kernel, ...] = ()
     flops: Flops | None = None
     dtype: str = ""
+    first_collective: FirstCollective | None = None
 
 
 THIS_RANK = "this rank"

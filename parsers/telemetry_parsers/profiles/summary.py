@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 from telemetry_parsers.profiles.combine import Member
 from telemetry_parsers.profiles.facts import Split, Step
+from telemetry_parsers.profiles.first_collective import rest_of
 
 _FEWEST_FOR_WARM_UP = 3
 
@@ -46,9 +47,19 @@ def usual_of(member: Member) -> Usual:
     if not kept and means:
         return Usual(member, 1, possible(means[0].split), (), ("only the tool's own mean is in the file",))
     if not kept:
-        return Usual(member, 0, possible(device.split), (), tuple(left_out))
+        return _without_first_collective(member, left_out)
     compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
     return Usual(member, len(kept), mean([step.split for step in kept]), compute, tuple(left_out))
+
+
+def _without_first_collective(member: Member, left_out: Sequence[str]) -> Usual:
+    """All of the time, but the collective in which the ranks wait for each other's profiler."""
+    device, rest = member.device, rest_of(member.device)
+    if rest is None or device.first_collective is None:
+        return Usual(member, 0, possible(device.split), (), tuple(left_out))
+    length = device.first_collective.length_ns / 1e6
+    sentence = f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)"
+    return Usual(member, 0, possible(rest), (), (*left_out, sentence))
 
 
 def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:

@@ -11,7 +11,8 @@ from itertools import islice
 from operator import le
 
 from telemetry_parsers.model import Problem
-from telemetry_parsers.profiles.facts import Call, Card, Device, Kernel, Split, Step, Work
+from telemetry_parsers.profiles.facts import Call, Card, Device, FirstCollective, Kernel, Split, Step, Work
+from telemetry_parsers.profiles.first_collective import together, waiting_first
 
 MOST_NAME_CHARACTERS = 1000
 MOST_NAMES = 100_000
@@ -254,7 +255,9 @@ class Timeline:
             for process, name, since, until, is_cut in sorted(self._steps, key=lambda step: step[2])
             if _used(process, lane)
         )
-        return Device(lane.card, lane.rank, begin, end, splitter.split(begin, end), steps, _kernels(lane))
+        whole, kernels = splitter.split(begin, end), _kernels(lane)
+        first = _first_collective(lane, splitter)
+        return Device(lane.card, lane.rank, begin, end, whole, steps, kernels, first_collective=first)
 
 
 def _used(process: Hashable, lane: _Lane) -> bool:
@@ -291,6 +294,17 @@ class _Splitter:
             data_wait_ns=None if self.waits is None else self.waits.within(begin, end),
             launches=bisect_left(self.launches, end) - bisect_left(self.launches, begin),
         )
+
+
+def _first_collective(lane: _Lane, splitter: _Splitter) -> FirstCollective | None:
+    runs = lane.runs["communication"]
+    lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
+    first = waiting_first(runs.begins, lengths)
+    if first is None:
+        return None
+    begin, end = splitter.span()
+    rest = together(splitter.split(begin, runs.begins[first]), splitter.split(runs.ends[first], end))
+    return FirstCollective(lengths[first], rest)
 
 
 def _kernels(lane: _Lane) -> tuple[Kernel, ...]:

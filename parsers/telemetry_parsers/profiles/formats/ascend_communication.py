@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.facts import THIS_RANK, Device, Facts, Kernel, Link, Split, Step
-from telemetry_parsers.profiles.timeline import MOST_NAMES
-from telemetry_parsers.profiles.times import MS
+from telemetry_parsers.profiles.facts import THIS_RANK, Device, Facts, FirstCollective, Kernel, Link, Split, Step
+from telemetry_parsers.profiles.first_collective import waiting_first
+from telemetry_parsers.profiles.timeline import MOST_NAME_CHARACTERS, MOST_NAMES
+from telemetry_parsers.profiles.times import MS, US
 from telemetry_parsers.profiles.whole_json import document
 
 _TOOL = "Ascend profiler"
@@ -21,8 +22,9 @@ _SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where all of them are told
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
 # What repeats others: all of a group added up, and of a matrix the slowest and fastest calls beside the sum of them (`allreduce-total@…`).
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
-# hcom_allReduce__445_0_1@6297232067196334501: the group and the number of the call follow the name.
-_CALL = re.compile(r"(__\d+)?(_\d+)*(@\w*)?\Z")
+# hcom_allReduce__445_0_1@6297232067196334501: the number of the call and the group follow the name.
+_CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
+_STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
 _RANK = re.compile(r"\d{1,6}\Z")
 
@@ -38,6 +40,25 @@ def _recognises(clue: Clue) -> bool:
 class _Rank:
     kernels: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
+    calls: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
+        """Count one collective; outside of steps begin, length and wait of each are kept."""
+        calls, total, longest = self.kernels.get(name, (0, 0, 0))
+        self.kernels[name] = calls + 1, total + elapsed, max(longest, elapsed)
+        begin, waited = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
+        if waited is not None:
+            self.waits[step] = self.waits.get(step, 0) + waited
+        if begin is not None and waited is not None and not step:
+            self.calls.append((round(begin * US), elapsed, waited))
+
+    def first_collective(self) -> FirstCollective | None:
+        """The one in which the rank waits for the others' profilers, and how long it waits in the others."""
+        first = waiting_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
+        if first is None:
+            return None
+        _, elapsed, waited = self.calls[first]
+        return FirstCollective(elapsed, Split(wait_ns=self.waits[""] - waited))
 
 
 @dataclass(slots=True)
@@ -72,19 +93,20 @@ def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], 
 
 def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
     times = info[_TIME]
-    elapsed, waited = _ns(times, "Elapse Time(ms)"), _ns(times, "Wait Time(ms)")
+    elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
     # Of all ranks, the rank is the innermost key; of one, the operation is.
     is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
     rank = found.ranks.setdefault(int(path[-1]) if is_ranked else None, _Rank())
-    name = _CALL.sub("", path[-2 if is_ranked else -1]) or "collective"
-    calls, total, longest = rank.kernels.get(name, (0, 0, 0))
-    rank.kernels[name] = calls + 1, total + elapsed, max(longest, elapsed)
-    step = next((key for key in path if key.lower().startswith("step")), "step")
-    if waited is not None:
-        rank.waits[step] = rank.waits.get(step, 0) + waited
+    step = next((numbered[1] for key in path if (numbered := _STEP.match(key))), "")
+    rank.add(_name(path[-2 if is_ranked else -1]), step, times, elapsed)
     _take_transports(info.get(_BANDWIDTH), path[-1] if is_ranked else "", found)
+
+
+def _name(printed: str) -> str:
+    """A collective without the number of the call, and without its group, which may hold the address of a node."""
+    return _CALL.sub("", printed.partition("@")[0])[:MOST_NAME_CHARACTERS] or "collective"
 
 
 def _take_transports(transports: Any, rank: str, found: _Found) -> None:
@@ -108,9 +130,9 @@ def _add(found: _Found, key: tuple[str, str, str], numbers: Any) -> None:
         found.links[key] = known[0] + round(size * _MEGABYTE), known[1] + time
 
 
-def _number(numbers: Any, key: str) -> float | None:
+def _number(numbers: Any, key: str, most: float = 1e12) -> float | None:
     value = numbers.get(key) if isinstance(numbers, dict) else None
-    return float(value) if isinstance(value, int | float) and 0 <= value < 1e12 else None
+    return float(value) if isinstance(value, int | float) and 0 <= value < most else None
 
 
 def _ns(numbers: Any, key: str) -> int | None:
@@ -122,13 +144,14 @@ def _device(rank: int | None, one: _Rank) -> Device:
     kernels = [
         Kernel(name, "communication", calls, total, longest) for name, (calls, total, longest) in one.kernels.items()
     ]
-    steps = tuple(
-        Step(f"step {name.removeprefix('step').strip()}".strip(), Split(wait_ns=waited))
-        for name, waited in one.waits.items()
-        if name != "step"
+    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in one.waits.items() if step)
+    return Device(
+        rank=rank,
+        split=Split(wait_ns=one.waits.get("")),
+        steps=steps,
+        kernels=tuple(sorted(kernels, key=lambda one: -one.total_ns)),
+        first_collective=one.first_collective(),
     )
-    whole = Split(wait_ns=one.waits["step"]) if "step" in one.waits else Split()
-    return Device(rank=rank, split=whole, steps=steps, kernels=tuple(sorted(kernels, key=lambda one: -one.total_ns)))
 
 
 FORMAT = TextFormat("ascend-communication", _TOOL, "keys Communication Time Info, Transport Type", _recognises, _read)

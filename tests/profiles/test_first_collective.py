@@ -1,0 +1,100 @@
+"""The collective in which ranks wait for each other's profiler: left out where no steps are told, and nothing else with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kits.tables import facts_of
+from profiles.test_traces import NOW, event, kineto, one, read
+from telemetry_parsers.profiles.combine import ReadFile, combine
+from telemetry_parsers.profiles.facts import Facts
+from telemetry_parsers.profiles.first_collective import rest_of
+from telemetry_parsers.profiles.summary import Usual, usual_of
+
+MS = 1_000_000
+
+
+def collective(begin_ms: float, length_ms: float) -> dict[str, Any]:
+    return event("kernel", "ncclDevKernel_AllReduce_Sum", NOW + begin_ms * 1000, length_ms * 1000, tid=20)
+
+
+def compute(begin_ms: float, length_ms: float) -> dict[str, Any]:
+    return event("kernel", "gemm", NOW + begin_ms * 1000, length_ms * 1000)
+
+
+def usual(facts: Facts) -> Usual:
+    (member,) = combine([ReadFile((), "trace.json", facts)]).members
+    return usual_of(member)
+
+
+# 2 ms of compute, then a collective of 900 ms that 5 ms of compute hides in part, then three steps of 10 ms.
+WAITING = [
+    compute(0, 2), collective(2, 900), compute(100, 5),
+    *(part for begin in (902, 912, 922) for part in (compute(begin, 6), collective(begin + 6, 4))),
+]  # fmt: skip
+
+
+def test_the_first_collective_is_left_out_where_no_steps_are_told() -> None:
+    facts = read(kineto(WAITING))
+    told = usual(facts)
+    assert one(facts).split.span_ns == 932 * MS
+    assert one(facts).split.communication_ns == 912 * MS
+    split = told.split
+    assert (split.span_ns, split.compute_ns, split.communication_ns) == (32 * MS, 20 * MS, 12 * MS)
+    assert (split.exposed_communication_ns, split.idle_ns, split.launches) == (12 * MS, 0, 7)
+    assert told.left_out == ("the first collective, 900.0 ms (ranks wait in it for each other's profiler)",)
+    kernels = {kernel.name: kernel.calls for kernel in one(facts).kernels}
+    assert kernels == {"gemm": 5, "ncclDevKernel_AllReduce_Sum": 4}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [compute(0, 2), collective(2, 900)],
+        [collective(0, 4), compute(4, 6), collective(10, 4)],
+        [collective(0, 4), collective(10, 900), collective(1000, 4)],
+        [compute(0, 900), compute(900, 1)],
+    ],
+    ids=["only", "equal", "later", "none"],
+)
+def test_nothing_else_is_left_out(events: list[dict[str, Any]]) -> None:
+    told = usual(read(kineto(events)))
+    assert told.left_out == ()
+    assert told.split == told.member.device.split
+
+
+def test_steps_have_no_need_of_it() -> None:
+    steps = [event("user_annotation", f"ProfilerStep#{n}", NOW + 902_000 + 10_000 * n, 10_000, pid=9) for n in range(3)]
+    told = usual(read(kineto([*WAITING, *steps])))
+    assert (told.steps, told.split.span_ns, told.split.communication_ns) == (2, 10 * MS, 4 * MS)
+    assert not any("collective" in text for text in told.left_out)
+
+
+def test_what_a_file_does_not_tell_stays_unknown() -> None:
+    heading = "Type,Name,Accelerator Core,Start Time(us),Duration(us)"
+    runs = ["hcom_,a,HCCL,0,9000", "MatMul,b,AI_CORE,9000,50", "hcom_,a,HCCL,9050,20", "MatMul,b,AI_CORE,9070,50"]
+    facts = facts_of("kernel_details.csv", "\n".join([heading, *runs]) + "\n")
+    split = usual(facts).split
+    assert (split.span_ns, split.compute_ns, split.communication_ns) == (120_000, 100_000, 20_000)
+    assert (split.copy_ns, split.idle_ns) == (None, None)
+
+
+def test_the_waits_of_a_rank() -> None:
+    infos = {
+        f"hcom_broadcast__1_{number}@10.1.2.3%eth0_6000": {
+            "Communication Time Info": {
+                "Start Timestamp(us)": 1.7e15 + number * 1e6, "Elapse Time(ms)": elapsed, "Wait Time(ms)": waited,
+            }
+        }
+        for number, (elapsed, waited) in enumerate([(900, 890), (5, 1), (6, 2)])
+    }  # fmt: skip
+    facts = facts_of("communication.json", json.dumps({"step": {"collective": infos}}))
+    device = one(facts)
+    assert (device.split.wait_ns, device.first_collective is not None) == (893 * MS, True)
+    rest = rest_of(device)
+    assert rest is not None
+    assert rest.wait_ns == 3 * MS
+    assert "10.1.2.3" not in repr(facts)
