@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
 MOST_NS = 10**19  # beyond the year 2286; what a broken file prints
+MOST_DIGITS = 20
 _PLAIN = re.compile(r"\s*(-?\d{1,19})(?:\.(\d{1,40}))?\s*$", re.ASCII)
 
 
@@ -20,7 +21,9 @@ def nanoseconds(printed: str, unit: int) -> int | None:
         value = Decimal(printed.strip())
     except InvalidOperation:
         return None
-    return _bounded(int((value * unit).to_integral_value())) if value.is_finite() and abs(value) < MOST_NS else None
+    # Decimal raises for a number such as 1e400000000000 as soon as it is computed with.
+    is_possible = value.is_finite() and value.adjusted() < MOST_DIGITS
+    return _bounded(int((value * unit).to_integral_value())) if is_possible else None
 
 
 def _bounded(value: int) -> int | None:

@@ -1,0 +1,239 @@
+"""Tables and documents of Ascend and MindSpore that are cut off, damaged, or hold what nobody may see."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kits.tables import TEXTS, facts_of, known_facts
+from profiles.made_ranks import communication
+from telemetry_parsers.profiles.contract import NotReadError
+from telemetry_parsers.profiles.facts import Facts, Split
+from telemetry_parsers.profiles.timeline import MOST_NAMES, OTHERS
+
+SECRET = "planted-s3cret.example"
+HIDDEN = "10.11.12.13"
+
+
+def matrix() -> dict[str, Any]:
+    links = {
+        ends: {"Transport Type": kind, "Transit Size(MB)": 8.5, "Transit Time(ms)": 0.5, "Op Name": HIDDEN}
+        for ends, kind in (("0-1", "HCCS"), ("1-0", "HCCS"), ("0-0", "LOCAL"), ("0-2", SECRET))
+    }
+    names = ("allreduce-top1", "allreduce-middle", "allreduce-bottom2", "allreduce-total")
+    return {"step": {"p2p": {}, "collective": {f"{name}@{HIDDEN}": links for name in names}}}
+
+
+# A file of each kind, by its path. The words of `SECRET` and `HIDDEN` are where tools print names, hosts and addresses.
+FILES: dict[str, str] = {
+    "step_trace_time.csv": (
+        "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n"
+        f"3,7,6000.5,2500.25,500,3000.25,1499.25,0,0\n3,8,6001.5,2500,500,3000,1500,0,0\n3,{SECRET},1,1,1,1,1,1,1\n"
+    ),
+    "cluster_step_trace_time.csv": (
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n"
+        f",rank,0,100.5,50.5,1,51.5,10\n,rank,1,101.5,50,1,51,10\n,stage,\"({SECRET})\",101.5,50.5,1,51.5,10\n"
+    ),
+    "step_trace_20260101.csv": (
+        "Device_id,Iteration ID,FP Start(us),BP End(us),Iteration End(us),Iteration Time(us),Data Aug Bound(us),Model ID\n"
+        f"1,1,1000,1900,2000.5,1000.5,N/A,{SECRET}\n1,2,2200,2900,3000,800.25,199.5,{SECRET}\n"
+    ),
+    "kernel_details.csv": (
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim,Input Shapes\n"
+        f'1,{SECRET},MatMul,AI_CORE,"1700000000000000.125\t",50.25,24,{SECRET}\n1,{HIDDEN},hcom_allReduce_,HCCL,1700000000000060,40,0,N/A\n'
+    ),
+    "op_statistic_20260101.csv": (
+        f"Device_id,Model Name,OP Type,Core Type,Count,Total Time(us),Max Time(us)\n0,{SECRET},MatMul,AI_CORE,12,600.5,51\n"
+    ),
+    "communication_statistic_20260101.csv": "Device_id,OP Type,Count,Total Time(us),Max Time(us)\n0,plain,4,90.5,30\n",
+    "api_statistic.csv": f"Device_id,Level,API Name,Time(us),Count\nhost,{SECRET},launch,120.5,33\n",
+    "communication.json": json.dumps(communication(1, None)).replace("10.11.12.13-planted-secret", HIDDEN),
+    "communication_matrix.json": json.dumps(matrix()),
+    "profiler_info_3.json": json.dumps({"rank_id": 3, "rank_size": 8, "config": {"host": SECRET, "env": HIDDEN}}),
+    "device_2/info.json.2": json.dumps({"DeviceInfo": [{"id": 2}], "rank_id": 5, "hostname": SECRET, "mac": HIDDEN}),
+    "device_2/start_info.2": json.dumps(
+        {"collectionDateBegin": SECRET, "collectionTimeBegin": "1692340024324979", "clockMonotonicRaw": "56579931060630"}
+    ),
+    "hccl.json": json.dumps(
+        {"server_list": [{"server_id": HIDDEN, "host_nic_ip": SECRET, "device": [{"device_id": "1", "device_ip": HIDDEN, "rank_id": "9"}]}]}
+    ),
+    "host_ips_mapping.txt": f"{HIDDEN} 1\n{SECRET} 2\n",
+    "step_trace_raw_4_detail_time.csv": (
+        "step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail,"
+        "AllReduce,AllReduce_start_point,AllReduce_end_point\n"
+        f"1,100,1100,1000,100,900,12,800,200,150,80,300\n2,1100,2100,1000,1100,1900,13,800,200,150,1300,1450\n{SECRET},1,2,1,1,1,1,1,1,1,1,1\n"
+    ),
+    "ascend_cluster_analyse_model-parallel_1_2_1.csv": "computation,communication_alone_time\n6.5,3.25\n6.25,3.5\n6.375,3.375\n",
+    "ascend_cluster_analyse_data-parallel_1_2_1.csv": "iteration_interval, fp_and_bp, tail\n12, 800, 200\n",
+    "hccl_raw_6.csv": (
+        "step_num,communication_cost,wait_cost,link_info,communication_operator_cost\n"
+        '1,2.5,20.25,"{""0-1"": {""SDMA"": [2.5, 1300.5, 9]}}","{}"\n-,2.5,20.25,"{""0-1"": {""SDMA"": [2.5, 1300.5, 9]}}","{}"\n'
+        f'{SECRET},1,1,"{{}}","{{}}"\n'
+    ),
+    "aicore_intermediate_1_type.csv": "op_type,execution_time,execution_frequency,percent\nMatMul,20.5,9,89\nCast,1.25,4,5\n",
+    "aicore_intermediate_1_detail.csv": "full_op_name,execution_time\nDefault/MatMul-op1,9.5\nDefault/AllReduce-op2,1.5\n",
+    "aicpu_intermediate_1.csv": "serial_number,kernel_type,total_time,dispatch_time,execution_time\n1,GetNext,0.9,0.1,0.25\n",
+    "gpu_op_type_info_0.csv": "op_type,type_occurrences,total_time(us),total_proportion,avg_time(us)\nConv2D,5,100.5,0.9,20.1\n",
+    "gpu_op_detail_info_0.csv": (
+        "op_side,op_type,op_name,op_full_name,op_occurrences,op_total_time(us),op_avg_time(us),total_proportion,"
+        "cuda_activity_cost_time(us),cuda_activity_call_count\nDevice,Conv2D,op1,Default/Conv2D-op1,5,100.5,20.1,0.9,70.25,10\n"
+    ),
+    "gpu_activity_data_0.csv": (
+        "name,type,op_full_name,stream_id,block_dim,grid_dim,occurrences,total_duration(us),avg_duration(us),max_duration(us),min_duration(us)\n"
+        'conv_kernel,cuLaunchKernel,Default/Conv2D-op1,1,"(8,1,1)","(4,1,1)",10,70.25,7.025,9.5,6\n'
+    ),
+    "cpu_op_detail_info_0.csv": (
+        "op_side,op_type,op_name,full_op_name,op_occurrences,op_total_time(ms),op_avg_time(ms),total_proportion,subgraph,pid\n"
+        "Host,Add,op2,Default/Add-op2,3,1.5,0.5,0.1,Default,77\n"
+    ),
+    "flops_summary_0.json": '{"FLOPs": 107146.5, "FLOPS": 5385.25, "FLOPS_Utilization": 0.23}',
+    "minddata_pipeline_raw_0.csv": (
+        "op_id,op_type,num_workers,output_queue_usage_rate\n"
+        f"0,{SECRET},4,0.015\n"
+    ),
+}  # fmt: skip
+
+
+def numbers(facts: Facts) -> Iterator[tuple[str, float]]:
+    """All times and counts that facts tell of single things; sums of several rows are less for a part of them, and stand apart."""
+    for device in facts.devices:
+        for split in (device.split, *(step.split for step in device.steps)):
+            yield from (
+                (name, value) for name in Split.__dataclass_fields__ if (value := getattr(split, name)) is not None
+            )
+
+
+def totals(facts: Facts) -> dict[object, float]:
+    """All sums, by what they are of."""
+    found: dict[object, float] = {call.name: call.total_ns for call in facts.calls}
+    found |= {(link.kind, link.source, link.target): link.bytes_moved for link in facts.links}
+    for device in facts.devices:
+        found |= {(device.rank, device.card, kernel.work, kernel.name): kernel.total_ns for kernel in device.kernels}
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_known_by_one_format_and_read(name: str) -> None:
+    facts = facts_of(name, FILES[name])
+    assert facts.devices or facts.calls or facts.hints or facts.links or facts.node_folders or facts.boot_to_unix_ns
+
+
+def test_every_format_of_these_tools_has_a_file_here() -> None:
+    of_tools = {one.name for one in TEXTS if one.tool.startswith(("Ascend", "MindSpore"))} - {"ascend-other"}
+    assert of_tools == {facts_of(name, content).format for name, content in FILES.items()}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nobody_is_told_hosts_addresses_and_models(name: str) -> None:
+    told = repr(facts_of(name, FILES[name]))
+    assert HIDDEN not in told
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_ends_early_adds_nothing(name: str) -> None:
+    whole = facts_of(name, FILES[name])
+    known, sums = set(numbers(whole)), totals(whole)
+    for end in range(0, len(FILES[name]), 3):
+        # What reads lines leaves out one that the end of the file cuts, which these files never do themselves.
+        part = FILES[name][:end]
+        content = part[: part.rfind("\n") + 1] if name.endswith(("csv", "txt")) else part
+        try:
+            facts = known_facts(name, content)
+        except NotReadError:
+            continue
+        if facts is None:
+            continue
+        assert all(value <= sums[key] for key, value in totals(facts).items()), content
+        # Of less runs their union is less, and the last of less rows is not their mean.
+        is_of_runs = whole.format == "ascend-runs"
+        if not (is_of_runs or any(step.is_mean for device in whole.devices for step in device.steps)):
+            assert {one for one in numbers(facts) if one[1]} <= known, content
+
+
+def cells_of(content: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(content)))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 2**32))
+@pytest.mark.parametrize("name", FILES)
+def test_flipped_bytes_never_raise(name: str, seed: int) -> None:
+    dice = random.Random(seed)
+    content = bytearray(FILES[name].encode())
+    for _ in range(dice.randint(1, 6)):
+        content[dice.randrange(len(content))] = dice.choice(b'\x00\xff"\n,{}-09eN.')
+    try:
+        facts = known_facts(name, bytes(content))
+    except NotReadError:
+        return
+    for _, value in numbers(facts) if facts else ():
+        assert 0 <= value < 10**21
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith("csv")])
+@pytest.mark.parametrize("word", ["NaN", "-5", "1e999", "", "N/A", "9" * 30, "0x10", "1,5"])
+def test_words_that_are_no_times_are_no_times(name: str, word: str) -> None:
+    heading, *rows = cells_of(FILES[name])
+    for place in range(len(heading)):
+        damaged = [[word if at == place else cell for at, cell in enumerate(row)] for row in rows]
+        written = io.StringIO()
+        csv.writer(written).writerows([heading, *damaged])
+        facts = known_facts(name, written.getvalue())
+        if facts is not None:
+            assert all(0 <= value < 10**19 for _, value in numbers(facts))
+            assert all(0 <= value < 10**20 for value in totals(facts).values())
+
+
+def test_damaged_rows_are_counted() -> None:
+    content = FILES["hccl_raw_6.csv"] + "2,1\n3,x,y,z,w\n"
+    (problem,) = facts_of("hccl_raw_6.csv", content).problems
+    assert problem.text == "3 are damaged, and are left out"
+
+
+def test_a_cell_of_a_megabyte_keeps_its_row() -> None:
+    long = json.dumps({f"stream_41_{number}_AllReduce-op{number}": ["1", 0.1, 0.2, {}] for number in range(10_000)})
+    written = io.StringIO()
+    csv.writer(written).writerow(["1", "2.5", "20.25", '{"0-1": {"SDMA": [2.5, 1300.5, 9]}}', long])
+    heading = FILES["hccl_raw_6.csv"].splitlines()[0]
+    facts = facts_of("hccl_raw_6.csv", f"{heading}\n{written.getvalue()}")
+    assert (facts.problems, facts.devices[0].steps[0].split.wait_ns) == ((), 20_250_000)
+    assert (facts.links[0].bytes_moved, facts.links[0].busy_ns) == (1_300_500, 2_500_000)
+
+
+def test_a_matrix_counts_each_call_once() -> None:
+    links = facts_of("communication_matrix.json", FILES["communication_matrix.json"]).links
+    assert [(link.kind, link.source, link.target, link.bytes_moved) for link in links] == [
+        ("HCCS in a group", "0", "1", 8_500_000),
+        ("HCCS in a group", "1", "0", 8_500_000),
+    ]
+
+
+def test_a_rank_table_of_thousands_is_known() -> None:
+    devices = [{"device_id": str(rank % 8), "device_ip": HIDDEN, "rank_id": str(rank)} for rank in range(4096)]
+    facts = facts_of(
+        "hccl.json", json.dumps({"server_count": "1", "server_list": [{"server_id": "a", "device": devices}]})
+    )
+    assert (facts.ranks, len(facts.rank_places)) == (4096, 4096)
+
+
+def test_the_time_of_the_host_is_no_kernel() -> None:
+    assert facts_of("gpu_op_type_info_0.csv", FILES["gpu_op_type_info_0.csv"]).devices == ()
+    (kernel,) = facts_of("gpu_op_detail_info_0.csv", FILES["gpu_op_detail_info_0.csv"]).devices[0].kernels
+    assert (kernel.calls, kernel.total_ns) == (10, 70_250)
+
+
+def test_names_are_bounded() -> None:
+    rows = "\n".join(f"op{number},1.5" for number in range(MOST_NAMES + 5))
+    (device,) = facts_of("aicore_intermediate_1_detail.csv", f"full_op_name,execution_time\n{rows}\n").devices
+    assert len(device.kernels) == MOST_NAMES + 1
+    assert device.kernels[0].name == OTHERS
+    assert sum(kernel.calls for kernel in device.kernels) == MOST_NAMES + 5
