@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.style import ABSENT
-from telemetry_exporters.text import cut, pad_left, pad_right
+from telemetry_exporters.text import clean, cut, pad_left, pad_right
 from telemetry_parsers.profiles.combine import Member
 from telemetry_parsers.profiles.facts import Kernel
 
@@ -64,7 +64,7 @@ def kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
 def _cells(one: Sum, whole: int, width: int) -> list[str]:
     share = f"{one.total_ns / whole:.1%}" if whole else ABSENT
     cells = [
-        one.longest.name,
+        clean(one.longest.name),  # before it is measured: what takes its place may be wider
         f"{one.calls:,}",
         human.span(one.total_ns),
         human.span(round(one.total_ns / max(1, one.calls))),

@@ -32,7 +32,7 @@ def screen(answer: Answer, width: int, colour: Colour) -> str:
     kernels = kernel_table(answer.profile.members, max(_FEWEST_KERNELS, min(_MOST_KERNELS, room)), width)
     lines = [*head, *evidence, *kernels, *foot][:LINES]
     bold = {0, len(head) + len(evidence)} if kernels else {0}
-    shown = [clean(cut(line, width)).rstrip() for line in lines]
+    shown = [cut(clean(line), width).rstrip() for line in lines]
     return "".join(
         f"{paint(line, Style.BOLD if number in bold else Style.PLAIN, colour)}\n" for number, line in enumerate(shown)
     )

@@ -6,6 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from telemetry_daemon.profiling.folders import find
+from telemetry_daemon.profiling.formats import installed
+from telemetry_daemon.profiling.reading import read_one
+from telemetry_parsers.profiles.answer import Answer
+from telemetry_parsers.profiles.combine import Profile, ReadFile, combine
+from telemetry_parsers.profiles.summary import usual_of
+
 STEPS = 4
 STEP_US = 100_000
 """All ranks' steps are equally long: barriers make them so."""
@@ -118,3 +125,15 @@ def _analysis(rank: int, slow: int | None) -> str:
     rows: Sequence[float] = [compute_us(rank, step, slow) / 1e3 for step in range(STEPS)]
     rows = [*rows, sum(rows) / len(rows)]
     return "\n".join(["computation,communication_alone_time", *(f"{one},{STEP_US / 1e3 - one}" for one in rows)]) + "\n"
+
+
+def combined(folder: Path) -> Profile:
+    """What all files of a folder say together; each must be known."""
+    outcomes = [read_one(found, installed()) for found in find([str(folder)])]
+    assert [(one.found.shown, one.trouble) for one in outcomes if one.facts is None] == []
+    return combine([ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts])
+
+
+def answered(profile: Profile) -> Answer:
+    ranks = tuple(usual_of(member) for member in profile.members)
+    return Answer(profile, ranks, (None,) * len(ranks), (None,) * len(ranks))

@@ -9,28 +9,11 @@ from typing import Any
 
 import pytest
 
-from profiles.made_ranks import PLANTED, STEPS, ascend_rank, mindspore_cluster
-from telemetry_daemon.profiling.folders import find
-from telemetry_daemon.profiling.formats import installed
-from telemetry_daemon.profiling.reading import read_one
+from profiles.made_ranks import PLANTED, STEPS, answered, ascend_rank, combined, mindspore_cluster
 from telemetry_exporters import profile_json
 from telemetry_exporters.profile_screen import screen
 from telemetry_exporters.style import Colour
-from telemetry_parsers.profiles.answer import Answer
-from telemetry_parsers.profiles.combine import Profile, ReadFile, combine
-from telemetry_parsers.profiles.summary import usual_of
-
-
-def combined(folder: Path) -> Profile:
-    """What all files of a folder say together; each must be known."""
-    outcomes = [read_one(found, installed()) for found in find([str(folder)])]
-    assert [(one.found.shown, one.trouble) for one in outcomes if one.facts is None] == []
-    return combine([ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts])
-
-
-def answered(profile: Profile) -> Answer:
-    ranks = tuple(usual_of(member) for member in profile.members)
-    return Answer(profile, ranks, (None,) * len(ranks), (None,) * len(ranks))
+from telemetry_parsers.profiles.combine import Profile
 
 
 def document(profile: Profile) -> dict[str, Any]:

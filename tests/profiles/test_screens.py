@@ -1,0 +1,69 @@
+"""Screens of 80 and of 200 columns, byte for byte: `--update-golden` writes them anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiles.made_ranks import answered, ascend_rank, combined, mindspore_cluster
+from profiles.test_first_collective import WAITING
+from profiles.test_traces import NOW, event, kineto, step_of_torch
+from telemetry_exporters.profile_screen import LINES, screen
+from telemetry_exporters.style import Colour
+from telemetry_exporters.text import display_width
+
+GOLDEN = Path(__file__).parent / "screens"
+LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>>(int, 核心, \x1b[31mred\u202e)"
+
+
+def traces(folder: Path, events: list[dict[str, Any]], **keys: Any) -> None:
+    (folder / "trace.json").write_text(json.dumps(kineto(events, **keys)))
+
+
+def one_card(folder: Path) -> None:
+    traces(folder, step_of_torch())
+
+
+def many_kernels(folder: Path) -> None:
+    runs = [event("kernel", f"{LONG}{n}", NOW + 1000 * n, 900 - n, args={"grid": [4096, 16, 1]}) for n in range(40)]
+    traces(folder, [*step_of_torch(), *runs])
+
+
+def first_collective(folder: Path) -> None:
+    traces(folder, WAITING)
+
+
+def slow_rank(folder: Path) -> None:
+    for rank in range(4):
+        ascend_rank(folder, rank, slow=2)
+
+
+def no_rank_table(folder: Path) -> None:
+    mindspore_cluster(folder)
+    (folder / "hccl.json").unlink()
+
+
+def sums(folder: Path) -> None:
+    rows = f'0,MatMul,AI_CORE,12,600.5,51\n0,"{LONG}",AI_CORE,3,20.25,9\n0,cut\n'
+    (folder / "op_statistic.csv").write_text(f"Device_id,OP Type,Core Type,Count,Total Time(us),Max Time(us)\n{rows}")
+
+
+MADE: dict[str, Callable[[Path], None]] = {
+    made.__name__.replace("_", "-"): made
+    for made in (one_card, many_kernels, first_collective, slow_rank, no_rank_table, sums)
+}
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("name", MADE)
+def test_a_screen(tmp_path: Path, assert_golden: Callable[[Path, str], None], name: str, width: int) -> None:
+    MADE[name](tmp_path)
+    shown = screen(answered(combined(tmp_path)), width, Colour.NEVER)
+    lines = shown.splitlines()
+    assert len(lines) <= LINES
+    assert max(display_width(line) for line in lines) <= width
+    assert_golden(GOLDEN / f"{name}-{width}.txt", shown)
