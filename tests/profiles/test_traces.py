@@ -236,6 +236,17 @@ def test_an_ascend_timeline_is_split() -> None:
     ]
 
 
+def test_calls_of_one_collective_are_added_up_and_their_group_is_not_told() -> None:
+    more = [
+        event("", f"hcom_allReduce__428_{call}_1@10.1.2.3%eth0_6000", 2000 + 100 * call, 50, pid=11, tid=9)
+        for call in range(3)
+    ]
+    facts = read([*ascend(is_whole=True), *more])
+    kernels = {kernel.name: (kernel.calls, kernel.total_ns) for kernel in one(facts).kernels}
+    assert kernels["hcom_allReduce"] == (4, 550_000)
+    assert "10.1.2.3" not in repr(facts)
+
+
 def test_what_other_files_of_a_timeline_hold_is_unknown() -> None:
     tasks = read([entry for entry in ascend(is_whole=False) if entry["pid"] == 3])
     collectives = read([entry for entry in ascend(is_whole=False) if entry["pid"] == 11])

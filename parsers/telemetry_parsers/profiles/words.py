@@ -11,6 +11,7 @@ from telemetry_parsers.profiles.facts import Work
 _COMMUNICATION = re.compile(
     r"^(n|r|m|h|c|bk|one|e|ix|x|ms)ccl|(nccl|rccl|mccl|hccl|cncl|bkcl|ixccl|mscclpp)(dev)?(kernel|_)"
     r"|^(hcom_|allreduce|allgather|reducescatter|alltoall|broadcast_|c10d::|record_param_comms)"
+    r"|^(send|receive|broadcast)-op\d"  # as MindSpore counts its operators
     r"|all_?reduce_?kernel|cross_device_reduce|(^|_)(hcom|mc2)_",
     re.IGNORECASE,
 )

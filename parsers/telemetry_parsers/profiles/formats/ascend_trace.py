@@ -32,6 +32,9 @@ _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
+_CALL = re.compile(
+    r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
+)  # of hcom_allReduce__428_0_1: which call it was, and of which group
 _RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # those that the profiler marks itself
 _NO_RANK = 2**16  # the field holds all ones where there is no partner
 _WAIT = "Data_aug Bound"
@@ -153,7 +156,7 @@ class _Reader:
         size = whole(told.get("size(Byte)"), 2**60)
         kind = told.get("transport type")
         if size and source is not None and target is not None and source != target and isinstance(kind, str):
-            self._links.add(kind, str(source), str(target), size, event.length_ns())
+            self._links.add(kind[:20], str(source), str(target), size, event.length_ns())
 
     def _framework(self, event: TraceEvent) -> None:
         if event.cat == "cpu_op" and not event.name.startswith(_RANGES):
@@ -215,7 +218,8 @@ class _Reader:
 
 
 def _run(work: Work, event: TraceEvent, stream: int | str) -> _Run:
-    return _Run(work, event.pid, stream, event.begin_ns(), event.length_ns(), event.name)
+    name = _CALL.sub("", event.name) if work == "communication" else event.name
+    return _Run(work, event.pid, stream, event.begin_ns(), event.length_ns(), name)
 
 
 def _index(clue: Clue) -> int | None:
