@@ -52,7 +52,7 @@ def _collectives(row: Mapping[str, str]) -> int | None:
     pairs = [(_ticks(row, f"{name}_start_point"), _ticks(row, f"{name}_end_point")) for name in names]
     told = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
     begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
-    if not told or begin is None or end is None:
+    if not told or begin is None or end is None or end < begin:
         return None
     return Union.of(told).within(begin, end)
 
