@@ -15,7 +15,11 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from kits import page_oracle, snapshots
+from kits.demo_snapshot import demo_snapshots
 from telemetry_daemon.site.packing import Gzipped
+from telemetry_exporters.compat.page import PeerRenderer
+from telemetry_exporters.compat.peers import peer
+from telemetry_exporters.compat.told import Node
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.model import Snapshot
 
@@ -58,6 +62,23 @@ def measure(devices: int) -> None:
     )
 
 
+def measure_peer(cards: int) -> None:
+    """Print one line for the page under dcgm-exporter's names, beside our own, of simulated cards after a poll."""
+    ours, theirs = Renderer(), PeerRenderer(peer("dcgm-exporter"), Node("node"))
+    best = {ours.page: float("inf"), theirs.page: float("inf")}
+    sizes = {}
+    for snapshot in demo_snapshots(f"{cards}xnvidia", ROUNDS):
+        for page in best:
+            gc.collect()
+            begin = time.process_time()
+            sizes[page] = len(page(snapshot, Syntax.TEXT))
+            best[page] = min(best[page], time.process_time() - begin)
+    numbers = [value for page in best for value in (best[page] * 1000, sizes[page] / 1000)]
+    print(
+        f"{cards:7} | {numbers[0]:6.2f} {numbers[1]:7.0f} | {numbers[2]:6.2f} {numbers[3]:7.0f} | {numbers[2] / numbers[0]:6.2f}"
+    )
+
+
 def main() -> None:
     """Print the table."""
     print(
@@ -67,6 +88,9 @@ def main() -> None:
     print("devices  series      kB |   ours  first  client  ratio |   ours  client  ratio |   page    end      kB")
     for devices in DEVICE_COUNTS:
         measure(devices)
+    print("\nsimulated H100s   /metrics     | dcgm-exporter's   | ratio")
+    for devices in DEVICE_COUNTS:
+        measure_peer(devices)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""What a Recorder costs a training loop: a thousand steps with a stretch each, and the same without, in turns; and its energy beside the counter's.
+
+python benchmarks/recorder.py [--quick]
+
+The daemon has eight simulated cards. A step is a piece of pure Python that takes some milliseconds, which a thread of the same interpreter would
+hold up most.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from device_telemetry import Recorder, read
+from kits.daemon import Daemon
+
+STEPS, WORK = 1000, 40_000
+ROUNDS, QUICK_ROUNDS = 5, 2
+
+
+def step() -> int:
+    """Some milliseconds of work."""
+    return sum(number * number for number in range(WORK))
+
+
+def loop(stretch: Callable[[], object]) -> float:
+    """Seconds of CPU and waiting that the thousand steps take, each within what `stretch` gives."""
+    begun = time.perf_counter()
+    for _ in range(STEPS):
+        with stretch():  # type: ignore[attr-defined]  # a context manager, ours or an empty one
+            step()
+    return time.perf_counter() - begun
+
+
+def joules(address: str) -> float:
+    """All cards' counters."""
+    return sum(one.value("energy_joules_total") or 0.0 for one in read(address).devices)
+
+
+def main() -> int:
+    rounds = QUICK_ROUNDS if "--quick" in sys.argv[1:] else ROUNDS
+    with tempfile.TemporaryDirectory() as name, Daemon(Path(name), arguments=("--demo", "8xnvidia")) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 8)
+        ratios = []
+        for _ in range(rounds):
+            without = loop(nullcontext)
+            with Recorder("all", url=daemon.address) as recorder:
+                with_it = loop(lambda: recorder("step"))  # called within this turn alone
+            ratios.append(with_it / without)
+        recorder = Recorder("all", url=daemon.address)
+        recorder.start()
+        before, begun = joules(daemon.address), recorder.results()["energy_joules"]
+        time.sleep(60 * rounds)
+        told, counted = recorder.results()["energy_joules"] - begun, joules(daemon.address) - before
+        recorder.stop()
+    print(
+        f"a loop of {STEPS} steps with a Recorder, as a multiple of the same without: median {statistics.median(ratios):.4f}, of {rounds} pairs"
+    )
+    print(f"energy of {60 * rounds} s, as a multiple of the counters' difference: {told / counted:.4f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

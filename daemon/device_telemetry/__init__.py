@@ -1,0 +1,28 @@
+"""The accelerators of this node in Python: `read`, `watch`, and a `Recorder` for stretches of a program.
+
+>>> import device_telemetry
+>>> device_telemetry.read().devices[0].value("power_watts")
+112.4
+
+All types are frozen. What is not known is None or missing, never 0. `device_telemetry.prometheus` has a collector for programs
+that serve a page of prometheus-client.
+"""
+
+from device_telemetry.errors import NotReachableError, NotUnderstoodError, TelemetryError
+from device_telemetry.node import Device, Node, Source
+from device_telemetry.reading import read, watch
+from device_telemetry.recorder import Recorder
+from device_telemetry.visible import visible
+
+__all__ = [
+    "Device",
+    "Node",
+    "NotReachableError",
+    "NotUnderstoodError",
+    "Recorder",
+    "Source",
+    "TelemetryError",
+    "read",
+    "visible",
+    "watch",
+]

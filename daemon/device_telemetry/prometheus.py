@@ -1,0 +1,62 @@
+"""A collector for programs that serve a page of prometheus-client, or push one: `REGISTRY.register(Collector())`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric as ClientMetric
+from prometheus_client.registry import Collector as BaseCollector
+
+from device_telemetry.errors import TelemetryError
+from device_telemetry.reading import read_document
+from telemetry_daemon.nodes.document import snapshot_of
+from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_exporters.families import Family, columns_of, families
+from telemetry_exporters.own import OwnSamples
+from telemetry_exporters.screen import family_name, screen
+from telemetry_parsers.model import Absent, Value
+
+_UP = "device_telemetry_up"
+_SHOWN = ("device", "owner")
+
+
+class Collector(BaseCollector):
+    """Yields `accelerator_…` as the daemon's own page has them, and `device_telemetry_up`, which is 0 while there are no readings."""
+
+    def __init__(self, url: str | None = None, timeout: float = 5.0) -> None:
+        self._url = url
+        self._timeout = timeout
+
+    def describe(self) -> list[ClientMetric]:
+        """Nothing: to register it asks nobody."""
+        return []
+
+    def collect(self) -> Iterator[ClientMetric]:
+        """The families of one reading; a daemon that is gone does not spoil the page of the program."""
+        try:
+            found = list(self._families())
+            is_up = 1.0
+        except (TelemetryError, DocumentError):
+            found, is_up = [], 0.0
+        yield GaugeMetricFamily(_UP, "1 while the readings of the accelerators could be had.", value=is_up)
+        yield from found
+
+    def _families(self) -> Iterator[ClientMetric]:
+        shown = screen(snapshot_of(read_document(self._url, self._timeout))).snapshot
+        columns = columns_of(shown, OwnSamples())
+        for family in families(shown, columns):
+            if family.metric.scope in _SHOWN:
+                yield _converted(family, columns.values)
+
+
+def _converted(family: Family, values: tuple[Value, ...]) -> ClientMetric:
+    metric, name = family.metric, family_name(family.metric)
+    kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
+    made: ClientMetric = kinds[metric.kind](name, metric.help)
+    suffix = {"gauge": "", "counter": "_total", "info": "_info"}[metric.kind]
+    for series in family.series:
+        value = values[series[2]]
+        if not isinstance(value, Absent):
+            made.add_sample(name + suffix, dict(family.labels(series)), value)
+    return made

@@ -1,0 +1,126 @@
+"""Where readings come from: the daemon at an address, the daemon of this node, else the tools, read by a process of their own.
+
+That process keeps drivers, threads and signals out of the program that asks; a training job has its own opinion of all three.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from device_telemetry.errors import NotReachableError, NotUnderstoodError
+from device_telemetry.node import Node, node_of
+from telemetry_daemon.config.glance import glance
+from telemetry_daemon.nodes.address import Address, AddressError, address_of
+from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.web.addresses import local_socket_in
+
+_PATH = "/api/v1/snapshot"
+_COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
+_SHORTEST_SECONDS = 0.1
+
+
+def read(url: str | None = None, timeout: float = 20.0) -> Node:
+    """The node as it is: told by the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), else by this node's, else by its tools.
+
+    Raises TelemetryError.
+    """
+    return node_of(read_document(url, timeout))
+
+
+def watch(interval: float = 2.0, url: str | None = None) -> Iterator[Node]:
+    """The node again and again, every `interval` seconds, until nobody asks any more. Raises TelemetryError where a daemon went away."""
+    if not interval >= _SHORTEST_SECONDS:
+        raise ValueError(f"interval must be at least {_SHORTEST_SECONDS} seconds, not {interval}")
+    return map(node_of, documents(interval, url))
+
+
+def read_document(url: str | None, timeout: float) -> Any:
+    """The document of one reading. Raises TelemetryError."""
+    address = _address(url)
+    if address is not None:
+        with contextlib.closing(Client(address, _credentials(), timeout)) as client:
+            return _asked(client, address)
+    command = [*_COMMAND, "--timeout", f"{timeout:.3f}"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=timeout + 10, check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise NotReachableError(f"the tools of this node have not been read within {timeout + 10:g} s") from None
+    return _parsed(done.stdout, done.stderr)
+
+
+def documents(interval: float, url: str | None) -> Iterator[Any]:
+    """The documents of reading after reading."""
+    address = _address(url)
+    if address is None:
+        yield from _of_tools(interval)
+        return
+    with contextlib.closing(Client(address, _credentials())) as client:
+        due = time.monotonic()
+        while True:
+            yield _asked(client, address)
+            due = max(due + interval, time.monotonic())
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _address(url: str | None) -> Address | None:
+    """Where the daemon is; None where this node has none. Raises NotReachableError for what is no address."""
+    if url is not None:
+        try:
+            return address_of(url)
+        except AddressError as error:
+            raise NotReachableError(str(error)) from None
+    seen = glance(None, os.environ)
+    if seen is None:
+        return None
+    here = Address("the daemon of this node", unix=str(local_socket_in(seen.runtime_directory)))
+    with contextlib.closing(Client(here, seconds=1.0)) as client:
+        try:
+            client.get("/readyz")
+        except NodeError:  # there is none, or it is not for this user: the tools can tell as well
+            return None
+    return here
+
+
+def _credentials() -> Credentials:
+    """The user and the password that the environment has for daemons that want them, as for the commands."""
+    return Credentials(os.environ.get("TELEMETRY_USER", ""), os.environ.get("TELEMETRY_PASSWORD", ""))
+
+
+def _asked(client: Client, address: Address) -> Any:
+    try:
+        body = client.get(_PATH).body
+    except NodeError as error:
+        raise NotReachableError(f"{address.name}: {error}") from None
+    return _parsed(body, b"")
+
+
+def _parsed(text: bytes, said: bytes) -> Any:
+    if not text.strip():
+        raise NotReachableError(said.decode("utf-8", "replace").strip() or "the tools of this node told nothing")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotUnderstoodError(f"the answer is no JSON: {error}") from None
+
+
+def _of_tools(interval: float) -> Iterator[Any]:
+    """The documents that one process prints, a line each; it ends when nobody asks any more."""
+    command = [*_COMMAND, "--watch", f"{interval:.3f}"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    ) as process:
+        if process.stdout is None:
+            raise NotReachableError("the tools of this node cannot be read")
+        try:
+            for line in process.stdout:
+                yield _parsed(line, b"")
+            raise NotReachableError("the process that reads the tools of this node has ended")
+        finally:
+            process.terminate()

@@ -1,0 +1,51 @@
+"""The devices that this program may use, by the variables that the vendors' runtimes heed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from device_telemetry.node import Device
+
+# The first of a vendor's variables that is set counts.
+_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "nvidia": ("CUDA_VISIBLE_DEVICES",),
+    "amd": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    "hygon": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    "moorethreads": ("MUSA_VISIBLE_DEVICES",),
+    "ascend": ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
+    "iluvatar": ("CUDA_VISIBLE_DEVICES",),
+}
+
+
+def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
+    """Those of the devices that the variables let this program use, in the order of the variables; all of a vendor without them.
+
+    A list ends at its first entry that is no device, as CUDA reads it.
+    """
+    by_vendor: dict[str, list[Device]] = {}
+    for device in devices:
+        by_vendor.setdefault(device.vendor, []).append(device)
+    return tuple(one for vendor, own in by_vendor.items() for one in _of_vendor(vendor, own, environment))
+
+
+def _of_vendor(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[Device]:
+    told = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
+    if told is None:
+        return devices
+    chosen: list[Device] = []
+    for entry in filter(None, (part.strip() for part in told.split(","))):
+        found = _named(entry, devices)
+        if found is None:
+            break
+        chosen.append(found)
+    return chosen
+
+
+def _named(entry: str, devices: list[Device]) -> Device | None:
+    """The device of that number among the whole ones, or whose uuid begins so."""
+    if entry.isascii() and entry.isdecimal():
+        whole = [device for device in devices if device.parent is None]
+        return next((device for device in whole if device.index == int(entry)), None)
+    fitting = [device for device in devices if device.uuid and device.uuid.lower().startswith(entry.lower())]
+    return fitting[0] if len(fitting) == 1 else None

@@ -1,0 +1,171 @@
+"""`read`, `watch` and `visible`: of a real daemon, of tools, of nobody, and of what is no daemon."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import device_telemetry
+from device_telemetry import Device, NotReachableError, NotUnderstoodError, TelemetryError, read, visible, watch
+from kits.daemon import Daemon
+from telemetry_daemon.web.addresses import local_socket_in
+
+# The public names and their parameters: to change one is a new major version.
+PUBLIC = {
+    "Device": "(vendor, index, id, device, model, uuid, bus_id, up, parent, readings, absent)",
+    "Node": "(hostname, time, devices, sources)",
+    "NotReachableError": "",
+    "NotUnderstoodError": "",
+    "Recorder": "(devices='visible', interval=1.0, url=None, source=None)",
+    "Source": "(source, state, reason)",
+    "TelemetryError": "",
+    "read": "(url=None, timeout=20.0)",
+    "visible": "(devices, environment=…)",
+    "watch": "(interval=2.0, url=None)",
+}
+
+
+def signature(thing: object) -> str:
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return ""
+    parameters = inspect.signature(thing).parameters.values()  # type: ignore[arg-type]  # each of them is called
+    texts = (one.name if one.default is one.empty else f"{one.name}={one.default!r}" for one in parameters)
+    return f"({', '.join('environment=…' if text.startswith('environment=') else text for text in texts)})"
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert {name: signature(getattr(device_telemetry, name)) for name in device_telemetry.__all__} == PUBLIC
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with Daemon(tmp_path_factory.mktemp("node"), arguments=("--demo", "2xnvidia,1xascend")) as running:
+        running.until(lambda: len(running.document()["devices"]) == 3)
+        yield running
+
+
+@pytest.mark.parametrize("form", ["{}", "http://{}", "unix"])
+def test_a_daemon_is_read_as_frozen_types(daemon: Daemon, form: str) -> None:
+    url = f"unix:{local_socket_in(f'{daemon.folder}/run')}" if form == "unix" else form.format(daemon.address)
+    node = read(url)
+    assert [device.vendor for device in node.devices] == ["ascend", "nvidia", "nvidia"]
+    card = node.devices[1]
+    assert isinstance(card.value("power_watts"), float)
+    assert card.value("temperature_celsius", "core") == card.temperature_celsius
+    assert card.value("no such metric") is None
+    assert card.value("power_watts", "core") is None
+    with pytest.raises(AttributeError):
+        card.model = "other"  # type: ignore[misc]  # that is the point
+    with pytest.raises(TypeError):
+        card.readings["power_watts"] = 1.0  # type: ignore[index]  # as above
+
+
+def test_watching_goes_on(daemon: Daemon) -> None:
+    times = [node.time for node in islice(watch(0.2, daemon.address), 3)]
+    assert times == sorted(times)
+    with pytest.raises(ValueError, match="interval must be at least"):
+        watch(0.0)
+
+
+def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TELEMETRY_STATE_RUNTIME_DIRECTORY", str(tmp_path))
+    node = read()
+    assert {source.source for source in node.sources} >= {"host", "nvml"}
+    (first,) = islice(watch(0.5), 1)
+    assert first.hostname == node.hostname
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("127.0.0.1:1", "127.0.0.1:1: "),
+        ("http://user:secret@127.0.0.1", "has no user and password in it"),
+        ("no node at all", "is no node; write HOST, HOST:PORT"),
+        ("unix:/nowhere/at.all", "unix:/nowhere/at.all: "),
+    ],
+)
+def test_nobody_there_is_told_with_a_remedy(url: str, words: str) -> None:
+    with pytest.raises(NotReachableError, match=words.replace("[", r"\[")) as error:
+        read(url, timeout=5)
+    assert isinstance(error.value, TelemetryError)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"<html>", "the answer is no JSON"),
+        (b"[]", "the answer is no document of telemetry, not telemetry.snapshot/1"),
+        (b'{"schema": "telemetry.snapshot/0"}', "the answer is telemetry.snapshot/0"),
+        (b'{"schema": "telemetry.snapshot/1"}', "install the same release at both ends"),
+        (
+            json.dumps(
+                {"schema": "telemetry.snapshot/1", "hostname": "n", "time": "never", "devices": [], "sources": []}
+            ).encode(),
+            "install the same release",
+        ),
+    ],
+)
+def test_what_is_no_daemon_of_this_release_is_named(body: bytes, words: str) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing to standard error."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            with pytest.raises(NotUnderstoodError, match=words):
+                read(f"127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+
+
+def card(vendor: str, index: int, uuid: str, parent: str | None = None) -> Device:
+    return Device(vendor, index, uuid, str(index), "M", uuid, None, True, parent, {}, {})
+
+
+CARDS = (
+    card("nvidia", 0, "GPU-aaaa1111"),
+    card("nvidia", 1, "GPU-bbbb2222"),
+    card("nvidia", 1, "MIG-cccc3333", parent="GPU-bbbb2222"),
+    card("ascend", 0, "D0"),
+    card("ascend", 1, "D1"),
+    card("amd", 0, "a0"),
+)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, ["GPU-aaaa1111", "GPU-bbbb2222", "MIG-cccc3333", "D0", "D1", "a0"]),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, ["GPU-bbbb2222", "D0", "D1"]),
+        (
+            {"CUDA_VISIBLE_DEVICES": "1,0", "HIP_VISIBLE_DEVICES": "0"},
+            ["GPU-bbbb2222", "GPU-aaaa1111", "D0", "D1", "a0"],
+        ),
+        ({"CUDA_VISIBLE_DEVICES": "gpu-bbbb", "HIP_VISIBLE_DEVICES": ""}, ["GPU-bbbb2222", "D0", "D1"]),
+        ({"CUDA_VISIBLE_DEVICES": "MIG-cccc3333", "HIP_VISIBLE_DEVICES": "-1"}, ["MIG-cccc3333", "D0", "D1"]),
+        (
+            {"CUDA_VISIBLE_DEVICES": "0,7,1", "ASCEND_RT_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": ""},
+            ["GPU-aaaa1111", "D1"],
+        ),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-", "ROCR_VISIBLE_DEVICES": "0"}, ["D0", "D1", "a0"]),
+        ({"CUDA_VISIBLE_DEVICES": "", "ASCEND_VISIBLE_DEVICES": "0"}, ["D0"]),
+    ],
+)
+def test_visible_devices_are_those_of_the_runtimes_variables(environment: dict[str, str], expected: list[str]) -> None:
+    assert [device.uuid for device in visible(CARDS, environment)] == expected

@@ -1,0 +1,222 @@
+"""The recorder: what it folds, how stretches nest, that it takes no time of the loop, and that its energy is the counter's."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_telemetry import Device, Node, NotReachableError, Recorder, read
+from device_telemetry.stretches import Sample, Stretch, folded
+from kits.daemon import Daemon
+
+
+def device(number: int, vendor: str = "nvidia", **readings: float) -> Device:
+    told = {name: value for name, value in readings.items() if name != "core"}
+    sensors = {"temperature_celsius": {"core": readings["core"], "memory": 99.0}} if "core" in readings else {}
+    return Device(
+        vendor,
+        number,
+        f"{vendor}-{number}",
+        str(number),
+        "M",
+        f"{vendor}-{number}",
+        None,
+        True,
+        None,
+        {**told, **sensors},
+        {},
+    )
+
+
+def sample(moment: float, watts: float, joules: float | None = None) -> Sample:
+    values = {"power_watts": watts} if joules is None else {"power_watts": watts, "energy_joules_total": joules}
+    return Sample(moment, {"0": values})
+
+
+def test_a_stretch_has_means_extremes_and_energy_of_its_time() -> None:
+    stretch = Stretch()
+    stretch.enter(10.0)
+    folded([stretch], sample(8.0, 100.0, 0.0), sample(12.0, 200.0, 600.0))
+    stretch.leave(13.0)
+    folded([stretch], sample(12.0, 200.0, 600.0), sample(16.0, 200.0, 1400.0))
+    numbers = stretch.numbers()
+    assert numbers["seconds"] == 3.0
+    assert numbers["0/power_watts/mean"] == pytest.approx((150 * 2 + 200 * 1) / 3)
+    assert (numbers["0/power_watts/min"], numbers["0/power_watts/max"]) == (100.0, 200.0)
+    assert numbers["energy_joules"] == pytest.approx(300 + 200)
+    folded([stretch], sample(16.0, 900.0, 1400.0), sample(20.0, 900.0, 9999.0))
+    assert stretch.numbers() == numbers
+
+
+def test_energy_without_a_counter_is_called_an_estimate() -> None:
+    stretch = Stretch()
+    stretch.enter(0.0)
+    folded([stretch], sample(0.0, 100.0), sample(10.0, 300.0))
+    assert stretch.numbers()["energy_estimated_joules"] == 2000.0
+    assert "energy_joules" not in stretch.numbers()
+
+
+def test_a_counter_that_begins_anew_counts_by_power_for_that_time() -> None:
+    stretch = Stretch()
+    stretch.enter(0.0)
+    folded([stretch], sample(0.0, 100.0, 5000.0), sample(10.0, 100.0, 3.0))
+    assert stretch.numbers()["0/energy_estimated_joules"] == 1000.0
+
+
+@given(
+    spans=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), max_size=20),
+    cuts=st.lists(st.floats(0, 130), max_size=20),
+)
+def test_the_time_of_a_stretch_is_that_of_its_spans_however_samples_fall(
+    spans: list[tuple[float, float]], cuts: list[float]
+) -> None:
+    """Spans one after the other, cut by samples anywhere: nothing is lost or counted twice."""
+    stretch, now, expected = Stretch(), 0.0, 0.0
+    events: list[tuple[float, int]] = []
+    for gap, length in spans:
+        events += [(now + gap % 3, 0), (now + gap % 3 + length, 1)]
+        now += gap % 3 + length
+        expected += length
+    last = Sample(0.0, {})
+    for moment, kind in sorted([*events, *((min(cut, now), 2) for cut in cuts)]):
+        if kind == 2:
+            folded([stretch], last, Sample(moment, {}))
+            last = Sample(max(moment, last.time), {})
+        elif kind == 0:
+            stretch.enter(moment)
+        else:
+            stretch.leave(moment)
+    folded([stretch], last, Sample(now + 1, {}))
+    assert stretch.seconds == pytest.approx(expected, abs=1e-6)
+
+
+class Fed:
+    """A source of nodes that a test gives one by one."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.Queue[Node | Exception] = queue.Queue()
+
+    def put(self, *devices: Device) -> None:
+        self.waiting.put(Node("n", datetime.now(timezone.utc), devices, ()))
+
+    def __call__(self) -> Iterator[Node]:
+        while True:
+            node = self.waiting.get(timeout=30)
+            if isinstance(node, Exception):
+                raise node
+            yield node
+
+
+class Steady:
+    """A source that tells the same again and again, as fast as it is asked, with a counter that runs."""
+
+    def __init__(self, *devices: Device) -> None:
+        self.devices = devices
+
+    def __call__(self) -> Iterator[Node]:
+        while True:
+            time.sleep(0.01)
+            yield Node("n", datetime.now(timezone.utc), self.devices, ())
+
+
+def test_stretches_nest_and_a_function_is_one() -> None:
+    with Recorder("all", source=Steady(device(0, power_watts=250.0, core=60.0))) as recorder:
+        time.sleep(0.05)
+
+        @recorder("evaluate")
+        def evaluate() -> int:
+            time.sleep(0.05)
+            return 7
+
+        with recorder("epoch"):
+            with recorder("step"):
+                time.sleep(0.05)
+            assert evaluate() == 7
+        evaluate()
+    assert set(recorder.names) == {"", "epoch", "epoch/step", "epoch/evaluate", "evaluate"}
+    numbers = recorder.results("epoch/step")
+    assert numbers["0/power_watts/mean"] == pytest.approx(250.0)
+    assert numbers["0/temperature_celsius/max"] == 60.0
+    assert 0.04 < numbers["seconds"] < recorder.results("epoch")["seconds"] < recorder.results()["seconds"]
+    assert all(isinstance(value, float) for value in recorder.results().values())
+    with pytest.raises(KeyError):
+        recorder.results("never")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [("all", {"0", "1"}), ([1], {"1"}), (["nvidia-0"], {"0"}), ([], set())],
+)
+def test_devices_are_chosen(wanted: object, expected: set[str]) -> None:
+    cards = (device(0, power_watts=1.0), device(1, power_watts=2.0))
+    with Recorder(wanted, source=Steady(*cards)) as recorder:  # type: ignore[arg-type]  # each form
+        time.sleep(0.05)
+    assert {name.split("/")[0] for name in recorder.results() if "/" in name} == expected
+
+
+def test_devices_of_several_vendors_have_the_vendor_before_their_number() -> None:
+    with Recorder("all", source=Steady(device(0, power_watts=1.0), device(0, "ascend", power_watts=2.0))) as recorder:
+        time.sleep(0.05)
+    assert {"nvidia:0/power_watts/mean", "ascend:0/power_watts/mean"} <= recorder.results().keys()
+
+
+def test_a_word_that_is_no_choice_is_refused() -> None:
+    with pytest.raises(ValueError, match='devices must be "visible", "all" or a list'):
+        Recorder("some")
+
+
+def test_a_source_that_fails_ends_the_recording_with_its_error() -> None:
+    fed = Fed()
+    fed.waiting.put(NotReachableError("nobody there"))
+    with Recorder("all", source=fed) as recorder, pytest.raises(NotReachableError, match="nobody there"):
+        recorder.results()
+
+
+def test_what_was_recorded_before_a_failure_stays() -> None:
+    fed = Fed()
+    fed.put(device(0, power_watts=100.0))
+    with Recorder("all", source=fed) as recorder:
+        time.sleep(0.05)
+        fed.put(device(0, power_watts=100.0))
+        fed.waiting.put(NotReachableError("gone"))
+        assert recorder.results()["0/power_watts/mean"] == 100.0
+
+
+def test_entering_and_leaving_waits_for_nobody() -> None:
+    """A thousand steps while no sample comes at all."""
+    fed = Fed()
+    fed.put(device(0, power_watts=1.0))
+    recorder = Recorder("all", source=fed)
+    recorder.start()
+    begun = time.monotonic()
+    for _ in range(1000):
+        with recorder("step"):
+            pass
+    assert time.monotonic() - begun < 5
+    fed.waiting.put(NotReachableError("end"))
+    recorder.stop()
+
+
+def test_the_energy_of_a_stretch_is_that_of_the_counter(tmp_path: Path) -> None:
+    def joules() -> float:
+        told = [one.value("energy_joules_total") for one in read(daemon.address).devices]
+        return sum(value for value in told if value is not None)
+
+    with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
+        recorder = Recorder("all", interval=0.5, url=daemon.address)
+        recorder.start()
+        before, begun = joules(), recorder.results()["energy_joules"]
+        time.sleep(6)
+        recorded = recorder.results()["energy_joules"] - begun
+        counted = joules() - before
+        recorder.stop()
+    # The counter moves with each poll, of which some fall between the two questions.
+    assert recorded == pytest.approx(counted, rel=0.25)
