@@ -65,15 +65,15 @@ def measure(devices: int) -> None:
 def measure_peer(cards: int) -> None:
     """Print one line for the page under dcgm-exporter's names, beside our own, of simulated cards after a poll."""
     ours, theirs = Renderer(), PeerRenderer(peer("dcgm-exporter"), Node("node"))
-    best = {ours.page: float("inf"), theirs.page: float("inf")}
-    sizes = {}
+    pages = (ours.page, theirs.page)
+    best, sizes = [float("inf")] * 2, [0, 0]
     for snapshot in demo_snapshots(f"{cards}xnvidia", ROUNDS):
-        for page in best:
+        for place, page in enumerate(pages):
             gc.collect()
             begin = time.process_time()
-            sizes[page] = len(page(snapshot, Syntax.TEXT))
-            best[page] = min(best[page], time.process_time() - begin)
-    numbers = [value for page in best for value in (best[page] * 1000, sizes[page] / 1000)]
+            sizes[place] = len(page(snapshot, Syntax.TEXT))
+            best[place] = min(best[place], time.process_time() - begin)
+    numbers = [value for place in (0, 1) for value in (best[place] * 1000, sizes[place] / 1000)]
     print(
         f"{cards:7} | {numbers[0]:6.2f} {numbers[1]:7.0f} | {numbers[2]:6.2f} {numbers[3]:7.0f} | {numbers[2] / numbers[0]:6.2f}"
     )
