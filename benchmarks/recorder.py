@@ -39,9 +39,10 @@ def loop(stretch: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def joules(address: str) -> float:
-    """All cards' counters."""
-    return sum(one.value("energy_joules_total") or 0.0 for one in read(address).devices)
+def counters(address: str) -> tuple[float, float]:
+    """When the daemon's readings were put together, and all cards' counters then."""
+    node = read(address)
+    return node.time.timestamp(), sum(one.value("energy_joules_total") or 0.0 for one in node.devices)
 
 
 def main() -> int:
@@ -56,14 +57,18 @@ def main() -> int:
             ratios.append(with_it / without)
         recorder = Recorder("all", url=daemon.address)
         recorder.start()
-        before, begun = joules(daemon.address), recorder.results()["energy_joules"]
+        begun, before = counters(daemon.address)
         time.sleep(60 * rounds)
-        told, counted = recorder.results()["energy_joules"] - begun, joules(daemon.address) - before
+        ended, after = counters(daemon.address)
         recorder.stop()
+        told = recorder.results()
     print(
         f"a loop of {STEPS} steps with a Recorder, as a multiple of the same without: median {statistics.median(ratios):.4f}, of {rounds} pairs"
     )
-    print(f"energy of {60 * rounds} s, as a multiple of the counters' difference: {told / counted:.4f}")
+    watts = (after - before) / (ended - begun)
+    print(
+        f"mean power by the energy of {60 * rounds} s, as a multiple of the counters' own: {told['energy_joules'] / told['seconds'] / watts:.4f}"
+    )
     return 0
 
 
