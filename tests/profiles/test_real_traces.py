@@ -56,3 +56,22 @@ def test_real_traces(name: str) -> None:
         split.exposed_communication_ns, split.copy_ns, split.idle_ns, split.data_wait_ns, split.launches, len(device.steps),
         len(device.kernels), device.flops and device.flops.total,
     )  # fmt: skip
+
+
+# What HolisticTraceAnalysis 0.5.0 says of the first step (microseconds): computation, and what else of the card ran without computation beside it.
+# It drops fractions, and counts a step from the first kernel to the last: its idle time is shorter by what lies before and behind.
+HOLISTIC = {
+    "torch/pair128/rank-0.json.gz": (106_252, 172_428),
+    "torch/pair128/rank-1.json.gz": (135_548, 136_455),
+    "torch/v100-resnet50-workers0-one-step.json.gz": (97_505, 2_036),
+}
+
+
+@pytest.mark.parametrize("name", HOLISTIC)
+def test_the_split_is_that_of_another_analysis(name: str) -> None:
+    folder = profile_captures()
+    if folder is None:
+        return
+    first = one(read(gzip.decompress((folder / name).read_bytes()), name.removesuffix(".gz"))).steps[0].split
+    exposed = (first.exposed_communication_ns or 0) + (first.exposed_copy_ns or 0)
+    assert ((first.compute_ns or 0) // 1000, exposed // 1000) == HOLISTIC[name]
