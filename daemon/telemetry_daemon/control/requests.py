@@ -62,3 +62,14 @@ class JobsChanged:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole node as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """What the sources answer, as it comes; before that the last minutes, or the newest capture of each poll.
+
+    If not `live`, nothing more comes after these.
+    """
+
+    minutes_before: bool
+    live: bool

@@ -7,7 +7,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,14 @@ class Verb:
     answer: Callable[[Any], Mapping[str, Plain]]
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A request whose answer goes on: the dataclass of its arguments, and what answers it, until one of the two sides ends it."""
+
+    arguments: type
+    serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
 class ControlError(Exception):
     """The daemon cannot be reached."""
 
@@ -50,7 +58,7 @@ def path_in(runtime_directory: str) -> Path:
 class ControlServer:
     """Serves the verbs on a Unix socket with mode 0600."""
 
-    def __init__(self, path: Path, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, path: Path, verbs: Mapping[str, Verb | Stream]) -> None:
         self._path = path
         self._verbs = verbs
         self._server: asyncio.Server | None = None
@@ -71,28 +79,34 @@ class ControlServer:
             if not is_own_user(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
-            # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
-            answer = await asyncio.to_thread(self._answer, line)
-            writer.write(json.dumps(answer).encode() + b"\n")
-            await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
+            answer = await self._answer(line, reader, writer)
+            if answer is not None:
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             log.debug("control connection ended", extra={"error": error})
         finally:
             writer.close()
 
-    def _answer(self, line: bytes) -> Mapping[str, Plain]:
+    async def _answer(
+        self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Mapping[str, Plain] | None:
+        """The answer to a request; None if it was given already."""
+        name = ""
         try:
             request = decode_line(line)
+            name = str(request.get("verb", "")) if isinstance(request, dict) else ""
+            verb = self._verbs.get(name)
+            if verb is None or not isinstance(request, dict):
+                return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
+            arguments: Any = from_plain(verb.arguments, {key: value for key, value in request.items() if key != "verb"})
+            if isinstance(verb, Stream):
+                await verb.serve(arguments, reader, writer)
+                return None
+            # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
+            return await asyncio.to_thread(verb.answer, arguments)
         except CodecError as error:
-            return {"error": str(error)}
-        verb = self._verbs.get(str(request.get("verb", ""))) if isinstance(request, dict) else None
-        if verb is None:
-            return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
-        try:
-            arguments = {name: value for name, value in request.items() if name != "verb"}
-            return verb.answer(from_plain(verb.arguments, arguments))
-        except CodecError as error:
-            return {"error": f"{request['verb']}: {error}"}
+            return {"error": f"{name}: {error}" if name else str(error)}
 
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:

@@ -43,6 +43,16 @@ class Mask:
         """How many different values have been replaced."""
         return self._disguise.values
 
+    def learn(self, report: Report) -> None:
+        """Know the identities in this report from now on: what is masked before its capture may name them, too."""
+        with self._turn:
+            self._known = self._learn(report)
+
+    def text(self, text: str) -> str:
+        """Any other text without identities."""
+        with self._turn:
+            return self._text(text)
+
     def capture(self, capture: Capture, report: Report | None) -> Capture:
         """The capture without identities; `report` is its parser's, None if there is none."""
         with self._turn:
