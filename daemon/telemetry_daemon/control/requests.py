@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# A line between captures: how many before it were not taken in time.
+LOST_SCHEMA = "telemetry.lost/1"
+
 
 @dataclass(frozen=True, slots=True)
 class Forget:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
 from telemetry_daemon.guarded.sockets import connected, is_own_user
 from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.times import LONGEST_WAIT_SECONDS
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
 from telemetry_parsers.model import Plain
@@ -111,11 +113,41 @@ class ControlServer:
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """The running daemon's answer. Raises ControlError."""
+    with _talking(path, verb, arguments) as connection:
+        plain = decode_line(_read_all(connection))
+    if not isinstance(plain, dict):
+        raise ControlError("the daemon's answer is no object")
+    _check(plain)
+    return plain
+
+
+def lines(path: Path, verb: str, seconds: float, **arguments: Plain) -> Iterator[bytes]:
+    """The lines of an answer that goes on, for so many seconds or until the daemon ends it. Raises ControlError."""
+    until = time.monotonic() + seconds
+    with _talking(path, verb, arguments) as connection:
+        waiting = b""
+        while (left := until - time.monotonic()) > 0:
+            connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
+            try:
+                received = connection.recv(1 << 16)
+            except TimeoutError:  # nothing came yet
+                continue
+            if not received:
+                return
+            *whole, waiting = (waiting + received).split(b"\n")
+            for line in whole:
+                if line.startswith(b'{"error"'):
+                    _check(decode_line(line))
+                yield line
+
+
+@contextlib.contextmanager
+def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
+    """A connection over which this was asked; what goes wrong is a ControlError that says what to do."""
     try:
         with connected(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
-            answer = _read_all(connection)
-        plain = decode_line(answer)
+            yield connection
     except (FileNotFoundError, ConnectionRefusedError):
         remedy = "start it, or name the configuration that it runs with (--config)"
         raise ControlError(f"no daemon answers on {path}; {remedy}") from None
@@ -125,11 +157,11 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
         raise ControlError(f"permission denied on {path}; run this as root or as the daemon's user") from None
     except (OSError, CodecError) as error:
         raise ControlError(f"the daemon on {path} gave no answer: {error}; look into its log") from None
-    if not isinstance(plain, dict):
-        raise ControlError("the daemon's answer is no object")
-    if "error" in plain:
+
+
+def _check(plain: Plain) -> None:
+    if isinstance(plain, dict) and "error" in plain:
         raise RefusedError(str(plain["error"]))
-    return plain
 
 
 def _read_all(connection: socket.socket) -> bytes:

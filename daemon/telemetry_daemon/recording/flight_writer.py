@@ -64,7 +64,7 @@ def write(path: Path, name: str, captures: Iterator[Capture], most_bytes: int = 
             lines.write(encode_line(capture_to_plain(capture)).encode("ascii") + b"\n")
     with OwnFolder.made(path, flights.FOLDER_MODE) as folder:
         folder.replace(name, packed.getvalue())
-        flights.make_room(folder, most_bytes)
+        flights.make_room(path, folder, most_bytes)
 
 
 def _captures(stream: BinaryIO) -> Iterator[Capture]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,6 +22,7 @@ class Flight:
     """A file, when the alarm came (Unix time), and its cause in a word."""
 
     name: str
+    path: str
     wall_time: float
     cause: str
     size_bytes: int
@@ -41,31 +41,34 @@ def name_of(wall_time: float, cause: str) -> str:
 
 def kept(state_directory: str) -> tuple[Flight, ...]:
     """The files that there are, the newest first. Raises OSError if the folder cannot be read."""
+    path = folder_in(state_directory)
     try:
-        with OwnFolder.at(folder_in(state_directory)) as folder:
-            sizes = folder.sizes()
+        with OwnFolder.at(path) as folder:
+            return _newest_first(path, folder)
     except FileNotFoundError:  # none was ever written
         return ()
-    return tuple(sorted(_flights(sizes.items()), key=lambda flight: flight.name, reverse=True))
 
 
-def make_room(folder: OwnFolder, most_bytes: int = MOST_BYTES) -> None:
+def make_room(path: Path, folder: OwnFolder, most_bytes: int = MOST_BYTES) -> None:
     """Remove the oldest files until all together are small enough; the newest stays. Raises OSError."""
-    newest_first = sorted(_flights(folder.sizes().items()), key=lambda flight: flight.name, reverse=True)
     left = most_bytes
-    for place, flight in enumerate(newest_first):
+    for place, flight in enumerate(_newest_first(path, folder)):
         left -= flight.size_bytes
         if left < 0 and place:
             folder.remove(flight.name)
 
 
-def _flights(files: Iterable[tuple[str, int]]) -> Iterable[Flight]:
-    for name, size in files:
-        match = _NAME.match(name)
-        if match is None:
-            continue
-        try:
-            begun = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
-        except ValueError:  # a day that no calendar has: not ours
-            continue
-        yield Flight(name, begun.timestamp(), match[2], size)
+def _newest_first(path: Path, folder: OwnFolder) -> tuple[Flight, ...]:
+    found = (_flight(path, name, size) for name, size in folder.sizes().items())
+    return tuple(sorted(filter(None, found), key=lambda flight: flight.name, reverse=True))
+
+
+def _flight(path: Path, name: str, size_bytes: int) -> Flight | None:
+    match = _NAME.match(name)
+    if match is None:
+        return None
+    try:
+        begun = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
+    except ValueError:  # a day that no calendar has: not ours
+        return None
+    return Flight(name, str(path / name), begun.timestamp(), match[2], size_bytes)

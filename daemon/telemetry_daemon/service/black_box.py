@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 # A command that does not take its captures in time loses some, and is told how many.
 _MOST_WAITING_BYTES = 16 << 20
-LOST_SCHEMA = "telemetry.lost/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ class _Heard:
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         lost, self._lost = self._lost, 0
-        return f'{{"schema":"{LOST_SCHEMA}","captures":{lost}}}\n'.encode() + text if lost else text
+        return f'{{"schema":"{requests.LOST_SCHEMA}","captures":{lost}}}\n'.encode() + text if lost else text
 
     def _put(self, text: bytes) -> None:
         if self._waiting_bytes + len(text) > _MOST_WAITING_BYTES:

@@ -132,6 +132,7 @@ class Service:
             f"{int(now * 1000):x}",
             of_owners,
             self._other_names.pages,
+            self._black_box.flights,
         )
         textfile = self._settings.export.textfile.path
         self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
