@@ -49,8 +49,9 @@ _OF_COMMANDS: Mapping[str, str] = {
     "and shows what was read.",
     "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
     "same node and give one document.",
-    "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "
-    "numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry serve --replay` plays a recording.",
+    "record": "Writes each answer of a tool, file or library as a line of JSON: what the running daemon polls if it reads the same, else what this "
+    "command polls as the daemon does. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
+    "replay": "Asks the daemon that runs with `serve --replay`, and says where in the recording it is. In `telemetry top --replay` keys do the same.",
     "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
     "why, and what to do about it.",
     "check": "Asks the daemon, else reads the tools once, and ends as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "

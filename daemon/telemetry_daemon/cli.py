@@ -23,6 +23,7 @@ COMMANDS = (
     ("doctor", "check every source: is it there, does it work, what is missing and why"),
     ("check", "judge the node for a scheduler or a monitoring system, with an exit status"),
     ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
+    ("replay", "stop or move the recording that the daemon plays, or play it faster"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
     ("jobs", "show who had the cards for how long, and what it cost"),
     ("profile", "say why a training step is slow, from what a profiler wrote"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
@@ -21,6 +22,11 @@ from telemetry_parsers.codec.wire import checked_readout, own_readout
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded
+
+if TYPE_CHECKING:  # commands read without them
+    from telemetry_daemon.control.socket import Verb
+    from telemetry_daemon.state.history import History
+    from telemetry_daemon.state.store import Store
 
 SYS_PCI = Path("/sys/bus/pci/devices")
 # What they read does not hang or crash, or they bound it themselves: a worker for it would only cost memory.
@@ -49,12 +55,24 @@ def no_bus(_vendor: str) -> PciView:
 class Node(ABC):
     """Where the service gets its sources from: this machine, the simulator or a recording."""
 
-    # When and where the recording was made, if it is one.
-    recorded: Recorded | None = None
+    # Tells when and where the recording was made, if it is one.
+    recorded: Callable[[], Recorded] | None = None
 
     def __init__(self, loaded: Loaded, clock: Clock) -> None:
         self._loaded = loaded
         self._clock = clock
+
+    @property
+    def clock(self) -> Clock:
+        """The time of what is read: that of a recording may run faster, stand still, or be long ago."""
+        return self._clock
+
+    def play(self, store: Store, history: History) -> None:  # noqa: B027  # most nodes have nothing of that
+        """Begin to bring what no poll brings."""
+
+    def verbs(self) -> Mapping[str, Verb]:
+        """What operators can ask of it besides what they can ask of any."""
+        return {}
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:

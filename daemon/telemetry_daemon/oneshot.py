@@ -17,7 +17,6 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
-from telemetry_parsers.recorded import Recorded
 
 if TYPE_CHECKING:  # imported where owners are told
     from telemetry_daemon.state.attribution import Attribution
@@ -67,12 +66,10 @@ class OneShot:
         sources: Sequence[Source],
         clock: Clock,
         substitute: Substitute = keep,
-        recorded: Recorded | None = None,
         tell_waiting: Callable[[Sequence[str]], None] = tell_nobody,
         peaks: Peaks | None = None,
     ) -> None:
         self._hostname = hostname
-        self._recorded = recorded
         self._tell_waiting = tell_waiting
         self._peaks = peaks
         self._sources = sources
@@ -82,7 +79,7 @@ class OneShot:
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """One snapshot of all sources; a poll that has not answered in time has failed with `timeout`."""
-        store = Store(self._hostname, self._clock, recorded=self._recorded, attribution=self._attribution())
+        store = Store(self._hostname, self._clock, attribution=self._attribution())
         store.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         began = self._clock.monotonic()

@@ -136,7 +136,10 @@ def replay_note(snapshot: Snapshot) -> str:
     if recorded is None:
         return ""
     host = recorded.hostname or "a host that it does not name"
-    return f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
+    note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
+    shown = "" if recorded.shown is None else f"shown: {human.utc(recorded.shown)}"
+    more = ", ".join(filter(None, (shown, recorded.how)))
+    return f"{note} {more[0].upper()}{more[1:]}." if more else note
 
 
 def maintenance_note(snapshot: Snapshot) -> str:

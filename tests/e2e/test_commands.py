@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -260,7 +261,10 @@ def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, 
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": tools.search_path}
     status, out, error = run("record", "-o", "-", "--for", "1", "--config", config, environment=environment)
-    assert (status, error, '"source":"mthreads-gmi"' in out.replace(" ", "")) == (0, "", True)
+    assert (status, '"source":"mthreads-gmi"' in out.replace(" ", "")) == (0, True)
+    assert re.fullmatch(
+        r"telemetry: recorded \d+ captures of \d+ sources in 1 s: \d+ identities have stand-ins.*\n", error
+    )
     assert not (tmp_path / "-").exists()
 
 
@@ -273,7 +277,9 @@ def test_record_parse_and_replay(config, tools, tmp_path, mask, is_named):
     status, out, error = run(
         "record", "-o", recording, "--for", "1", *mask, "--config", config, environment=environment
     )
-    assert (status, out, error) == (0, "", "")
+    assert (status, out) == (0, "")
+    assert f" to {recording} (" in error
+    assert ("nothing is masked" in error) == is_named
     status, out, _ = run("parse", "mthreads-gmi", recording)
     assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
     with Daemon(tmp_path, arguments=("--replay", recording)) as daemon:

@@ -40,8 +40,8 @@ standard library: argparse array ast asyncio atexit base64 binascii bisect calen
     pathlib platform queue random re resource select selectors shlex socket string struct subprocess textwrap
     threading token tokenize traceback typing unicodedata urllib uuid warnings weakref
 installed: apscheduler h11 isal
-telemetry_daemon: cli node times version
-telemetry_daemon.commands: options serve
+telemetry_daemon: cli deflate node times version
+telemetry_daemon.commands: options playing serve
 telemetry_daemon.config: about child glance inputs of_compat of_jobs of_peaks reads rules settings
 telemetry_daemon.control: requests socket
 telemetry_daemon.guarded: below named own_folder reading sockets trust way
@@ -52,7 +52,8 @@ telemetry_daemon.processes: pipes process short_lived supervise
 telemetry_daemon.ranks: table watch
 telemetry_daemon.readers: alternatives base command files host in_worker loader lock_holder patterns pci
     repairs run_results tool_path toollock
-telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintenance memory other_names serving systemd textfile_job
+telemetry_daemon.recording: alarms bursts flight_recorder flights ring tap
+telemetry_daemon.service: black_box daemon daemon_metrics device_nodes local_site maintenance memory operators other_names serving systemd textfile_job
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
     routes

@@ -28,7 +28,7 @@ from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.text import default_toml
 from telemetry_daemon.recording.mask import Mask
-from telemetry_daemon.recording.replay import RecordingError, read_recording
+from telemetry_daemon.recording.tape import RecordingError, Tape
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.access.toolkit import load_web_config
@@ -216,7 +216,7 @@ def _recordings(parsers: Mapping[str, Parser]) -> list[str]:
 
 def _reads_recording(path: Path) -> None:
     with suppress(RecordingError):  # a refusal is a good answer
-        for capture in read_recording(path):
+        for capture in Tape(path):
             assert encode_line(capture_to_plain(capture))
 
 

@@ -91,9 +91,9 @@ PLACES = {
     "commands/parse.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
-    "recording/replay.py": {
-        "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
-    },
+    "recording/tape.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "recording/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
+    "recording/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
     "profiling/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "profiling/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},

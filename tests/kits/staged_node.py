@@ -33,9 +33,10 @@ from telemetry_daemon.config import file
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, no_bus, no_capture
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.source import Source
+from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
+from telemetry_daemon.recording.tap import Tap
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.simulate.course import Course
 from telemetry_daemon.simulate.demo import parse_demo
@@ -158,8 +159,9 @@ def read_stage(path: Path) -> Any:
 class StagedNode(Node):
     """The simulated cards of a stage, and this machine's host."""
 
-    def __init__(self, stage: Path, clock: Clock) -> None:
+    def __init__(self, stage: Path, clock: Clock, tap: OnCapture = no_capture) -> None:
         super().__init__(Loaded(), clock)
+        self._tap = tap
         self._staged: dict[str, tuple[Parser, StagedReader]] = {}
         for slot, (word, count) in enumerate(parse_demo(read_stage(stage)["cards"])):
             vendor = BY_WORD[word]
@@ -177,7 +179,7 @@ class StagedNode(Node):
     def source(self, name: str, settings: Settings) -> Source:
         parser, reader = self._staged.get(name, (host.PARSER, HostReader()))
         readers = {poll.name: reader for poll in parser.polls}
-        return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)
+        return Source(parser, readers, settings.source(name), no_bus, self._clock, self._tap)
 
 
 def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:
@@ -240,7 +242,8 @@ def main() -> None:
     settings = file.load(inputs)
     log.setup(settings.log.level, settings.log.format)
     clock = clock_from(staged.get("past_seconds", 0.0))
-    service = Service(Start(settings, lambda: file.load(inputs)), StagedNode(stage, clock), clock)
+    tap = Tap()
+    service = Service(Start(settings, lambda: file.load(inputs), tap=tap), StagedNode(stage, clock, tap), clock)
 
     async def serve() -> None:
         log.leave(await service.run())

@@ -94,10 +94,3 @@ def test_files_of_the_daemon_before_count() -> None:
     recent = [now - 60.0 * number for number in range(6)]
     assert not Bursts(lambda: now, recent).begins(LOST)
     assert Bursts(lambda: now, [now - 2 * HOUR] * 6).begins(LOST)
-
-
-def test_names_without_number_are_forgotten_in_turn() -> None:
-    night = Night()
-    for number in range(10_000):
-        night.bursts.begins(Alarm("lost", str(number)))
-    assert len(night.bursts._of_fault) <= 4096

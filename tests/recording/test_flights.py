@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -206,6 +205,6 @@ def test_after_its_end_nothing_is_written() -> None:
 
 def test_the_folder_may_not_be_read_by_others(tmp_path: Path) -> None:
     write(tmp_path / "flights", NAME, iter((CAPTURE,)))
-    os.chmod(tmp_path / "flights", 0o777)
+    (tmp_path / "flights").chmod(0o777)
     with pytest.raises(PermissionError, match="can be written by others"):
         flights.kept(str(tmp_path))

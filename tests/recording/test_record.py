@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.recording.record import Recorder, RecordError
-from telemetry_daemon.recording.replay import read_recording
+from telemetry_daemon.recording.tape import Tape
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Output
 
 CAPTURES = (
@@ -42,7 +42,7 @@ def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
     with Recorder.to_file(path) as recorder:
         for capture in CAPTURES:
             recorder.add(capture)
-    assert tuple(read_recording(path)) == CAPTURES
+    assert tuple(Tape(path)) == CAPTURES
     lines = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
     assert [line["schema"] for line in lines] == ["telemetry.capture/1"] * len(CAPTURES)
 
@@ -52,7 +52,7 @@ def test_each_capture_is_in_the_file_at_once(tmp_path: Path) -> None:
     with Recorder.to_file(path) as recorder:
         for number, capture in enumerate(CAPTURES, start=1):
             recorder.add(capture)
-            assert len(list(read_recording(path))) == number
+            assert len(list(Tape(path))) == number
 
 
 def test_a_second_recording_replaces_the_first_in_a_private_file(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_second_recording_replaces_the_first_in_a_private_file(tmp_path: Path)
     for capture in CAPTURES:
         with Recorder.to_file(path) as recorder:
             recorder.add(capture)
-    assert tuple(read_recording(path)) == CAPTURES[-1:]
+    assert tuple(Tape(path)) == CAPTURES[-1:]
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
@@ -75,7 +75,7 @@ def test_a_stream_gets_the_same_lines(tmp_path: Path) -> None:
             recorder.add(capture)
     path = tmp_path / "recording.jsonl"
     path.write_text(stream.getvalue())
-    assert tuple(read_recording(path)) == CAPTURES
+    assert tuple(Tape(path)) == CAPTURES
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert sorted(read_recording(path), key=lambda capture: capture.poll) == large
+    assert sorted(Tape(path), key=lambda capture: capture.poll) == large
 
 
 def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, ignored)
-    assert tuple(read_recording(path)) == CAPTURES[:2]
+    assert tuple(Tape(path)) == CAPTURES[:2]
 
 
 def test_a_full_disk_is_told() -> None:
@@ -140,7 +140,7 @@ def test_data_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RecordError, match="a capture of nvml/readings cannot be recorded"):
             recorder.add(odd)
         recorder.add(CAPTURES[0])
-    assert tuple(read_recording(path)) == CAPTURES[:1]
+    assert tuple(Tape(path)) == CAPTURES[:1]
 
 
 @pytest.mark.parametrize(

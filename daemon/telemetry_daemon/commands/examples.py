@@ -9,26 +9,33 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "serve": {
         "telemetry serve": "Serve the metrics of this node.",
         "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
-        "telemetry serve --replay node.jsonl": "Serve what was recorded on another node.",
+        "telemetry serve --replay node.jsonl.gz --speed 10": "Serve what was recorded on another node, ten times as fast.",
+    },
+    "replay": {
+        "telemetry replay seek 03:12:07": "Have the daemon that plays a recording go there.",
+        "telemetry replay pause": "Have it stand still.",
     },
     "snapshot": {
         "telemetry snapshot": "Show all accelerators, and what is wrong with them.",
         "telemetry snapshot --why": "Say why readings are absent, too.",
         "telemetry snapshot --all 'temp*' --device 3": "Show all temperatures of one device, read just now.",
         "telemetry snapshot --format json --watch 10s": "Print a line of JSON every ten seconds.",
+        "telemetry snapshot --replay node.jsonl.gz --at 03:12:07": "Show a moment of a recording.",
         "telemetry snapshot --node gpu-17": "Show what the daemon of another node tells.",
     },
     "top": {
         "telemetry top": "Watch this node, with its last half hour.",
         "telemetry top gpu-17 gpu-18": "Watch two nodes.",
         "telemetry top --demo 8xnvidia": "See what it looks like.",
+        "telemetry top --replay node.jsonl.gz --at end-30s": "Watch how a recording ends.",
     },
     "doctor": {
         "telemetry doctor": "Check what is found on this node.",
         "telemetry doctor --source nvml --all": "Look at one source with every detail.",
     },
     "record": {
-        "telemetry record -o node.jsonl --for 60s": "Record a minute for a bug report.",
+        "telemetry record -o node.jsonl.gz --for 60s": "Record a minute for a bug report.",
+        "telemetry record -o node.jsonl.gz --before --for 10s": "Record the two minutes before as well, which the daemon has.",
     },
     "jobs": {
         "telemetry jobs --since 30d --by user": "Show what each user had of this node's cards in a month.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -13,20 +14,23 @@ from pathlib import Path
 from telemetry_daemon.commands import formats, options
 from telemetry_daemon.commands.lookup import find_parser
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
+from telemetry_daemon.guarded.unpacking import is_packed
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.recording.tape import Damage, captures_in
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
+from telemetry_exporters.text import clean
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
 
 _LIFE_SECONDS = 3600.0
 _LARGEST_INPUT_BYTES = 64 << 20
+_HEAD_BYTES = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,39 +67,38 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _captures(parser: Parser, name: str) -> list[Capture]:
-    text = _read(name)
-    if text.lstrip().startswith('{"schema"') and '"telemetry.capture/' in text[:200]:
-        return _recorded(parser, name, text)
+    content = _read(name)
+    if is_packed(content) or b'"telemetry.capture/' in content.lstrip()[:_HEAD_BYTES]:
+        return _recorded(parser, name, content)
+    text = content.decode("utf-8", errors="replace")
     poll = parser.polls[0]
     return [Capture(source=parser.name, poll=name, request=poll.request, outputs=(Output(name=name, text=text),))]
 
 
-def _read(name: str) -> str:
+def _read(name: str) -> bytes:
     try:
         with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as stream:
-            content = read_stream(stream, _LARGEST_INPUT_BYTES, name)
+            return read_stream(stream, _LARGEST_INPUT_BYTES, name)
     except TooLargeError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give what one run of the tool printed") from None
     except OSError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give a file that you may read") from None
-    return content.decode("utf-8", errors="replace")
 
 
-def _recorded(parser: Parser, name: str, text: str) -> list[Capture]:
-    """The source's captures of a recording: the newest of each poll."""
+def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
+    """The source's captures of a recording: the newest of each poll. What is left out is said on standard error."""
     newest: dict[str, Capture] = {}
     recorded: set[str] = set()
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            capture = capture_from_plain(decode_line(line))
-        except CodecError as error:
-            remedy = "remove the line, or record again"
-            raise CommandError(f"'{name}' line {number} is not a recorded capture: {error}; {remedy}") from None
+    damage = Damage()
+    for capture in captures_in(io.BytesIO(content), damage):
         recorded.add(capture.source)
         if capture.source == parser.name:
             newest[capture.poll] = capture
+    told = [f"'{name}': {clean(text)}" for text in damage.lines()]
+    if not recorded:
+        raise CommandError(f"{told[0] if told else repr(name)}; give a recording, or what the tool printed")
+    for text in told:
+        sys.stderr.write(f"telemetry: {text}\n")
     if not newest:
         raise CommandError(f"'{name}' has no capture of '{parser.name}'; it has some of {', '.join(sorted(recorded))}")
     return list(newest.values())

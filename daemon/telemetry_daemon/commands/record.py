@@ -85,14 +85,23 @@ def run(arguments: argparse.Namespace) -> int:
         options.check_names(arguments, settings, loaded.polls)
         record = _way(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
+        recorder = _recorder(arguments.output)
         try:
-            to_output = arguments.output in (None, _STANDARD_OUTPUT)
-            recorder = Recorder(sys.stdout) if to_output else Recorder.to_file(arguments.output)
             with _told(recorder, mask, arguments) as tell, recorder:
                 record(loaded, settings, arguments, _kept(recorder, mask, tell))
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     return exits.OK
+
+
+def _recorder(output: Path | None) -> Recorder:
+    """Where to record to. Raises CommandError."""
+    if output is None or output == _STANDARD_OUTPUT:
+        return Recorder(sys.stdout)
+    try:
+        return Recorder.to_file(output)
+    except RecordError as error:
+        raise CommandError(str(error)) from None
 
 
 def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> _Keep:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import durations, options
+from telemetry_daemon.commands import durations, options, playing
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
@@ -74,7 +74,13 @@ def _add_origins(parser: argparse.ArgumentParser) -> None:
     )
     origin.add_argument("--node", metavar="NODE", help="show another node: HOST, HOST:PORT or the URL of its daemon")
     origin.add_argument("--demo", nargs="?", const="", metavar="CARDS", help="show simulated cards, such as 8xnvidia")
-    origin.add_argument("--replay", type=Path, metavar="FILE", help="show a recording made by 'telemetry record'")
+    origin.add_argument(
+        "--replay",
+        type=Path,
+        metavar="FILE",
+        help="show the end of a recording made by 'telemetry record', or a moment of it",
+    )
+    playing.add_at(parser)
     options.add_credentials(parser)
 
 
@@ -94,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse what does not go together. Raises CommandError."""
     _check_format(arguments)
+    playing.check(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
         if arguments.source:
             raise CommandError(
@@ -127,6 +134,12 @@ def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
 
         asked = answers.of_daemon if arguments.node is None else answers.of_node
         return lambda: asked(arguments)
+    if arguments.replay is not None:
+        from telemetry_daemon.commands.replayed import Replayed
+
+        recording = Replayed(arguments)
+        end.callback(recording.close)
+        return recording.read
     tools: list[_Read] = []
 
     def read_tools() -> Answer:
@@ -158,7 +171,7 @@ def _told_by_daemon(arguments: argparse.Namespace) -> Answer | None:
 
 def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
     """Not where tools are to be read anew: `--timeout` is for tools, and `--all` wants the slow polls, too, as they are now."""
-    instead = arguments.origin or arguments.demo is not None or arguments.replay is not None
+    instead = arguments.origin or arguments.demo is not None
     is_narrowed = arguments.source or arguments.timeout is not None or arguments.all is not None
     return not instead and not is_narrowed and arguments.format in _OF_DAEMONS
 

@@ -1,4 +1,4 @@
-"""What `telemetry snapshot` reads itself: of this machine, of simulated cards or of a recording."""
+"""What `telemetry snapshot` reads itself: of this machine, or of simulated cards."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ class Tools:
                 sources,
                 Clock(),
                 substitute,
-                self._node.recorded,
                 waiting.tell,
                 known_peaks(self._settings),
             )
@@ -81,10 +80,6 @@ class Tools:
         from telemetry_daemon.plugins.sources import find
 
         loaded: Loaded = self._open.enter_context(load(find(self._settings.parsers.paths)))
-        if arguments.replay is not None:
-            from telemetry_daemon.recording.node import ReplayNode
-
-            return self._checked(ReplayNode(arguments.replay, loaded, clock))
         node = self._checked(RealNode(loaded, clock))
         options.check_names(arguments, self._settings, loaded.polls)
         return node

@@ -8,7 +8,7 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import options
+from telemetry_daemon.commands import options, playing
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal.exits import CommandError
 
@@ -34,6 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--demo", nargs="?", const="", metavar="CARDS", help="simulated cards, such as 8xnvidia,4xhygon"
     )
     instead.add_argument("--replay", type=Path, metavar="FILE", help="a recording made by 'telemetry record'")
+    playing.add_at(parser)
+    playing.add_pace(parser)
     options.add_credentials(parser)
     options.add_config(parser)
 
@@ -42,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it until somebody quits."""
     from telemetry_daemon.top.loop import run as show
 
+    playing.check(arguments)
     show(_feed(arguments), os.environ)
     return 0
 
@@ -89,9 +92,10 @@ def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:
     if arguments.replay is not None:
         from telemetry_daemon.recording.node import ReplayNode
 
-        return OwnNode(
-            f"the recording {arguments.replay}", hostname, ReplayNode(arguments.replay, loaded, clock), settings, clock
-        )
+        how = playing.playing(arguments, tells_then=True)
+        node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)
+        name = node.survey.hostname or arguments.replay.name
+        return OwnNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
     from telemetry_daemon.node import RealNode
 
     options.check_names(arguments, settings, loaded.polls)

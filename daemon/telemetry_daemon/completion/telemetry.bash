@@ -2,12 +2,13 @@
 
 _telemetry_options() {
     case "$1" in
-        serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay' ;;
-        snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --ca --password-file --config' ;;
+        serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay --at --speed --once' ;;
+        snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --at --ca --password-file --config' ;;
         doctor) options='-h --help --source --all --config' ;;
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --before --from --unmasked --config' ;;
-        top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
+        replay) options='-h --help --config' ;;
+        top) options='-h --help --nodes --demo --replay --at --speed --once --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
@@ -34,6 +35,8 @@ _telemetry_option() {
         'serve --web.telemetry-path') takes=yes kind=free words='' ;;
         'serve --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'serve --replay') takes=yes kind=file words='' ;;
+        'serve --at') takes=yes kind=free words='' ;;
+        'serve --speed') takes=yes kind=free words='' ;;
         'snapshot --format') takes=yes kind=words words='table json csv prometheus' ;;
         'snapshot --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'snapshot --vendor') takes=yes kind=words words='nvidia amd hygon moorethreads ascend cambricon metax iluvatar enflame intel kunlunxin' ;;
@@ -46,6 +49,7 @@ _telemetry_option() {
         'snapshot --node') takes=yes kind=free words='' ;;
         'snapshot --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'snapshot --replay') takes=yes kind=file words='' ;;
+        'snapshot --at') takes=yes kind=free words='' ;;
         'snapshot --ca') takes=yes kind=file words='' ;;
         'snapshot --password-file') takes=yes kind=file words='' ;;
         'snapshot --config') takes=yes kind=file words='' ;;
@@ -64,9 +68,12 @@ _telemetry_option() {
         'record --for') takes=yes kind=free words='' ;;
         'record --from') takes=yes kind=words words='daemon tools' ;;
         'record --config') takes=yes kind=file words='' ;;
+        'replay --config') takes=yes kind=file words='' ;;
         'top --nodes') takes=yes kind=file words='' ;;
         'top --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'top --replay') takes=yes kind=file words='' ;;
+        'top --at') takes=yes kind=free words='' ;;
+        'top --speed') takes=yes kind=free words='' ;;
         'top --ca') takes=yes kind=file words='' ;;
         'top --password-file') takes=yes kind=file words='' ;;
         'top --config') takes=yes kind=file words='' ;;
@@ -115,7 +122,9 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor check record top jobs profile parse metrics config forget release resume maintenance job completions version' ;;
+        ' '*) kind=words words='serve snapshot doctor check record replay top jobs profile parse metrics config forget release resume maintenance job completions version' ;;
+        'replay 0') kind=words words='pause play seek speed status' ;;
+        'replay 1') kind=free words='' ;;
         'top '*) kind=free words='' ;;
         'jobs '*) kind=file words='' ;;
         'profile '*) kind=folder words='' ;;

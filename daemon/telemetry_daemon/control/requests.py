@@ -63,6 +63,14 @@ class JobsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """Do this with the recording that is played: a moment to go to, or a speed, as somebody wrote it."""
+
+    action: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole node as JSON."""
 

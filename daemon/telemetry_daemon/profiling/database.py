@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_daemon.guarded.scratch import scratch
-from telemetry_daemon.profiling.unpacking import Unpacked, is_packed
+from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.contract import NotReadError, Schema
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.profiling.tracks import NEAREST_SECONDS, Moment, Track, Wanted
-from telemetry_daemon.recording.replay import read_recording
+from telemetry_daemon.recording.tape import Tape
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
@@ -42,7 +42,7 @@ def tracks_of(path: Path, wanted: Sequence[Wanted]) -> list[Track]:
     with load(find(())) as loaded:
         parsers: Mapping[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
         known: set[str] = set()
-        for capture in read_recording(path):
+        for capture in Tape(path):
             parser = simulated_parser(capture) or parsers.get(capture.source)
             if parser is None or capture.wall_time > end:
                 continue

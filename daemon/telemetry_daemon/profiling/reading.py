@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from telemetry_daemon.guarded.reading import open_file
+from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_daemon.profiling.folders import Found
-from telemetry_daemon.profiling.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
 from telemetry_parsers.profiles.contract import (
     HEAD_BYTES,

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.plugins.loading import load
@@ -23,8 +22,9 @@ from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.local_names import names_here
 from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.reports import Reports
+from telemetry_daemon.recording.tape import Damage, captures_in
 from telemetry_daemon.terminal import exits
-from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
+from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.model import Capture
 
@@ -47,7 +47,7 @@ def main() -> int:
     os.nice(_NICENESS)
     order = from_plain(Order, json.load(sys.stdin))
     with os.fdopen(order.descriptor, "rb") as stream:
-        captures = list(_captures(stream))
+        captures = list(captures_in(stream, Damage()))
     try:
         write(Path(order.folder), order.name, _masked(captures, order.parser_paths))
     except OSError as error:
@@ -65,12 +65,6 @@ def write(path: Path, name: str, captures: Iterator[Capture], most_bytes: int = 
     with OwnFolder.made(path, flights.FOLDER_MODE) as folder:
         folder.replace(name, packed.getvalue())
         flights.make_room(path, folder, most_bytes)
-
-
-def _captures(stream: BinaryIO) -> Iterator[Capture]:
-    with gzip.GzipFile(fileobj=stream) as lines:
-        for line in lines:
-            yield capture_from_plain(decode_line(line))
 
 
 def _masked(captures: list[Capture], parser_paths: tuple[str, ...]) -> Iterator[Capture]:

@@ -1,53 +1,168 @@
-"""The node of `--replay`: every recorded source, answered from the recording and read by its own parser."""
+"""The node of `--replay`: what was recorded, played through the parsers that are installed here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import Node, no_bus, no_capture
+from telemetry_daemon.node import Node
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.recording.replay import RecordingError, Replay, read_recording
+from telemetry_daemon.recording.moments import Moment, moment
+from telemetry_daemon.recording.places import Survey
+from telemetry_daemon.recording.player import Player, Playing
+from telemetry_daemon.recording.stage import Stage
+from telemetry_daemon.recording.tape import RecordingError, Tape
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_parsers.contract import Parser, SourceParser
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:  # what only the daemon has, and who shows it
+    from telemetry_daemon.control import requests
+    from telemetry_daemon.control.socket import Verb
+    from telemetry_daemon.state.history import History
+    from telemetry_daemon.state.store import Store
+
+log = logging.getLogger(__name__)
 
 
 class ReplayNode(Node):
-    """The sources of a recording that some installed parser reads."""
+    """The sources of a recording that some installed parser reads. Nothing is polled: the player brings what was recorded.
 
-    def __init__(self, path: Path, loaded: Loaded, clock: Clock) -> None:
+    `at` says where to begin. Raises CommandError if there is nothing to play, or not there.
+    """
+
+    def __init__(self, path: Path, loaded: Loaded, clock: Clock, playing: Playing, at: Moment | None = None) -> None:
         super().__init__(loaded, clock)
-        installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
+        tape = Tape(path)
         try:
-            self._replay = Replay.of_file(path, clock)
-            simulated = {capture.source: simulated_parser(capture) for capture in read_recording(path)}
+            self.survey = Survey.of(tape)
         except RecordingError as error:
             raise CommandError(str(error)) from None
-        self.recorded = self._replay.recorded
-        self._parsers = {name: self._recorded_part(name, simulated, installed) for name in self._replay.sources}
+        self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
+        self._parsers = _parsers(self.survey, loaded)
+        place = at.place(self.survey) if at is not None else playing.place
+        self.player = Player(path, self.survey, replace(playing, place=place))
+        self.recorded = self.player.recorded
 
-    def _recorded_part(
-        self, name: str, simulated: Mapping[str, Parser | None], installed: Mapping[str, Parser]
-    ) -> Parser:
-        """The source's parser with the polls that were recorded."""
-        parser = simulated.get(name) or installed.get(name)
-        if parser is None:
-            raise CommandError(f"no parser for the recorded source '{name}'; install its plugin")
-        recorded = self._replay.polls(name)
-        polls = tuple(poll for poll in parser.polls if poll.name in recorded)
-        return SourceParser(name, parser.vendor, parser.gives, polls, parser.parse, parser.metrics)
+    @property
+    def clock(self) -> Clock:
+        """The time of the recording."""
+        return self.player.clock
 
     def names(self) -> tuple[str, ...]:
         """The names of the recorded sources."""
         return tuple(self._parsers)
 
-    def source(self, name: str, settings: Settings) -> Source:
-        """The source made anew; it goes on at the recording's current place."""
-        parser = self._parsers[name]
-        reader = self._replay.reader(name)
-        readers = {poll.name: reader for poll in parser.polls}
-        return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)
+    def parsers(self) -> tuple[Parser, ...]:
+        """The parsers that read it."""
+        return tuple(self._parsers.values())
+
+    def left_out(self) -> tuple[str, ...]:
+        """The recorded sources that no parser here reads."""
+        return tuple(sorted(self.survey.examples.keys() - self._parsers.keys()))
+
+    def warnings(self) -> tuple[str, ...]:
+        """What of the recording is not played, and why."""
+        unread = ", ".join(self.left_out())
+        text = f"no parser here reads what was recorded of {unread}: install its plugin"
+        return (*self.damage, text) if unread else self.damage
+
+    def source(self, name: str, settings: Settings) -> Source:  # noqa: ARG002  # as of any node
+        """None: nothing is polled."""
+        raise CommandError(f"'{name}' is recorded: it is not asked")
+
+    def sources(self, settings: Settings, only: object = ()) -> list[Source]:  # noqa: ARG002  # as of any node
+        """None: nothing is polled."""
+        return []
+
+    def play(self, store: Store, history: History) -> None:
+        """Begin to play."""
+        for warning in self.warnings():
+            log.warning("not all of the recording is played", extra={"detail": warning})
+        self.player.start(store, self._stage(store, self._parsers), history)
+
+    def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
+        """Show the place that is wanted, of these sources or of all. Raises CommandError."""
+        parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
+        try:
+            self.player.show(store, self._stage(store, parsers), history)
+        except RecordingError as error:
+            raise CommandError(str(error)) from None
+
+    def _stage(self, store: Store, parsers: Mapping[str, Parser]) -> Stage:
+        return Stage(store, self.clock, parsers, self.survey.intervals())
+
+    def verbs(self) -> Mapping[str, Verb]:
+        """What operators can do with the recording while it is played."""
+        from telemetry_daemon.control import requests
+        from telemetry_daemon.control.socket import Verb  # with asyncio, which only the daemon has
+
+        return {"replay": Verb(requests.Replay, self._act)}
+
+    def _act(self, request: requests.Replay) -> Mapping[str, Plain]:
+        player = self.player
+        try:
+            if request.action == "seek":
+                player.seek(moment(request.value).place(self.survey))
+            elif request.action in _ACTIONS:
+                _ACTIONS[request.action](player, request.value)
+        except (CommandError, ValueError) as error:
+            return {"error": str(error)}
+        told = player.recorded()
+        return {"place": player.place, "length": self.survey.length, "shown": told.shown, "how": told.how}
+
+    def press(self, key: str) -> None:
+        """Do what a key is for; a key that is for nothing does nothing."""
+        act = _KEYS.get(key)
+        if act is not None:
+            act(self.player)
+
+    def close(self) -> None:
+        """Play no more."""
+        self.player.close()
+        super().close()
+
+
+def _parsers(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
+    """The parser of each source that has one. Raises CommandError if none has."""
+    installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
+    found = {name: simulated_parser(capture) or installed.get(name) for name, capture in survey.examples.items()}
+    parsers = {name: parser for name, parser in sorted(found.items()) if parser is not None}
+    if not parsers:
+        names = ", ".join(sorted(survey.examples))
+        raise CommandError(f"no parser here reads what was recorded of {names}; install its plugin")
+    return parsers
+
+
+def _sooner(seconds: float) -> Callable[[Player], None]:
+    return lambda player: player.seek(player.place + seconds)
+
+
+def _faster(factor: float) -> Callable[[Player], None]:
+    return lambda player: player.set_speed(min(100.0, max(0.1, player.speed * factor)))
+
+
+# What `telemetry replay` does, besides going elsewhere.
+_ACTIONS: Mapping[str, Callable[[Player, str], None]] = {
+    "pause": lambda player, _: player.pause(),
+    "play": lambda player, _: player.go_on(),
+    "speed": lambda player, value: player.set_speed(float(value)),
+}
+# What `telemetry top` plays with; the help view lists them.
+_KEYS: Mapping[str, Callable[[Player], None]] = {
+    " ": Player.toggle,
+    "p": Player.toggle,
+    ",": _sooner(-10.0),
+    ".": _sooner(10.0),
+    "{": _sooner(-60.0),
+    "}": _sooner(60.0),
+    "-": _faster(0.5),
+    "+": _faster(2.0),
+}

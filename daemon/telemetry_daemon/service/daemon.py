@@ -105,14 +105,14 @@ class Service:
         self._memory = devices_file.DeviceMemory(path, now) if start.remembers_devices else None
         remembered = self._memory.remembered if self._memory is not None else Remembered(since=now)
         self._known_since = remembered.since
-        self._history = History(clock)
-        self._owners = self._owners_of(node, clock)
+        self._history = History(node.clock)
+        self._owners = self._owners_of(node)
         bill = self._owners.ledger if self._owners is not None else None
         self._black_box = BlackBox(start.tap, clock, self._ask_all)
         watch = self._black_box.watch if start.remembers_devices else None
         accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill, watch)
         attribution = self._owners.attribution if self._owners is not None else None
-        self._store = Store(platform.node(), clock, remembered.devices, accumulator, node.recorded, attribution)
+        self._store = Store(platform.node(), node.clock, remembered.devices, accumulator, node.recorded, attribution)
         self._own = OwnMetrics(self._store)
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
         self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)
@@ -141,7 +141,7 @@ class Service:
         operators = Operators(self._store, self._poller, self._source, self._metrics, self._remember)
         self._control = ControlServer(
             control.path_in(self._settings.state.runtime_directory),
-            {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs},
+            {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs, **node.verbs()},
         )
         self._local_site = LocalSite(
             local_socket_in(self._settings.state.runtime_directory), self._site.respond, self._reads
@@ -152,14 +152,14 @@ class Service:
         self._reloading = asyncio.Lock()
         self._reload_waits = False
 
-    def _owners_of(self, node: Node, clock: Clock) -> Owners | None:
+    def _owners_of(self, node: Node) -> Owners | None:
         """What knows the owners of cards, where they are told or were recorded."""
         if not self._settings.attribution.enabled and node.recorded is None:
             return None
         from telemetry_daemon.service.owners import Owners  # other nodes do without it
 
         settings, remembers = self._settings, self._start.remembers_devices
-        return Owners(settings.attribution, settings.state.directory if remembers else None, clock)
+        return Owners(settings.attribution, settings.state.directory if remembers else None, node.clock)
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
@@ -173,6 +173,7 @@ class Service:
         self._set_own_metrics()
         self._configure_black_box()
         self._poller.start(self._node.sources(self._settings))
+        self._node.play(self._store, self._history)
         self._poller.every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)

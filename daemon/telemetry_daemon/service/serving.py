@@ -7,6 +7,7 @@ import logging
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.child import Check, load_in_child
 from telemetry_daemon.config.glance import word_of
@@ -22,6 +23,10 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.errors import ListenError, WebError
 
+if TYPE_CHECKING:  # most daemons play nothing
+    from telemetry_daemon.recording.moments import Moment
+    from telemetry_daemon.recording.player import Playing
+
 logger = logging.getLogger(__name__)
 
 # How long an answer waits, at each of its system calls, for a thread that takes a poll in; Python's own is 5 ms. Of 128 cards that were
@@ -30,11 +35,20 @@ _SWITCH_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording, how it is played, and from which moment on."""
+
+    path: Path
+    playing: Playing
+    at: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Instead:
     """What is served in place of this machine: simulated cards, or a recording."""
 
     demo: str | None = None
-    recording: Path | None = None
+    recording: Recording | None = None
 
 
 def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
@@ -89,5 +103,6 @@ def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
     if instead.recording is not None:
         from telemetry_daemon.recording.node import ReplayNode
 
-        return ReplayNode(instead.recording, loaded, clock)
+        recording = instead.recording
+        return ReplayNode(recording.path, loaded, clock, recording.playing, recording.at)
     return RealNode(loaded, clock, tap)

@@ -112,6 +112,12 @@ class Accumulator:
         self._bill = bill
         self._watch = watch
 
+    def anew(self) -> Accumulator:
+        """One that has counted nothing; the history is empty, too."""
+        if self._history is not None:
+            self._history.clear()
+        return Accumulator(None, self._history, self._bill, self._watch)
+
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids."""
         for event in self.events.take(poll, ids, events, wall_time):

@@ -87,6 +87,16 @@ class History:
             kept = [event for event in self._events if event.id != device_id]
             self._events = deque(kept, maxlen=MOST_EVENTS)
 
+    def clear(self) -> None:
+        """Drop the past of all devices; what comes is kept from the next slot on."""
+        with self._lock:
+            self._devices.clear()
+            self._events.clear()
+            self._unclosed.clear()
+            self._outages = {}
+            self._looked = self._valid_until = self._now()
+            self._first = self._open = int(self._looked // SLOT_SECONDS)
+
     def ids(self) -> tuple[str, ...]:
         """The devices that have a past."""
         with self._lock:

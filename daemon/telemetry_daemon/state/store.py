@@ -61,10 +61,10 @@ class Store:
         clock: Clock,
         identities: tuple[Identity, ...] = (),
         accumulator: Accumulator | None = None,
-        recorded: Recorded | None = None,
+        recorded: Callable[[], Recorded] | None = None,
         attribution: Attribution | None = None,
     ) -> None:
-        self._hostname = hostname if recorded is None else recorded.hostname
+        self._hostname = hostname if recorded is None else recorded().hostname
         self._recorded = recorded
         self._clock = clock
         self._lock = threading.RLock()
@@ -78,6 +78,24 @@ class Store:
         self._owned: Merged | None = None  # the same with the owners of its devices
         self._snapshot: Snapshot | None = None
         self._tell_change: Callable[[], None] = lambda: None
+
+    def start_anew(self) -> None:
+        """Forget all that sources told, and what came of it, for a recording that goes on elsewhere."""
+        with self._lock:
+            known, ahead = self._known, self._clock.wall_ahead()
+            kept = Known(MergeState(), sources=known.sources, own=known.own, metrics=known.metrics, wall_ahead=ahead)
+            kept.ranks, kept.peaks, kept.maintenance = known.ranks, known.peaks, known.maintenance
+            kept.slept, kept.started_wall = known.slept, known.started_wall
+            self._known = kept
+            if self._accumulator is not None:
+                self._accumulator = self._accumulator.anew()
+            self._merged = self._owned = self._snapshot = None
+
+    def renew(self) -> None:
+        """Have the next snapshot made anew, since how a recording is played has changed."""
+        with self._lock:
+            self._snapshot = None
+        self._tell_change()
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
         """Make a source known before its first report."""
@@ -374,7 +392,7 @@ class Store:
             sources=self._statuses.of(known.bases(merged, now), now),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
             maintenance=maintenance,
-            recorded=self._recorded,
+            recorded=self._recorded() if self._recorded is not None else None,
         )
 
     def _shown(self, merged: Merged) -> tuple[MergedDevice, ...]:

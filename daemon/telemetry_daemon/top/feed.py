@@ -49,6 +49,10 @@ class Feed(Protocol):
         """What is looked at, which is wanted first; returns at once."""
         ...
 
+    def press(self, key: str, /) -> None:
+        """Take a key that is for what feeds: a recording stands still, or goes elsewhere; nothing else minds."""
+        ...
+
     def close(self) -> None:
         """Stop reading."""
         ...

@@ -71,6 +71,9 @@ class Follower:
             self._focus = focus
             self._ask_now.set()
 
+    def press(self, key: str, /) -> None:
+        """Nothing: what a daemon tells goes on."""
+
     def close(self) -> None:
         """Stop; the threads end with the process, so nothing waits for them."""
         self._is_over = True

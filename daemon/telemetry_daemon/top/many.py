@@ -77,6 +77,9 @@ class ManyNodes:
         if self._followed is not None:
             self._followed.look_at(focus)
 
+    def press(self, key: str, /) -> None:
+        """Nothing: what daemons tell goes on."""
+
     def close(self) -> None:
         """Stop; a thread that waits for a node ends with the process."""
         with self._changed:

@@ -26,13 +26,23 @@ _LONGEST_END_SECONDS = 2.5
 class OwnNode:
     """Polls in this process."""
 
-    def __init__(self, title: str, hostname: str, node: Node, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        title: str,
+        hostname: str,
+        node: Node,
+        settings: Settings,
+        clock: Clock,
+        press: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.title = title
+        self.press = press
         self._node = node
         self._settings = settings
-        self._clock = clock
-        self._history = History(clock)
-        self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history))
+        self._clock = node.clock
+        self._history = History(node.clock)
+        accumulator = Accumulator(Events(this_machine()), self._history)
+        self._store = Store(hostname, node.clock, (), accumulator, node.recorded)
         self._store.set_peaks(known_peaks(settings))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
@@ -43,6 +53,7 @@ class OwnNode:
         """Begin to poll."""
         self._store.tell_changes(wake)
         self._poller.start(self._node.sources(self._settings))
+        self._node.play(self._store, self._history)
         self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
 
     def nodes(self) -> tuple[NodeState, ...]:

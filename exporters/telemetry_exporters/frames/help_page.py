@@ -23,7 +23,9 @@ KEYS = (
     ("[ ]", "the same by a minute, as Shift ← and Shift →"),
     ("n", "back to now"),
     ("m M", "one card: the next metric of the chart, or the one before"),
-    ("p Space", "pause: nothing new is shown"),
+    ("p Space", "pause: nothing new is shown; a recording stands still"),
+    (", .", "a recording: 10 seconds back or forth; { } by a minute"),
+    ("- +", "a recording: half as fast, or twice"),
     ("?", "this help"),
     ("q", "quit"),
 )

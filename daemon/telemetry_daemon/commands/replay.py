@@ -1,0 +1,54 @@
+"""`telemetry replay`: stops the recording that the running daemon plays, goes elsewhere in it, or plays it faster."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime, timezone
+
+from telemetry_daemon.commands import options, playing
+from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.recording.moments import FORMS
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters import human
+
+_TAKES = {"seek": "a moment", "speed": "a number"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to do, and where to go or how fast."""
+    parser.add_argument(
+        "action",
+        metavar="pause|play|seek|speed|status",
+        nargs="?",
+        choices=("pause", "play", "seek", "speed", "status"),
+        default="status",
+        help="`status`, the default, says where it is",
+    )
+    parser.add_argument(
+        "value",
+        metavar="TIME|TIMES",
+        nargs="?",
+        default="",
+        help=f"with `seek`: {FORMS}; with `speed`: {playing.SLOWEST:g} to {playing.FASTEST:g}",
+    )
+    options.add_config(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the running daemon, and say where it is then."""
+    action, value = arguments.action, arguments.value
+    if bool(value) != (action in _TAKES):
+        wanted = f"give {_TAKES[action]}" if action in _TAKES else f"leave '{value}' out"
+        raise CommandError(f"telemetry replay {action}: {wanted}")
+    if action == "speed":
+        try:
+            playing.speed(value)
+        except argparse.ArgumentTypeError as error:
+            raise CommandError(str(error)) from None
+    answer = ask_daemon(options.settings(arguments), "replay", action=action, value=value)
+    shown = datetime.fromtimestamp(answer["shown"], timezone.utc)
+    how = f", {answer['how']}" if answer["how"] else ""
+    place, length = human.seconds(round(answer["place"])), human.seconds(round(answer["length"]))
+    print(f"{place} of {length}: {shown:%Y-%m-%d %H:%M:%S} UTC as recorded{how}")
+    return exits.OK

@@ -1,0 +1,154 @@
+"""Brings what was recorded into a store: each capture once, in its order and at its time, from any place on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from telemetry_daemon.recording.places import Key, Placed, placed
+from telemetry_daemon.recording.stage import Stage
+from telemetry_daemon.recording.tape import RecordingError, Tape
+from telemetry_daemon.recording.timeline import Timeline
+from telemetry_daemon.state.history import History
+from telemetry_daemon.state.store import Store
+from telemetry_exporters.past import SLOT_SECONDS, SLOTS
+
+log = logging.getLogger(__name__)
+
+# Who begins in the middle sees what came of the half hour before, as the history does. What is older counts only as far
+# as it is the newest of its poll.
+LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
+# Between the end of a recording and its next beginning; one capture alone is shown again so often.
+PAUSE_SECONDS = 2.0
+
+
+class Performance:
+    """Of one recording in one store."""
+
+    def __init__(
+        self,
+        path: Path,
+        length: float,
+        timeline: Timeline,
+        store: Store,
+        stage: Stage,
+        history: History,
+        *,
+        loops: bool,
+    ) -> None:
+        self._tape = Tape(path)
+        self._length = length
+        self._timeline = timeline
+        self._store = store
+        self._stage = stage
+        self._history = history
+        self._loops = loops
+        self._slot = 0
+        self.has_ended = False
+
+    def run(self) -> None:
+        """Play from where the timeline wants to be, until it is closed."""
+        while not self._timeline.is_over:
+            self._perform()
+
+    def begin(self) -> Iterator[Placed]:
+        """Show what there was where the timeline wants to be, and give what came after it. Raises RecordingError."""
+        goal = self._timeline.taken_wanted()
+        self.has_ended = False
+        with self._store.unchanged(), self._timeline.held():
+            first = max(0.0, goal - LOOK_BACK_SECONDS)
+            self._slot = int(first // SLOT_SECONDS)
+            self._timeline.put(first, goal)
+            self._store.start_anew()
+            self._stage.set()
+            rest = self._caught_up(placed(self._tape), first, goal)
+            self._reach(goal, goal)
+        self.renew()
+        return rest
+
+    def renew(self) -> None:
+        """Have it shown anew how the recording is played."""
+        self._store.renew()
+
+    def _perform(self) -> None:
+        """From where somebody wants to be to the end, or until somebody wants to be elsewhere."""
+        try:
+            self._play(self.begin())
+        except RecordingError as error:  # it was changed or removed since it was surveyed
+            log.error("the recording cannot be played on", extra={"error": error})  # the text says all
+            self._stay()
+
+    def _caught_up(self, every: Iterator[Placed], first: float, goal: float) -> Iterator[Placed]:
+        """Put what came up to the goal, and give the rest; of what came before `first`, the newest of each poll."""
+        newest: dict[Key, Placed] = {}
+        for one in every:
+            if one.place <= first:
+                newest[one.key] = one
+                continue
+            self._put_all(newest)
+            if one.place > goal:
+                return _and(one, every)
+            self._reach(one.place, goal)
+            self._put(one)
+        self._put_all(newest)
+        return iter(())
+
+    def _put_all(self, newest: dict[Key, Placed]) -> None:
+        for one in newest.values():
+            self._put(one)
+        newest.clear()
+
+    def _play(self, rest: Iterator[Placed]) -> None:
+        """Put each capture at its time."""
+        for one in rest:
+            if not self._is_there(one.place):
+                return
+            self._put(one)
+        if not self._loops:
+            self._stay()
+        elif self._is_there(self._length + PAUSE_SECONDS):
+            self._timeline.want(0.0)
+
+    def _is_there(self, place: float) -> bool:
+        """Wait until it is that time, and end the slots until then; False if somebody wants to be elsewhere."""
+        while self._timeline.place() < place and not self._timeline.is_elsewhere():
+            self._timeline.wait(min(place, self._slot_end()))
+            self._look()
+        return not self._timeline.is_elsewhere()
+
+    def _stay(self) -> None:
+        """Stand still at the end until somebody wants to be elsewhere; there it goes on, unless it stood still before."""
+        if not self._is_there(self._length):
+            return
+        ran = self._timeline.runs
+        self._timeline.stop()
+        self.has_ended = True
+        self.renew()
+        self._timeline.wait(float("inf"))
+        if ran:
+            self._timeline.run()
+
+    def _reach(self, place: float, goal: float) -> None:
+        """Be at that place on the way to the goal; the slots until there end."""
+        while self._slot_end() <= place:
+            self._timeline.put(max(self._slot_end(), self._timeline.place()), goal)
+            self._look()
+        self._timeline.put(max(place, self._timeline.place()), goal)
+
+    def _slot_end(self) -> float:
+        return (self._slot + 1) * SLOT_SECONDS
+
+    def _look(self) -> None:
+        """End the slots of the history that are over."""
+        self._slot = int(self._timeline.place() // SLOT_SECONDS)
+        self._history.look(self._store.snapshot)
+
+    def _put(self, one: Placed) -> None:
+        late = max(0.0, self._timeline.place() - one.place) + one.age
+        self._stage.put(one.capture, late)
+
+
+def _and(first: Placed, rest: Iterator[Placed]) -> Iterator[Placed]:
+    yield first
+    yield from rest

@@ -1,0 +1,70 @@
+"""Puts recorded captures into a store, each through its parser, as a poll puts what it was answered."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from telemetry_daemon.recording.places import Key
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.terminal.log import ChangeLog
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Poll, Report
+
+log = logging.getLogger(__name__)
+
+
+class Stage:
+    """Plays with these parsers, by the name of their source. `intervals` are the usual seconds between two captures of a poll."""
+
+    def __init__(
+        self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[Key, float]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._parsers = parsers
+        self._intervals = intervals
+        self._polls: Mapping[Key, Poll] = {
+            (name, poll.name): poll for name, parser in parsers.items() for poll in parser.polls
+        }
+        self._changes = ChangeLog()
+
+    def set(self) -> None:
+        """Make the sources known; new devices get their names when all have told what they list."""
+        lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists(key)}
+        for name, parser in self._parsers.items():
+            facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
+            self._store.add_source(facts, parser.metrics)
+        self._store.await_first(lists)
+
+    def put(self, capture: Capture, late_seconds: float) -> None:
+        """Show this capture as one that ended so long ago; of a source or poll that no parser here has, nothing."""
+        key = (capture.source, capture.poll)
+        poll = self._polls.get(key)
+        if poll is None:
+            return
+        ago = late_seconds + capture.seconds
+        begun, wall = self._clock.monotonic() - ago, self._clock.wall() - ago
+        capture = replace(capture, monotonic_time=begun, wall_time=wall)
+        report = self._report(capture)
+        # A tool that was missing is not looked for again: it stays missing.
+        is_missing = capture.failure is not None and capture.failure.state == "missing"
+        interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
+        self._store.put(capture.source, poll, capture, report, judge(capture, report, 0), interval)
+
+    def _lists(self, key: Key) -> bool:
+        return key in self._polls and self._polls[key].lists_devices
+
+    def _report(self, capture: Capture) -> Report | None:
+        if capture.failure is not None:
+            return None
+        try:
+            return self._parsers[capture.source].parse(capture)
+        except Exception as error:  # a parser's bug costs its own readings and nothing else
+            if self._changes.changed((capture.source, capture.poll), str(error)):
+                log.exception("parser failed", extra={"source": capture.source, "poll": capture.poll})
+            return None

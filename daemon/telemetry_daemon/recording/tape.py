@@ -1,0 +1,127 @@
+"""Reads a recording as a stream, plain or packed with gzip: bad lines and a cut end cost no whole line."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from telemetry_daemon.guarded.reading import open_file
+from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
+from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_from_plain, decode_line
+from telemetry_parsers.model import Capture, Plain
+
+# A capture has the escaped output of a tool's runs, each of at most 8 MiB.
+LONGEST_LINE_BYTES = 64 << 20
+# The end of the year 9999, in Unix seconds.
+_END_OF_TIME = 253_402_300_800.0
+_HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
+_MOST_NAMED = 3
+_REMEDY = "give a file that `telemetry record` wrote"
+_OF_LATER_VERSION = re.compile(re.escape(CAPTURE_SCHEMA.rstrip("1")) + r"[0-9]{1,4}\Z")
+
+
+class RecordingError(ValueError):
+    """A recording that cannot be used; names the file, and the line where there is one."""
+
+
+@dataclass(slots=True)
+class Damage:
+    """What of a recording is left out: the first bad lines with the reason, how many there are, and why it ends early."""
+
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    count: int = 0
+    cut: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """What to say of it."""
+        for number, reason in self.bad:
+            yield f"line {number} is left out: it is not a recorded capture ({reason})"
+        if self.count > len(self.bad):
+            yield f"{self.count} lines in all are left out"
+        if self.cut:
+            yield self.cut
+
+
+class Tape:
+    """The captures of a recording, in the order in which they came. `damage` is that of the newest pass through it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage = Damage()
+
+    def __iter__(self) -> Iterator[Capture]:
+        """A pass through it. Raises RecordingError if there is no capture in it, or it cannot be read."""
+        self.damage = damage = Damage()
+        found = False
+        try:
+            with os.fdopen(open_file(str(self.path)), "rb") as file:
+                for capture in captures_in(file, damage):
+                    found = True
+                    yield capture
+        except OSError as error:
+            raise RecordingError(f"{self.path}: {error.strerror}; {_REMEDY}") from error
+        if not found:
+            raise RecordingError(f"{self.path}: {_why_empty(damage)}; {_REMEDY}")
+
+
+def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
+    """The captures of a stream; `damage` is told what is left out."""
+    head = stream.read(_HEAD_BYTES)
+    stream.seek(0)
+    packed = Unpacked(stream) if is_packed(head) else None
+    lines = stream if packed is None else io.BufferedReader(packed, _BUFFER_BYTES)
+    number = 0
+    while line := lines.readline(LONGEST_LINE_BYTES + 1):
+        number += 1
+        capture = _capture(line)
+        if isinstance(capture, Capture):
+            yield capture
+        elif capture and not line.endswith(b"\n"):
+            if len(line) > LONGEST_LINE_BYTES:
+                damage.cut = (
+                    f"line {number} is longer than {LONGEST_LINE_BYTES >> 20} MiB: nothing is read from there on"
+                )
+                return
+            damage.cut = f"the recording is cut off in line {number}: it ends with line {number - 1}"
+        elif capture:
+            damage.count += 1
+            damage.bad += [(number, capture)] * (len(damage.bad) < _MOST_NAMED)
+    if packed is not None and packed.damage and not damage.cut:
+        damage.cut = f"the recording ends after line {number}: {packed.damage}"
+
+
+def _capture(line: bytes) -> Capture | str:
+    """The capture of a line; else why it is none, nothing for an empty one."""
+    if not line.strip():
+        return ""
+    try:
+        plain = decode_line(line)
+        capture = capture_from_plain(plain)
+    except CodecError as error:
+        return _newer(line) or str(error)
+    if not 0.0 <= capture.wall_time < _END_OF_TIME:
+        return "it is of no time that a clock can tell"
+    return capture
+
+
+def _newer(line: bytes) -> str:
+    try:
+        plain: Plain = decode_line(line)
+    except CodecError:  # it is told as it is
+        return ""
+    schema = plain.get("schema") if isinstance(plain, dict) else None
+    if isinstance(schema, str) and _OF_LATER_VERSION.match(schema) and schema != CAPTURE_SCHEMA:
+        return f"{schema} was written by a later version: upgrade to read it"
+    return ""
+
+
+def _why_empty(damage: Damage) -> str:
+    if damage.bad:
+        number, reason = damage.bad[0]
+        return f"line {number} is not a recorded capture ({reason})"
+    return damage.cut or "there is no capture in it"

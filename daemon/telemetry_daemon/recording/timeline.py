@@ -1,0 +1,124 @@
+"""The time of a recording that is played: it runs at a speed, stands still, and goes elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+
+class Timeline:
+    """Safe to use from any thread. It stands still until it is told to run; `wanted` is the place to begin at."""
+
+    def __init__(self, wanted: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._wanted: float | None = wanted
+        self._speed = speed
+        self._runs = self._is_held = False
+        self._anchor, self._anchored = 0.0, clock()
+        # Who is shown this must not see time go back: where the recording goes back, this grows.
+        self._offset = clock()
+        self.is_over = False
+        # By how much it is behind the place that it is on its way to.
+        self.behind = 0.0
+
+    @property
+    def speed(self) -> float:
+        """How many seconds of the recording pass in one."""
+        return self._speed
+
+    @property
+    def runs(self) -> bool:
+        """Whether it does."""
+        return self._runs
+
+    def place(self) -> float:
+        """The seconds from the beginning of the recording."""
+        with self._changed:
+            return self._place()
+
+    def monotonic(self) -> float:
+        """The same, by a clock that never goes back."""
+        with self._changed:
+            return self._offset + self._place()
+
+    def run(self) -> None:
+        """Go on."""
+        self._change(runs=True, speed=self._speed)
+
+    def stop(self) -> None:
+        """Stand still."""
+        self._change(runs=False, speed=self._speed)
+
+    def set_speed(self, speed: float) -> None:
+        """Run so many times as fast, once it runs."""
+        self._change(runs=self._runs, speed=speed)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile it is only put to places."""
+        with self._changed:
+            self._anchor_at(self._place())
+            self._is_held = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._anchor_at(self._anchor)
+                self._is_held = False
+                self.behind = 0.0
+
+    def put(self, place: float, goal: float) -> None:
+        """Be at that place at once, on the way to the goal."""
+        with self._changed:
+            self._offset += max(0.0, self._place() - place)
+            self._anchor_at(place)
+            self.behind = goal - place
+
+    def want(self, place: float) -> None:
+        """Have whoever plays begin there."""
+        with self._changed:
+            self._wanted = place
+            self._changed.notify_all()
+
+    def heading(self) -> float:
+        """The place to begin at where one is wanted, else where it is."""
+        with self._changed:
+            return self._place() if self._wanted is None else self._wanted
+
+    def taken_wanted(self) -> float:
+        """The place that is wanted, which is wanted no more; else the beginning."""
+        with self._changed:
+            wanted, self._wanted = self._wanted, None
+            return wanted or 0.0
+
+    def is_elsewhere(self) -> bool:
+        """Whether whoever plays is to be somewhere else, or nowhere any more."""
+        return self.is_over or self._wanted is not None
+
+    def close(self) -> None:
+        """Nobody plays any more."""
+        with self._changed:
+            self.is_over = True
+            self._changed.notify_all()
+
+    def wait(self, place: float) -> None:
+        """Until it is there, or whoever plays is to be elsewhere."""
+        with self._changed:
+            while (left := place - self._place()) > 0 and not self.is_elsewhere():
+                self._changed.wait(left / self._speed if self._runs else None)
+
+    def _change(self, *, runs: bool, speed: float) -> None:
+        with self._changed:
+            self._anchor_at(self._place())
+            self._runs, self._speed = runs, speed
+            self._changed.notify_all()
+
+    def _place(self) -> float:
+        is_moving = self._runs and not self._is_held
+        return self._anchor + ((self._clock() - self._anchored) * self._speed if is_moving else 0.0)
+
+    def _anchor_at(self, place: float) -> None:
+        self._anchor, self._anchored = place, self._clock()

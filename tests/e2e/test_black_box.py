@@ -1,0 +1,214 @@
+"""The black box of a running daemon: what happened is written down once and plays again as it was; and recording disturbs nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.mixed_node import MixedNode
+from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.fake_nvml.library import FakeNvml
+from kits.tool_node import TOOL, tool_node
+from kits.waiting import comes_true
+from page.nodes import Node
+
+FAST = "".join(f"[sources.{name}]\ninterval = 0.5\n" for name in ("nvml", "host"))
+# A file is written five seconds after an alarm, by a process that masks it.
+SETTLED_SECONDS = 7.0
+
+pytestmark = pytest.mark.needs("cc")
+
+
+def flights(daemon: Daemon) -> list[Path]:
+    """What the flight recorder wrote, the oldest first."""
+    return sorted((daemon.folder / "state" / "flights").glob("*.jsonl.gz"))
+
+
+def conditions(document: Mapping[str, Any]) -> dict[str, str]:
+    """What is said of each device; its id is masked in a recording."""
+    return {f"{one['vendor']} {one['device']}": one["condition"]["word"] for one in document["devices"]}
+
+
+def replayed(path: Path, *arguments: str) -> Mapping[str, Any]:
+    """The document of a recording at its end."""
+    status, out, error = run("snapshot", "--replay", str(path), "--format", "json", *arguments)
+    assert status in (0, 2), error
+    document: Mapping[str, Any] = json.loads(out)
+    return document
+
+
+FAULTS = {
+    "lost": {"lasting": [["lost", [1]]]},
+    "hot": {"readings": [[0, "throttled", "sw_thermal", 1.0]]},
+    "link down": {"lasting": [["link down", [0]]]},
+    "uncorrected error": {"once": [["uncorrected error", [0]]]},
+    "xid_79": {"once": [["xid_79", [0]]]},
+    "application's event": {"once": [["xid_43", [0]]]},
+    "hung tool": {"lasting": [["hung tool", [0]]]},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, fault: str) -> None:
+    node = Node(tmp_path, "2xnvidia", {"lasting": [], "once": [], "readings": [], "events": []}, config=FAST)
+    with node.daemon() as daemon:
+        daemon.until(
+            lambda: (
+                set(conditions(daemon.document()).values()) <= {"ok", "at power cap"} and daemon.document()["devices"]
+            )
+        )
+        time.sleep(2.0)  # what follows is not how it was found
+        node.say(**FAULTS[fault])
+        daemon.until(lambda: flights(daemon))
+        live = daemon.document()
+        time.sleep(SETTLED_SECONDS)
+        (path,) = flights(daemon)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert daemon.logged("the last minutes were recorded") == 1
+        assert path.name in daemon.get("/")[1]
+    document = replayed(path)
+    states = {one["source"]: one["state"] for one in live["sources"] if one["source"] != "host"}
+    assert {one["source"]: one["state"] for one in document["sources"] if one["source"] != "host"} == states
+    if fault != "hot":  # the stage says that beside the captures
+        assert conditions(document) == conditions(live)
+
+
+def test_a_tool_that_sticks_is_written_and_what_hangs_later_is_of_the_same_burst(tmp_path: Path) -> None:
+    daemon, tools = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        tools.hangs(TOOL)
+        daemon.until(lambda: flights(daemon))
+        tools.prints(TOOL, "")
+        time.sleep(SETTLED_SECONDS)
+        (path,) = flights(daemon)
+    states = {one["source"]: one["state"] for one in replayed(path)["sources"]}
+    assert states[TOOL] in ("failed", "stuck")
+
+
+def test_a_thousand_events_are_one_file_that_has_them(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
+        daemon.until_state("nvml", "ok")
+        for number in range(1000):
+            fake.xid(number % 8, 79)
+        daemon.until(lambda: flights(daemon))
+        time.sleep(SETTLED_SECONDS)
+        assert len(flights(daemon)) == 1
+
+
+def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    off = FAST + "[flight_recorder]\nenabled = false\n"
+    with Daemon(tmp_path, off, environment=fake.environment) as daemon:
+        daemon.until_state("nvml", "ok")
+        fake.lose(3)
+        daemon.until(lambda: "lost" in conditions(daemon.document()).values())
+        time.sleep(SETTLED_SECONDS)
+        assert flights(daemon) == []
+        daemon.write_config(FAST)
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: daemon.logged("configuration reloaded"))
+        fake.lose(5)
+        daemon.until(lambda: flights(daemon))
+
+
+@pytest.mark.parametrize("hindrance", ["a file", "a link"])
+def test_what_stands_in_its_place_costs_the_file_only(tmp_path: Path, hindrance: str) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
+        daemon.until_state("nvml", "ok")
+        place = tmp_path / "state" / "flights"
+        place.parent.mkdir(exist_ok=True)
+        if hindrance == "a file":
+            place.write_text("mine")
+        else:
+            place.symlink_to(tmp_path / "nowhere")
+        fake.lose(3)
+        daemon.until(lambda: daemon.logged("the flight recorder could not write"))
+        assert "lost" in conditions(daemon.document()).values()
+        assert daemon.stop()[0] == 0
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_known(tmp_path: Path) -> None:
+    daemon, tools = tool_node(tmp_path)
+    path = tmp_path / "recording.jsonl.gz"
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        status, _, told = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "3")
+        assert (status, "captures of" in told) == (0, True)
+        calls = tools.calls(TOOL)
+        recorded = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        of_tool = [one for one in recorded if one["source"] == TOOL and one["outputs"]]
+        assert 3 <= len(of_tool) <= 12
+        assert len(calls) < 60
+        assert {one["source"] for one in recorded} >= {TOOL, "host"}
+        before = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1", "--before")
+        assert before[0] == 0
+        more = gzip.decompress(path.read_bytes()).count(b"\n")
+        assert more > len(recorded)
+    status, _, told = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1", "--before")
+    assert (status, "--before needs the daemon" in told) == (64, True)
+    assert gzip.decompress(path.read_bytes()).count(b"\n") == more, "the earlier recording is still there"
+    status, _, told = run("record", "--config", str(daemon.config_path), "--from", "daemon")
+    assert (status, "no daemon answers" in told) == (69, True)
+
+
+def test_a_recording_ends_with_the_daemon_and_says_so(tmp_path: Path) -> None:
+    daemon, _ = tool_node(tmp_path)
+    path = tmp_path / "recording.jsonl"
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        command = [*COMMAND, "record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1h"]
+        recording = subprocess.Popen(command, env=clean_environment({}), stderr=subprocess.PIPE, text=True)
+        assert comes_true(lambda: path.exists() and path.stat().st_size > 0)
+        daemon.stop()
+        told = recording.communicate(timeout=60)[1]
+    assert "the daemon ended" in told
+    assert recording.returncode == 0
+    assert replayed(path)["devices"]
+
+
+_TIMES = re.compile(r"timestamp|_seconds|uptime|created")
+_OF_READINGS = re.compile(r"accelerator_|telemetry_host_")
+
+
+def same_in_both(page: str) -> set[str]:
+    """The lines that a recording must give again: readings, without what counts time."""
+    lines = {line.replace(',replayed="true"', "") for line in page.splitlines() if _OF_READINGS.match(line)}
+    return {line for line in lines if not _TIMES.search(line.partition("{")[0])}
+
+
+def test_what_was_recorded_of_eleven_vendors_is_the_same_page(tmp_path: Path) -> None:
+    node = MixedNode(tmp_path)
+    path = tmp_path / "recording.jsonl.gz"
+    with Daemon(tmp_path, node.config, environment=node.environment) as daemon:
+        daemon.until(lambda: all(one["state"] != "starting" for one in daemon.document()["sources"]))
+        time.sleep(3)
+        config = str(daemon.config_path)
+        assert run("record", "--config", config, "-o", str(path), "--for", "4", "--before", "--unmasked")[0] == 0
+        live, vendors = same_in_both(daemon.page()), {one["vendor"] for one in daemon.document()["devices"]}
+    assert len(vendors) == 11
+    (tmp_path / "again").mkdir()
+    with Daemon(tmp_path / "again", arguments=("--replay", str(path), "--at", "end", "--once")) as daemon:
+        daemon.until(lambda: len({one["vendor"] for one in daemon.document()["devices"]}) == 11)
+        again = same_in_both(daemon.page())
+    changing = {line.rpartition(" ")[0] for line in live ^ again}
+    kept = {line.rpartition(" ")[0] for line in live & again}
+    assert {line.partition("{")[0] for line in changing} <= {
+        "telemetry_host_cpu_utilization_ratio",
+        "telemetry_host_memory_available_bytes",
+        "telemetry_host_memory_used_bytes",
+        "telemetry_host_load1",
+    }, sorted(changing)[:20]
+    assert len(kept) > 500

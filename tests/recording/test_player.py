@@ -1,0 +1,310 @@
+"""A recording is played through its parsers: each capture once and in its order, at any speed, from any place on."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from kits.waiting import comes_true
+from telemetry_daemon.plugins.loading import Loaded, LoadedParser
+from telemetry_daemon.recording.moments import moment
+from telemetry_daemon.recording.node import ReplayNode
+from telemetry_daemon.recording.player import Playing
+from telemetry_daemon.recording.record import Recorder
+from telemetry_daemon.recording.timeline import Timeline
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.events import Events
+from telemetry_daemon.state.history import History
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Device, Event, Failure, Library, Output, Poll, Reading, Report
+
+AS_IT_WAS = Playing()
+BEGUN = 1_795_000_000.0
+POLLS = (Poll("fast", Library("x"), "fast", 1.0), Poll("slow", Library("x"), "slow", 60.0, lists_devices=False))
+
+
+def parse(capture: Capture) -> Report:
+    """`41 55 lost xid`: the temperature of each card; one that is lost is not listed; the last may have an event."""
+    words = capture.outputs[0].text.split()
+    if "bug" in words:
+        raise ValueError("a bug of the parser")
+    cards = [index for index, word in enumerate(words) if word not in ("lost", "xid")]
+    devices = tuple(Device("acme", index, uuid=f"ACME-{index}", model="A1") for index in cards)
+    readings = tuple(
+        Reading(place, "temperature_celsius", float(words[index]), "core") for place, index in enumerate(cards)
+    )
+    events = (Event(len(cards) - 1, "xid_79"),) if "xid" in words else ()
+    lists = devices if capture.poll == "fast" else ()
+    return Report(devices=lists, readings=readings if lists else (), events=events if lists else ())
+
+
+PARSER = SourceParser("smi", "acme", ("temperature_celsius",), POLLS, parse)
+LOADED = Loaded((LoadedParser(PARSER, "tests", isolated=False),))
+
+
+def capture(at: float, text: str, poll: str = "fast", failure: Failure | None = None, source: str = "smi") -> Capture:
+    request = POLLS[0].request
+    return Capture(source, poll, request, (Output(text=text),), failure, 0.1, 0.0, BEGUN + at - 0.1, 5000.0 + at - 0.1)
+
+
+@dataclass
+class Played:
+    node: ReplayNode
+    store: Store
+    history: History
+
+    def temperatures(self) -> list[float | None]:
+        """Of each card, in order; None for one that is lost."""
+        return [
+            next(
+                (one.value for one in device.readings if (one.metric, one.label) == ("temperature_celsius", "core")),
+                None,
+            )
+            for device in self.store.snapshot().devices
+        ]
+
+    def comes(self, *temperatures: float | None) -> bool:
+        return comes_true(lambda: self.temperatures() == list(temperatures))
+
+    def events(self) -> float:
+        """How many events the cards had."""
+        return sum(
+            one.value
+            for device in self.store.snapshot().devices
+            for one in device.readings
+            if one.metric == "events_total"
+        )
+
+
+def made(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, at: str = "") -> Played:
+    path = tmp_path / "recording.jsonl.gz"
+    with Recorder.to_file(path) as recorder:
+        for each in captures:
+            recorder.add(each)
+    node = ReplayNode(path, LOADED, Clock(), playing, moment(at) if at else None)
+    history = History(node.clock)
+    return Played(node, Store("", node.clock, (), Accumulator(Events(), history), node.recorded), history)
+
+
+@contextmanager
+def played(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, at: str = "") -> Iterator[Played]:
+    it = made(tmp_path, captures, playing, at)
+    it.node.play(it.store, it.history)
+    try:
+        yield it
+    finally:
+        it.node.close()
+
+
+def shown(tmp_path: Path, captures: list[Capture], at: str = "end") -> Played:
+    it = made(tmp_path, captures, at=at)
+    it.node.show(it.store, it.history)
+    return it
+
+
+MINUTE = [capture(0, "40 50", "slow"), *(capture(at, f"{40 + at} 50") for at in range(60)), capture(60, "99 lost")]
+
+
+@pytest.mark.parametrize(
+    ("at", "temperatures"),
+    [
+        ("0", [41.0, 50.0]),
+        ("10.5", [51.0, 50.0]),
+        ("11:07:00", [60.0, 50.0]),
+        ("end-1.5", [98.0, 50.0]),
+        ("end", [99.0, None]),
+    ],
+)
+def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list[float | None]) -> None:
+    it = shown(tmp_path, MINUTE, at)
+    assert it.temperatures() == temperatures
+    snapshot = it.store.snapshot()
+    assert snapshot.recorded is not None
+    assert snapshot.recorded.shown is not None
+    assert snapshot.wall_time == pytest.approx(snapshot.recorded.shown)
+    assert BEGUN <= snapshot.wall_time <= BEGUN + 60
+
+
+def test_it_is_played_at_its_pace_and_begins_anew(tmp_path: Path) -> None:
+    with played(tmp_path, MINUTE, Playing(speed=20.0)) as it:
+        assert it.comes(99.0, None)
+        assert it.comes(45.0, 50.0), "at the beginning no card is lost"
+
+
+def test_once_it_stays_at_the_end_as_long_as_nobody_goes_elsewhere(tmp_path: Path) -> None:
+    with played(tmp_path, MINUTE, Playing(speed=100.0, loops=False)) as it:
+        assert it.comes(99.0, None)
+        assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+        time.sleep(0.3)  # thirty seconds of the recording: what is shown does not expire
+        assert it.temperatures() == [99.0, None]
+        it.node.player.go_on()
+        assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+
+
+def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
+    with played(tmp_path, MINUTE, Playing(loops=False)) as it:
+        player = it.node.player
+        player.pause()
+        player.seek(30.2)
+        assert it.comes(71.0, 50.0)
+        time.sleep(0.2)
+        assert (player.place, player.how()) == (30.2, "paused")
+        player.seek(1e9)
+        assert it.comes(99.0, None)
+        player.seek(-5.0)
+        assert it.comes(41.0, 50.0)
+        player.set_speed(50.0)
+        assert player.how() == "50 ×, paused"
+        player.toggle()
+        assert it.comes(99.0, None)
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"), [(".", 30.0), (",", 10.0), ("}", 60.0), ("{", 0.0), (".,.,}{", 0.0), ("xyz1/", 20.0)]
+)
+def test_keys_go_elsewhere(tmp_path: Path, keys: str, place: float) -> None:
+    with played(tmp_path, MINUTE, at="20s") as it:
+        it.node.press(" ")
+        before = it.node.player.place
+        for key in keys:
+            it.node.press(key)
+        moved = it.node.player.place - before
+        wanted = min(59.0, max(0.0, place)) - 20.0
+        assert moved == pytest.approx(wanted, abs=1.5)
+
+
+def test_every_capture_is_played_once_at_any_speed(tmp_path: Path) -> None:
+    """No event between two polls is lost: at a hundred times the speed, none of these would be seen by asking each second."""
+    events = [capture(at / 10, "40 50 xid" if at % 10 == 5 else "40 50") for at in range(600)]
+    with played(tmp_path, events, Playing(speed=100.0, loops=False)) as it:
+        assert comes_true(lambda: it.events() == 60.0)
+        it.node.player.seek(0.0)
+        assert comes_true(lambda: it.node.player.how() == "100 ×, ended" and it.events() == 60.0)
+    assert shown(tmp_path, events, "30s").events() == 30.0
+
+
+def test_readings_expire_by_the_time_of_the_recording(tmp_path: Path) -> None:
+    pause = [capture(0, "40 50"), capture(1, "41 50"), capture(100, "42 50"), capture(101, "43 50")]
+    assert shown(tmp_path, pause, "30s").temperatures() == [41.0, 50.0], "they came so seldom"
+    silence = [*(capture(at, "40 50") for at in range(30)), capture(120, "42 50"), capture(121, "43 50")]
+    assert shown(tmp_path, silence, "32s").temperatures() == [40.0, 50.0]
+    assert None in shown(tmp_path, silence, "80s").temperatures() or not shown(tmp_path, silence, "80s").temperatures()
+
+
+def test_the_half_hour_before_is_looked_at_and_of_older_ones_the_newest(tmp_path: Path) -> None:
+    hours = [
+        capture(0, "40 50", "slow"),
+        *(capture(at, "40 50 xid" if at in (60, 7000) else f"{at // 100} 50") for at in range(0, 7201, 20)),
+    ]
+    it = shown(tmp_path, hours)
+    assert it.temperatures() == [72.0, 50.0]
+    assert it.events() == 1.0
+    past = it.history.past()
+    assert past.slots * past.slot_seconds == pytest.approx(1800.0, abs=10)
+    assert max(past.devices["ACME-0"]["temperature_celsius"].last) == 71.0
+
+
+def test_a_source_that_failed_fails_again_and_a_missing_one_stays_missing(tmp_path: Path) -> None:
+    stuck = Failure("stuck", None, "hangs")
+    gone = Failure("missing", None, "not there")
+    told = [capture(at, "40 50") for at in range(5)] + [capture(5, "", failure=stuck)]
+    assert [one.state for one in shown(tmp_path, told).store.snapshot().sources] == ["stuck"]
+    told = [capture(0, "", failure=gone), *(capture(at, "", "slow", gone) for at in range(900))]
+    assert [one.state for one in shown(tmp_path, told).store.snapshot().sources] == ["missing"]
+
+
+def test_a_parser_that_fails_costs_that_capture(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    told = [capture(0, "40 50"), capture(1, "41 50"), capture(2, "bug"), capture(2.5, "bug"), capture(3, "43 50")]
+    assert shown(tmp_path, told).temperatures() == [43.0, 50.0]
+    assert [record.message for record in caplog.records] == ["parser failed"]
+
+
+def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path) -> None:
+    it = shown(tmp_path, [*MINUTE, capture(60, "x", source="other-smi"), capture(60, "x", "new poll")])
+    assert it.temperatures() == [99.0, None]
+    assert it.node.warnings() == ("no parser here reads what was recorded of other-smi: install its plugin",)
+    with pytest.raises(CommandError, match="no parser here reads what was recorded of other-smi; install its plugin"):
+        shown(tmp_path, [capture(0, "x", source="other-smi")])
+
+
+def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl.gz"
+    shown(tmp_path, MINUTE)
+    path.write_bytes(path.read_bytes()[:-40])
+    node = ReplayNode(path, LOADED, Clock(), Playing())
+    assert node.survey.length < 60
+    assert "the recording " in node.warnings()[0]
+    node.close()
+
+
+def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with played(tmp_path, MINUTE, Playing(loops=False), at="20s") as it:
+        assert comes_true(lambda: bool(it.temperatures()))
+        (tmp_path / "recording.jsonl.gz").unlink()
+        it.node.player.seek(5.0)
+        assert comes_true(lambda: any("cannot be played on" in record.message for record in caplog.records))
+
+
+def test_whatever_is_done_with_it_nothing_is_older_than_before(tmp_path: Path) -> None:
+    """Whoever is shown it never sees its clock go back; and in the end it is where it was put."""
+    dice = random.Random(1)
+    with played(tmp_path, MINUTE, Playing(speed=100.0)) as it:
+        player, seen, over = it.node.player, [], threading.Event()
+
+        def watch() -> None:
+            while not over.is_set():
+                seen.append(player.clock.monotonic())
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        acts: list[Callable[[], object]] = [
+            player.toggle,
+            player.pause,
+            player.go_on,
+            lambda: player.seek(dice.uniform(-10, 70)),
+            lambda: player.set_speed(dice.choice([0.1, 1.0, 100.0])),
+        ]
+        for _ in range(200):
+            dice.choice(acts)()
+            time.sleep(0.002)
+        player.pause()
+        player.seek(10.2)
+        assert it.comes(51.0, 50.0)
+        over.set()
+        watcher.join()
+        assert seen == sorted(seen)
+
+
+def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
+    now = [100.0]
+    line = Timeline(0.0, 10.0, lambda: now[0])
+    assert line.place() == 0.0
+    line.run()
+    now[0] += 2
+    assert line.place() == 20.0
+    line.set_speed(0.5)
+    now[0] += 2
+    assert line.place() == 21.0
+    line.stop()
+    now[0] += 100
+    assert line.place() == 21.0
+    before = line.monotonic()
+    line.put(3.0, 9.0)
+    assert (line.place(), line.behind, line.monotonic()) == (3.0, 6.0, before)
+
+
+def test_the_survey_of_what_was_recorded_with_names_tells_the_host(tmp_path: Path) -> None:
+    it = shown(tmp_path, [replace(one, hostname="gpu-17") for one in MINUTE])
+    assert (it.store.snapshot().hostname, it.node.recorded().hostname) == ("gpu-17", "gpu-17")

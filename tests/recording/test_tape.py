@@ -1,0 +1,196 @@
+"""A recording is read as a stream: what is whole is played, what is not is named; and nothing makes us take memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import clean_environment
+from telemetry_daemon.recording.record import Recorder
+from telemetry_daemon.recording.tape import Damage, RecordingError, Tape, captures_in
+from telemetry_parsers.codec.captures import capture_to_plain, encode_line
+from telemetry_parsers.model import Capture, Library, Output
+
+CAPTURES = [
+    Capture(
+        "smi", "fast", Library("x"), (Output(text=f"{number} ℃\n"),), wall_time=1.7e9 + number, monotonic_time=number
+    )
+    for number in range(4)
+]
+
+
+def line(capture: Capture, **changed: object) -> bytes:
+    return encode_line(capture_to_plain(capture) | changed).encode() + b"\n"
+
+
+WHOLE = b"".join(map(line, CAPTURES))
+
+
+def read(content: bytes) -> tuple[list[Capture], Damage]:
+    damage = Damage()
+    return list(captures_in(io.BytesIO(content), damage)), damage
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.gz"])
+def test_what_was_recorded_is_read_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    with Recorder.to_file(tmp_path / name) as recorder:
+        for capture in CAPTURES:
+            recorder.add(capture)
+            assert list(Tape(tmp_path / name)) == CAPTURES[: recorder.captures], "each is in the file at once"
+    assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
+    renamed = (tmp_path / name).rename(tmp_path / "renamed")
+    tape = Tape(renamed)
+    assert list(tape) == list(tape) == CAPTURES
+    assert list(tape.damage.lines()) == []
+
+
+def test_plain_ones_cut_at_every_byte_of_the_last_line_play_to_the_one_before() -> None:
+    start = len(WHOLE) - len(line(CAPTURES[3]))
+    for end in range(start, len(WHOLE) + 1):
+        captures, damage = read(WHOLE[:end])
+        is_whole = end >= len(WHOLE) - 1  # without the line end it is whole, too
+        assert captures == CAPTURES[: 4 if is_whole else 3]
+        cut = "" if is_whole or end == start else "the recording is cut off in line 4: it ends with line 3"
+        assert damage == Damage(cut=cut)
+
+
+def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: Path) -> None:
+    with Recorder.to_file(tmp_path / "a.gz") as recorder:
+        for capture in CAPTURES:
+            recorder.add(capture)
+    packed = (tmp_path / "a.gz").read_bytes()
+    for end in range(2, len(packed)):
+        captures, damage = read(packed[:end])
+        written = zlib.decompressobj(31).decompress(packed[:end])
+        # At most the line end is missing.
+        assert len(captures) in (written.count(b"\n"), written.count(b"\n") + 1)
+        assert captures == CAPTURES[: len(captures)]
+        assert damage.cut.startswith(("the recording is cut off in line", "the recording ends after line"))
+        assert damage.count == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b"GPU 0: fine\n", "not JSON"),
+        (b"[]\n", "expected an object"),
+        (b'{"schema": "telemetry.capture/1"}\n', "missing"),
+        (line(CAPTURES[0], wall_time=-1.0), "no time"),
+        (line(CAPTURES[0], wall_time=1e300), "no time"),
+        (line(CAPTURES[0], schema="telemetry.capture/2", news=1), "later version: upgrade"),
+        (line(CAPTURES[0], schema="telemetry.report/1"), "schema: expected"),
+        (b"\xff\xfe\x00\n", "not JSON"),
+        (b"[" * 100_000 + b"\n", "nested too deeply"),
+        (WHOLE[:50] + WHOLE, "not JSON"),
+    ],
+)
+def test_bad_lines_in_the_middle_are_named_counted_and_left_out(bad: bytes, reason: str) -> None:
+    lines = WHOLE.splitlines(keepends=True)
+    captures, damage = read(lines[0] + bad + b"\n" + lines[1])
+    assert captures[0] == CAPTURES[0]
+    assert captures[-1] == CAPTURES[1] or b'"schema"' in bad[50:]
+    assert (damage.count, damage.bad[0][0]) == (1, 2)
+    assert reason in damage.bad[0][1]
+    assert next(damage.lines()).startswith("line 2 is left out: it is not a recorded capture (")
+
+
+def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
+    captures, damage = read(b"bad\n" * 1000 + WHOLE)
+    assert captures == CAPTURES
+    assert [text[:7] for text in damage.lines()] == ["line 1 ", "line 2 ", "line 3 ", "1000 li"]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: None, ": No such file or directory; give a file that `telemetry record` wrote"),
+        (lambda path: path.mkdir(), ": it is a folder; name the file in it; give"),
+        (lambda path: path.write_text(""), ": there is no capture in it; give"),
+        (lambda path: path.write_text("\n \n"), ": there is no capture in it; give"),
+        (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture (not JSON"),
+        (lambda path: path.write_bytes(gzip.compress(b"")), ": there is no capture in it; give"),
+        (lambda path: path.write_bytes(gzip.compress(WHOLE)[:9]), ": the recording ends after line 0: it is cut off"),
+        (
+            lambda path: path.write_bytes(line(CAPTURES[0], schema="telemetry.capture/7")),
+            ": line 1 is not a recorded capture (telemetry.capture/7 was written by a later version: upgrade to read it)",
+        ),
+    ],
+)
+def test_a_file_that_is_no_recording_is_named(tmp_path: Path, make: Callable[[Path], object], says: str) -> None:
+    path = tmp_path / "recording.jsonl"
+    make(path)
+    with pytest.raises(RecordingError) as error:
+        list(Tape(path))
+    assert str(error.value).startswith(f"{path}{says}")
+
+
+def test_damaged_packed_data_end_it_there() -> None:
+    packed = bytearray(
+        gzip.compress(b"".join(line(replace(one, monotonic_time=at)) for at in range(500) for one in CAPTURES))
+    )
+    packed[len(packed) // 2] ^= 0xFF
+    captures, damage = read(bytes(packed))
+    assert len(captures) < 2000
+    assert damage.cut or damage.count
+
+
+BOMB = """
+import resource, sys
+from pathlib import Path
+from telemetry_daemon.recording.tape import Tape
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tape = Tape(Path(sys.argv[1]))
+count = sum(1 for _ in tape)
+print(count, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, *tape.damage.lines())
+"""
+
+
+def grown(path: Path) -> list[str]:
+    """How many captures, and by how many MiB a process grows that reads them; and what it says."""
+    program = [sys.executable, "-c", BOMB, str(path)]
+    done = subprocess.run(program, capture_output=True, text=True, env=clean_environment({}), check=True, timeout=120)
+    return done.stdout.split()
+
+
+def test_a_gzip_bomb_is_a_line_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    packer = zlib.compressobj(9, wbits=31)
+    with path.open("wb") as file:
+        file.write(packer.compress(WHOLE))
+        for _ in range(400):
+            file.write(packer.compress(b"0" * (1 << 20)))
+        file.write(packer.flush())
+    assert path.stat().st_size < 1 << 20
+    count, mebibytes, *words = grown(path)
+    assert count == "4"
+    assert "longer than 64 MiB" in " ".join(words)
+    assert int(mebibytes) < 300
+
+
+def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:
+    sizes = []
+    text = "x" * 2000
+    for number in (2_000, 40_000):
+        path = tmp_path / f"{number}.gz"
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            for at in range(number):
+                file.write(line(replace(CAPTURES[0], outputs=(Output(text=text),), monotonic_time=float(at))))
+        count, mebibytes = grown(path)
+        assert int(count) == number
+        sizes.append(int(mebibytes))
+    assert sizes[1] - sizes[0] <= 4, sizes
+
+
+def test_the_form_of_a_line_is_the_one_that_is_documented() -> None:
+    assert set(json.loads(WHOLE.splitlines()[0])) == {
+        "schema", "source", "poll", "request", "outputs", "failure", "seconds", "cpu_seconds", "wall_time", "monotonic_time"
+    }  # fmt: skip
