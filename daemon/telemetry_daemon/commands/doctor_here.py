@@ -1,0 +1,101 @@
+"""The facts of this node for `telemetry doctor`, collected from sources, kernel, daemon and unit, and examined."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from telemetry_daemon.commands import nodes, options
+from telemetry_daemon.commands.lookup import unknown
+from telemetry_daemon.config.reads import reads
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.doctor import limits_here
+from telemetry_daemon.doctor.beside import Beside
+from telemetry_daemon.doctor.examination import Examined, examined
+from telemetry_daemon.doctor.findings import Finding
+from telemetry_daemon.doctor.machine import machine
+from telemetry_daemon.doctor.reading import Read, read
+from telemetry_daemon.doctor.unit import unit
+from telemetry_daemon.doctor.view import DaemonView, ask
+from telemetry_daemon.nodes.address import Address
+from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.version import __version__
+from telemetry_daemon.web.addresses import local_socket_in
+
+_DAEMON_SECONDS = 5.0
+_PLUGIN = (
+    "install what it needs, correct it, or take it out of parsers.paths or the environment; docs/writing-a-parser.md"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What this node was found to be, with all that was read, and the settings by which."""
+
+    examined: Examined
+    read: Read
+    settings: Settings
+
+
+def examine(arguments: argparse.Namespace, root: Path) -> Here:
+    """All of this node, or the sources that the arguments name; the kernel's files lie below the root."""
+    settings = options.settings(arguments)
+    with load(find(settings.parsers.paths)) as loaded:
+        names = tuple(item.parser.name for item in loaded.parsers)
+        for name in sorted(set(arguments.source) - set(names)):
+            raise unknown("source", name, names)
+        options.check_names(arguments, settings, loaded.polls)
+        got = read(loaded, settings, arguments.source, root)
+        plugins = tuple(_failures(loaded))
+    facts = Examined(
+        got.snapshot,
+        got.patients,
+        machine(root, os.environ),
+        limits_here.limits(root),
+        limits_here.folders(settings),
+        Beside() if arguments.source else _beside(arguments, settings),
+        got.listed,
+        plugins,
+        owners_are_told=settings.attribution.enabled,
+        is_partial=bool(arguments.source),
+    )
+    return Here(examined(facts), got, settings)
+
+
+def _failures(loaded: Loaded) -> list[Finding]:
+    return [Finding("plugins", options.failure_text(failure), _PLUGIN) for failure in loaded.failures]
+
+
+def _beside(arguments: argparse.Namespace, settings: Settings) -> Beside:
+    """The daemon of this node, as far as it answers."""
+    given = nodes.credentials(arguments)
+    own = Beside(unit=unit(), reads=reads(settings), version=__version__)
+    address = nodes.daemon_here(settings, given)
+    if address is None:
+        return _silent(own, settings, "no daemon of this node answers")
+    try:
+        return Beside(_view(address, given, settings), unit=own.unit, reads=own.reads, version=own.version)
+    except NodeError as error:
+        return _silent(own, settings, str(error))
+
+
+def _view(address: Address, given: Credentials, settings: Settings) -> DaemonView:
+    return ask(address, given, _DAEMON_SECONDS, settings.web.telemetry_path)
+
+
+def _silent(own: Beside, settings: Settings, why: str) -> Beside:
+    """With why its local socket does not answer, where there is one."""
+    path = local_socket_in(settings.state.runtime_directory)
+    client = Client(Address("the daemon", unix=str(path)))
+    try:
+        client.get("/healthz")
+    except NodeError as error:
+        is_denied = "permission denied" in str(error)
+        return Beside(None, str(error) if is_denied else why, is_denied, own.unit, own.reads, own.version)
+    finally:
+        client.close()
+    return Beside(None, why, unit=own.unit, reads=own.reads, version=own.version)
