@@ -202,6 +202,9 @@ def test_another_node_is_asked(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         (("--node", "n", "--source", "nvml"), "--source looks at this source alone"),
+        (("--bundle", "f", "--source", "nvml"), "--source looks at this source alone"),
+        (("--bundle", "f", "--format", "json"), "--bundle writes both formats"),
+        (("--bundle", "f", "--node", "n"), "not allowed with"),
     ],
 )
 def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:

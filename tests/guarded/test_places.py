@@ -91,6 +91,7 @@ PLACES = {
     "commands/parse.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
+    "doctor/bundle.py": {"open": "an archive in memory"},
     "recording/replay.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },

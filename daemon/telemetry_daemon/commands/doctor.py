@@ -23,18 +23,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="also show where missing tools and libraries were looked for"
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--node", metavar="NODE", help="ask the daemon of another node: HOST, HOST:PORT or the URL of its daemon"
+    )
+    what.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="FILE",
+        help="write all that a bug report needs into a .tar.gz, without what identifies the node",
     )
     options.add_credentials(parser)
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is found; 2 when something is wrong."""
+    """Print what is found, or write it into a bundle; 2 when something is wrong."""
     _check(arguments)
     endings.end_tools_first()
     log.setup("error", "text")
+    if arguments.bundle is not None:
+        from telemetry_daemon.commands import doctor_bundle
+
+        return doctor_bundle.run(arguments, ROOT)
     examined = _of_other(arguments) if arguments.node is not None else _of_this(arguments)
     sys.stdout.write(_text(examined, arguments))
     return exits.PROBLEMS if examined.findings else exits.OK
@@ -42,8 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse what does not go together. Raises CommandError."""
-    if arguments.source and arguments.node is not None:
-        raise CommandError("--source looks at this source alone, and --node at all; leave one of them out")
+    if arguments.source and (arguments.node is not None or arguments.bundle is not None):
+        flag = "--node" if arguments.node is not None else "--bundle"
+        raise CommandError(f"--source looks at this source alone, and {flag} at all; leave one of them out")
+    if arguments.bundle is not None and arguments.format != "text":
+        raise CommandError("--bundle writes both formats; leave --format out")
 
 
 def _text(examined: Examined, arguments: argparse.Namespace) -> str:
@@ -55,13 +69,13 @@ def _text(examined: Examined, arguments: argparse.Namespace) -> str:
     from telemetry_daemon.doctor import report
     from telemetry_exporters.text import clean
 
-    return "".join(clean(line) + "\n" for line in report.lines(examined, tell_all=arguments.all))
+    return "".join(f"{line}\n" for line in report.lines(examined, clean, tell_all=arguments.all))
 
 
 def _of_this(arguments: argparse.Namespace) -> Examined:
     from telemetry_daemon.commands.doctor_here import examine
 
-    return examine(arguments, ROOT).examined
+    return examine(arguments, ROOT, options.settings(arguments)).examined
 
 
 def _of_other(arguments: argparse.Namespace) -> Examined:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from telemetry_daemon.doctor import limits_here
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.examination import Examined, examined
 from telemetry_daemon.doctor.findings import Finding
+from telemetry_daemon.doctor.flight_recorder import Flight, recorded
 from telemetry_daemon.doctor.machine import machine
 from telemetry_daemon.doctor.reading import Read, read
 from telemetry_daemon.doctor.unit import unit
@@ -41,16 +43,16 @@ class Here:
     settings: Settings
 
 
-def examine(arguments: argparse.Namespace, root: Path) -> Here:
-    """All of this node, or the sources that the arguments name; the kernel's files lie below the root."""
-    settings = options.settings(arguments)
+def examine(arguments: argparse.Namespace, root: Path, settings: Settings, found: Sequence[Finding] = ()) -> Here:
+    """All of this node, or the sources that the arguments name; the kernel's files lie below the root. `found` is known already."""
     with load(find(settings.parsers.paths)) as loaded:
         names = tuple(item.parser.name for item in loaded.parsers)
         for name in sorted(set(arguments.source) - set(names)):
             raise unknown("source", name, names)
-        options.check_names(arguments, settings, loaded.polls)
+        if not found:
+            options.check_names(arguments, settings, loaded.polls)
         got = read(loaded, settings, arguments.source, root)
-        plugins = tuple(_failures(loaded))
+        known = (*found, *_failures(loaded))
     facts = Examined(
         got.snapshot,
         got.patients,
@@ -59,7 +61,8 @@ def examine(arguments: argparse.Namespace, root: Path) -> Here:
         limits_here.folders(settings),
         Beside() if arguments.source else _beside(arguments, settings),
         got.listed,
-        plugins,
+        known,
+        _flights(settings.state.directory),
         owners_are_told=settings.attribution.enabled,
         is_partial=bool(arguments.source),
     )
@@ -68,6 +71,14 @@ def examine(arguments: argparse.Namespace, root: Path) -> Here:
 
 def _failures(loaded: Loaded) -> list[Finding]:
     return [Finding("plugins", options.failure_text(failure), _PLUGIN) for failure in loaded.failures]
+
+
+def _flights(state_directory: str) -> tuple[Flight, ...]:
+    """What the flight recorder has kept, the newest first."""
+    try:
+        return tuple(sorted(recorded().kept(state_directory), key=lambda flight: flight.wall_time, reverse=True))
+    except OSError:  # the folder cannot be read; what is wrong with it is a finding of its own
+        return ()
 
 
 def _beside(arguments: argparse.Namespace, settings: Settings) -> Beside:

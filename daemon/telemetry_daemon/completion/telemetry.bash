@@ -4,7 +4,7 @@ _telemetry_options() {
     case "$1" in
         serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay' ;;
         snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --ca --password-file --config' ;;
-        doctor) options='-h --help --source --all --format --node --ca --password-file --config' ;;
+        doctor) options='-h --help --source --all --format --node --bundle --ca --password-file --config' ;;
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
@@ -52,6 +52,7 @@ _telemetry_option() {
         'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'doctor --format') takes=yes kind=words words='text json' ;;
         'doctor --node') takes=yes kind=free words='' ;;
+        'doctor --bundle') takes=yes kind=file words='' ;;
         'doctor --ca') takes=yes kind=file words='' ;;
         'doctor --password-file') takes=yes kind=file words='' ;;
         'doctor --config') takes=yes kind=file words='' ;;

@@ -52,6 +52,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l source -x -a 'a
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l all -d 'also show where missing tools and libraries were looked for'
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l format -x -a 'text json' -d 'output format (default: text)'
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l node -x -d 'ask the daemon of another node: HOST, HOST:PORT or the URL of its daemon'
+complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l bundle -r -F -d 'write all that a bug report needs into a .tar.gz, without what identifies the node'
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l ca -r -F -d 'certificates to trust, for https'
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l password-file -r -F -d 'file with USER:PASSWORD (default: $TELEMETRY_USER and $TELEMETRY_PASSWORD)'
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'

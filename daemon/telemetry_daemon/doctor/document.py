@@ -49,6 +49,10 @@ def document(examined: Examined) -> _Document:
             for one in examined.folders
         ],
         "daemon": _daemon(examined.daemon) if is_here and not examined.is_partial else None,
+        "flights": [
+            {"name": one.name, "time": utc_time(one.wall_time), "cause": one.cause, "size_bytes": one.size_bytes}
+            for one in examined.flights
+        ],
         "sources": [_source(patient) for patient in examined.patients],
         "notes": list(kernel.notes(machine)),
         "findings": [{"where": one.where, "what": one.what, "remedy": one.remedy} for one in examined.findings],

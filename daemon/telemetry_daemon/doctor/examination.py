@@ -10,6 +10,7 @@ from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.bus import Listing
 from telemetry_daemon.doctor.fared import fared
 from telemetry_daemon.doctor.findings import Finding
+from telemetry_daemon.doctor.flight_recorder import Flight
 from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import Machine
 from telemetry_daemon.doctor.sources import Patient
@@ -21,6 +22,7 @@ from telemetry_parsers.model import Snapshot
 class Examined:
     """A node's facts and what was found in them. Of another node only its daemon's view is known: `other`.
 
+    `known` was found while they were collected: plugins that do not load, a configuration that cannot be used.
     `is_partial` says that only some sources were asked, so that nothing is said of the rest of the node.
     """
 
@@ -31,7 +33,8 @@ class Examined:
     folders: tuple[Folder, ...] = ()
     daemon: Beside = field(default_factory=Beside)
     listed: tuple[Listing, ...] = ()
-    plugins: tuple[Finding, ...] = ()
+    known: tuple[Finding, ...] = ()
+    flights: tuple[Flight, ...] = ()
     other: DaemonView | None = None
     owners_are_told: bool = False
     is_partial: bool = False
@@ -52,7 +55,7 @@ def of_other_node(view: DaemonView) -> Examined:
 
 
 def _of_node(facts: Examined) -> Iterator[Finding]:
-    yield from facts.plugins
+    yield from facts.known
     if facts.is_partial:
         yield from sources.findings(facts.patients)
         return

@@ -2,57 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 
 from telemetry_daemon.doctor import beside, kernel, sources
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.findings import counted
-from telemetry_daemon.doctor.sources import wrapped
+from telemetry_daemon.doctor.sources import Row
 from telemetry_daemon.version import __version__
+from telemetry_exporters.human import byte_size
+from telemetry_exporters.json import utc_time
+
+_WIDTH = 120
+_EMPTY: Row = ("", "")
 
 
-def lines(examined: Examined, *, tell_all: bool = False) -> Iterator[str]:
-    """All lines; missing sources in full only where all is to be told."""
+def lines(examined: Examined, shown: Callable[[str], str], *, tell_all: bool = False) -> Iterator[str]:
+    """All lines, each text as it is to be shown; missing sources in full only where all is to be told."""
+    for word, text in _rows(examined, tell_all=tell_all):
+        # Before it is broken into lines: then a word still stands beside what it announces.
+        yield from _wrapped(word, shown(text))
+
+
+def _wrapped(word: str, text: str) -> Iterator[str]:
+    """A word and the text after it, wrapped to the width; an empty line for an empty text without a word."""
+    start = f"{word:<10} " if word else ""
+    indent = " " * len(start)
+    wrapped = textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    yield from wrapped or ([start.rstrip()] if not word else [])
+
+
+def _rows(examined: Examined, *, tell_all: bool) -> Iterator[Row]:
     yield from _head(examined)
     yield from _sources(examined, tell_all=tell_all)
     if not examined.is_partial and examined.other is None:
-        yield ""
+        yield _EMPTY
         for note in beside.notes(examined.daemon):
-            yield from wrapped("daemon", note)
-    yield ""
+            yield "daemon", note
+        for flight in examined.flights:
+            text = f"{flight.name}: {flight.cause}, {utc_time(flight.wall_time)}, {byte_size(flight.size_bytes)}"
+            yield "recorded", text
+    yield _EMPTY
     yield from _findings(examined)
 
 
-def _head(examined: Examined) -> Iterator[str]:
+def _head(examined: Examined) -> Iterator[Row]:
     machine, other = examined.machine, examined.other
     if other is not None:
         version = f"version {other.version}" if other.version else "a version that it does not tell"
-        yield f"the daemon of {examined.snapshot.hostname or other.name}, asked at {other.name}: {version}"
+        yield "", f"the daemon of {examined.snapshot.hostname or other.name}, asked at {other.name}: {version}"
     else:
-        yield f"telemetry {__version__} on {examined.snapshot.hostname}, run as {machine.user}"
+        yield "", f"telemetry {__version__} on {examined.snapshot.hostname}, run as {machine.user}"
     on_bus = machine.on_bus if other is None else other.on_bus
-    yield f"accelerators on the PCI bus: {', '.join(f'{count} × {name}' for name, count in on_bus.items()) or 'none'}"
+    yield (
+        "",
+        f"accelerators on the PCI bus: {', '.join(f'{count} × {name}' for name, count in on_bus.items()) or 'none'}",
+    )
     for note in kernel.notes(machine):
-        yield from wrapped("", note)
+        yield "", note
 
 
-def _sources(examined: Examined, *, tell_all: bool) -> Iterator[str]:
+def _sources(examined: Examined, *, tell_all: bool) -> Iterator[Row]:
     shown = [patient for patient in examined.patients if tell_all or patient.status.state != "missing"]
     for patient in shown:
-        yield ""
-        yield from sources.lines(patient)
+        yield _EMPTY
+        yield from sources.rows(patient)
     absent = [patient.status.source for patient in examined.patients if patient not in shown]
     if absent:
-        yield ""
-        yield from wrapped("not found", ", ".join(absent))
-        yield "           (telemetry doctor --all shows where they were looked for)"
+        yield _EMPTY
+        yield "not found", ", ".join(absent)
+        yield "          ", "(telemetry doctor --all shows where they were looked for)"
 
 
-def _findings(examined: Examined) -> Iterator[str]:
+def _findings(examined: Examined) -> Iterator[Row]:
     if not examined.findings:
-        yield "no findings"
+        yield "", "no findings"
         return
-    yield f"{counted(len(examined.findings), 'finding')}:"
+    yield "", f"{counted(len(examined.findings), 'finding')}:"
     for finding in examined.findings:
-        yield from wrapped("  wrong", f"{finding.where}: {finding.what}")
-        yield from wrapped("  to do", finding.remedy)
+        yield "  wrong", f"{finding.where}: {finding.what}"
+        yield "  to do", finding.remedy

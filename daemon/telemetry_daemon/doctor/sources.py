@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +13,8 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
 from telemetry_parsers.states import BUSY
 
-_WIDTH = 120
+# A word and the text behind it.
+Row = tuple[str, str]
 _OWN = "device-telemetry "
 # What to do about a state and reason; the state alone where the reason makes no difference.
 _REMEDIES = {
@@ -76,20 +76,25 @@ class Patient:
     configured_path: str = ""
     captures: Mapping[str, Capture] = field(default_factory=dict)
 
+    @property
+    def is_of_ours(self) -> bool:
+        """Whether its parser is part of device telemetry."""
+        return self.origin.startswith(_OWN)
 
-def lines(patient: Patient) -> Iterator[str]:
-    """All lines about one source, the heading first."""
+
+def rows(patient: Patient) -> Iterator[Row]:
+    """All that is said of one source, the heading first."""
     status = patient.status
-    yield _heading(patient)
+    yield "", _heading(patient)
     if status.state not in ("missing", "disabled"):
         yield from _where(patient)
         for poll in status.polls:
-            yield from wrapped("  poll", _poll(poll, patient.captures.get(poll.poll)))
+            yield "  poll", _poll(poll, patient.captures.get(poll.poll))
     if status.state == "ok":
         yield from _unusual(patient)
     else:
-        yield from wrapped("  why", status.detail or "it does not say")
-        yield from wrapped("  to do", remedy(patient))
+        yield "  why", status.detail or "it does not say"
+        yield "  to do", remedy(patient)
 
 
 def findings(patients: Sequence[Patient], fine_elsewhere: Collection[str] = ()) -> Iterator[Finding]:
@@ -109,22 +114,15 @@ def findings(patients: Sequence[Patient], fine_elsewhere: Collection[str] = ()) 
                 yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
 
 
-def wrapped(word: str, text: str) -> Iterator[str]:
-    """A word and the text after it, wrapped to the width; without a word the text alone."""
-    start = f"{word:<10} " if word else ""
-    indent = " " * len(start)
-    yield from textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def _unusual(patient: Patient) -> Iterator[str]:
+def _unusual(patient: Patient) -> Iterator[Row]:
     """Problems, absent readings and unknown fields of a source that answers."""
     status = patient.status
     for problem in status.problems:
-        yield from wrapped("  problem", f"{problem.where}: {problem.text}")
+        yield "  problem", f"{problem.where}: {problem.text}"
     for reason, metrics in absences(patient).items():
-        yield from wrapped("  absent", f"{reason}: {', '.join(metrics)}")
+        yield "  absent", f"{reason}: {', '.join(metrics)}"
     if status.unknown_fields:
-        yield from wrapped("  unknown", f"no table knows {', '.join(status.unknown_fields)}")
+        yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
 
 
 def _heading(patient: Patient) -> str:
@@ -135,17 +133,17 @@ def _heading(patient: Patient) -> str:
         f"({status.reason})" if status.reason else "",
         f"version {status.version}" if status.version else "",
         f"{device_count} device{'s' if device_count != 1 else ''}" if device_count else "",
-        "" if patient.origin.startswith(_OWN) else f"of {patient.origin}",
+        "" if patient.is_of_ours else f"of {patient.origin}",
     ]
     state, *more = (part for part in (" ".join(filter(None, parts[:2])), *parts[2:]) if part)
     return ", ".join((state, *more))
 
 
-def _where(patient: Patient) -> Iterator[str]:
+def _where(patient: Patient) -> Iterator[Row]:
     """The path of each tool that the source asks, and whether we may run it."""
     for tool in tools_found(patient):
         mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
-        yield from wrapped("  at", tool.path + (", which is not run as root" if tool.distrusted else mine))
+        yield "  at", tool.path + (", which is not run as root" if tool.distrusted else mine)
 
 
 def tools_found(patient: Patient) -> tuple[Tool, ...]:

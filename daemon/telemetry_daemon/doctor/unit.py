@@ -10,7 +10,7 @@ from telemetry_daemon.processes import short_lived
 from telemetry_daemon.readers.tool_path import Whereabouts
 
 UNIT = "telemetry.service"
-_PROPERTIES = (
+PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "UnitFileState", "User"),
     *("MemoryMax", "TasksMax", "LimitNOFILE"),
 )
@@ -46,7 +46,7 @@ class Unit:
 
 def unit() -> Unit | None:
     """The unit as systemd has it; None without systemd, or without the unit."""
-    printed = ask_system("systemctl", "show", UNIT, f"--property={','.join(_PROPERTIES)}")
+    printed = ask_system("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
     properties = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     return Unit(properties) if properties.get("LoadState") == "loaded" else None
 

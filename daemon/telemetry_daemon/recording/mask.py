@@ -1,4 +1,4 @@
-"""Captures without the identities of cards, hosts and people: each has the same stand-in everywhere."""
+"""Captures, documents and texts without the identities of cards, hosts and people: each has the same stand-in everywhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_daemon.recording import words
 from telemetry_daemon.recording.disguise import Disguise
 from telemetry_daemon.recording.secrets import Kind, Known, secrets, whole_words
 from telemetry_daemon.recording.shapes import Treatment, is_private, is_telling, treatment_of_key
-from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
+from telemetry_parsers.model import Capture, Command, Device, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
 _SHORTEST_LEARNT = 6
@@ -32,6 +32,7 @@ class Mask:
         self._disguise = Disguise(key)
         self._known = Known(names=whole_words(name for name in names if words.may_be_name(name)))
         self._learnt: frozenset[str] = frozenset()
+        self._places = 0
         self._stand_ins: Mapping[Kind, Callable[[str], str]] = {
             "whole": self._disguise.of_id,
             "whole_number": self._disguise.of_whole_number,
@@ -43,11 +44,36 @@ class Mask:
         """How many different values have been replaced."""
         return self._disguise.values
 
+    @property
+    def places(self) -> int:
+        """In how many places something has been replaced."""
+        return self._places
+
     def capture(self, capture: Capture, report: Report | None) -> Capture:
         """The capture without identities; `report` is its parser's, None if there is none."""
         with self._turn:
             self._known = self._learn(Report() if report is None else report)
             return self._masked(capture)
+
+    def learn(self, identities: Iterable[str]) -> None:
+        """Mask these from now on, wherever they stand: UUIDs and serial numbers of devices."""
+        with self._turn:
+            self._known = self._learn(Report(devices=tuple(Device("", uuid=text) for text in identities)))
+
+    def text(self, text: str, key: str = "") -> str:
+        """A text without identities; `key` is what it stands behind, if that is not in it."""
+        with self._turn:
+            return self._text(text, treatment_of_key(key) if key else None)
+
+    def name(self, text: str) -> str:
+        """A text that is a name: all of it but harmless words is replaced."""
+        with self._turn:
+            return self._text(text, "names")
+
+    def plain(self, plain: Plain) -> Plain:
+        """A document without identities."""
+        with self._turn:
+            return self._plain(plain, None)
 
     def _masked(self, capture: Capture) -> Capture:
         failure = capture.failure
@@ -112,6 +138,7 @@ class Mask:
         end = 0
         for secret in secrets(text, self._known, announced):
             yield text[end : secret.start]
+            self._places += 1
             yield self._stand_ins[secret.kind](text[secret.start : secret.end])
             end = secret.end
         yield text[end:]
