@@ -149,6 +149,11 @@ def test_support_finds_each_fault(
     assert {name: text in inside[name].decode() for name, text in checklist.items()} == dict.fromkeys(checklist, True)
 
 
+def own_captures(inside: Mapping[str, bytes]) -> int:
+    """How many captures the doctor's own reading has: one of each poll."""
+    return sum(len(one["polls"]) for one in json.loads(inside["doctor.json"])["sources"])
+
+
 def test_beside_a_daemon_its_view_is_in_it(tmp_path: Path) -> None:
     """Readings, history and page: the numbers as they are, the cards' own numbers masked, the same everywhere."""
     node = healthy(tmp_path)
@@ -166,11 +171,29 @@ def test_beside_a_daemon_its_view_is_in_it(tmp_path: Path) -> None:
     masked_page = inside["metrics.txt"].decode()
     assert masked_page.count("\n") > 100
     assert "accelerator_power_watts{" in masked_page
+    assert "captures before" in said
+    assert len(inside["recording.jsonl.gz"].splitlines()) > own_captures(inside)
     stand_in = shown["devices"][0]["uuid"]
     assert (uuid in page, stand_in in masked_page, stand_in != uuid) == (True, True, True)
     for content in inside.values():
         assert uuid.encode() not in content
         assert b"692251000123" not in content
+
+
+def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:
+    """The doctor lists all, for people and programs; three go into the bundle as they are."""
+    node = healthy(tmp_path)
+    folder = tmp_path / "state" / "flights"
+    folder.mkdir(parents=True, mode=0o700)
+    names = [f"2026111{day}T110640Z-xid_{day}.jsonl.gz" for day in range(5)]
+    for name in names:
+        (folder / name).write_bytes(gzip.compress(name.encode()))
+    status, said, inside = bundle_of(node)
+    assert (status, said.count("flight recorder: xid_")) == (0, 3)
+    assert [name for name in inside if name.startswith("flights/")] == [f"flights/{name}" for name in names[:1:-1]]
+    assert inside[f"flights/{names[4]}"] == names[4].encode()
+    assert all(f"recorded   {name}: xid_" in node.doctor().output for name in names)
+    assert [one["name"] for one in node.document()[1]["flights"]] == names[::-1]
 
 
 SECRETS = sorted({secret for plant in PLANTS for secret in plant.secrets})

@@ -26,17 +26,26 @@ _PATIENCE_SECONDS = 1.0
 
 def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
     """What the daemon of this node tells, if it is ready and reads what this command would; None else."""
-    seen = glance(arguments.config, os.environ)
     client = Client(Address("the daemon", unix=local_socket(arguments)), seconds=_PATIENCE_SECONDS)
     try:
         client.get("/readyz")
         answer = client.get(_SNAPSHOT)
-        given = answer.headers.get(GIVEN_HEADER.lower())
-        if (seen is None or given != seen.word) and not _reads_the_same(arguments, answer.headers):
+        if not _reads_what_is_wanted(arguments, answer.headers):
             return None
         return _answer(answer.body, "the daemon", time.time())
     except NodeError:  # the tools can tell as well
         return None
+    finally:
+        client.close()
+
+
+def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
+    """Whether the daemon of this node runs, and reads what this command would."""
+    client = Client(Address("the daemon", unix=local_socket(arguments)), seconds=_PATIENCE_SECONDS)
+    try:
+        return _reads_what_is_wanted(arguments, client.get(_SNAPSHOT).headers)
+    except NodeError:  # this command can read as well
+        return False
     finally:
         client.close()
 
@@ -92,6 +101,13 @@ def _age(snapshot: Snapshot) -> float:
         if source.state == "ok" and any(poll.attempted for poll in source.polls)
     ]
     return max(ages, default=0.0)
+
+
+def _reads_what_is_wanted(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
+    seen = glance(arguments.config, os.environ)
+    if seen is not None and headers.get(GIVEN_HEADER.lower()) == seen.word:
+        return True
+    return _reads_the_same(arguments, headers)
 
 
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:

@@ -16,7 +16,6 @@ from telemetry_daemon.doctor import bundle as bundles
 from telemetry_daemon.doctor import members, view
 from telemetry_daemon.doctor.bundle import Bundle, BundleError
 from telemetry_daemon.doctor.findings import Finding, counted
-from telemetry_daemon.doctor.flight_recorder import recorded
 from telemetry_daemon.doctor.members import Material
 from telemetry_daemon.nodes.client import Client, NodeError
 from telemetry_daemon.recording.local_names import names_here
@@ -43,7 +42,6 @@ def run(arguments: argparse.Namespace, root: Path) -> int:
             loaded.origins,
             loaded.file,
             _history(arguments, here),
-            recorded(),
             root,
         )
         members.gather(bundle, mask, material)

@@ -16,7 +16,6 @@ from telemetry_daemon.doctor import limits_here
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.examination import Examined, examined
 from telemetry_daemon.doctor.findings import Finding
-from telemetry_daemon.doctor.flight_recorder import Flight, recorded
 from telemetry_daemon.doctor.machine import machine
 from telemetry_daemon.doctor.reading import Read, read
 from telemetry_daemon.doctor.unit import unit
@@ -25,6 +24,7 @@ from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.recording.flights import Flight, kept
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
 
@@ -76,7 +76,7 @@ def _failures(loaded: Loaded) -> list[Finding]:
 def _flights(state_directory: str) -> tuple[Flight, ...]:
     """What the flight recorder has kept, the newest first."""
     try:
-        return tuple(sorted(recorded().kept(state_directory), key=lambda flight: flight.wall_time, reverse=True))
+        return kept(state_directory)
     except OSError:  # the folder cannot be read; what is wrong with it is a finding of its own
         return ()
 

@@ -6,7 +6,7 @@ _telemetry_options() {
         snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --ca --password-file --config' ;;
         doctor) options='-h --help --source --all --format --node --bundle --ca --password-file --config' ;;
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
-        record) options='-h --help -o --for --unmasked --config' ;;
+        record) options='-h --help -o --for --before --from --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
@@ -67,6 +67,7 @@ _telemetry_option() {
         'check --config') takes=yes kind=file words='' ;;
         'record -o') takes=yes kind=file words='' ;;
         'record --for') takes=yes kind=free words='' ;;
+        'record --from') takes=yes kind=words words='daemon tools' ;;
         'record --config') takes=yes kind=file words='' ;;
         'top --nodes') takes=yes kind=file words='' ;;
         'top --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;

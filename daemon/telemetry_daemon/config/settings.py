@@ -211,6 +211,20 @@ class PrivacySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FlightRecorderSettings:
+    """The recording of the minutes before a card was lost, an error came, heat throttled a card, or a source failed."""
+
+    enabled: bool = field(
+        default=True,
+        metadata=about(
+            "Keep what the tools answered in the last two minutes, in at most 8 MiB of memory, and write it to a file in `flights` "
+            "in the state directory when something happens: at most 6 files an hour, 100 MiB in all. They are masked as "
+            "`telemetry record` masks, and `--replay` plays them."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RankSettings:
     """Where the job's rank table is, which of its servers this node is, and whether that server is shown by number."""
 
@@ -262,6 +276,7 @@ class Settings:
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
     attribution: AttributionSettings = field(default_factory=AttributionSettings)
     steps: StepsSettings = field(default_factory=StepsSettings)
+    flight_recorder: FlightRecorderSettings = field(default_factory=FlightRecorderSettings)
 
     @property
     def ranks(self) -> RankSettings:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# A line between captures: how many before it were not taken in time.
+LOST_SCHEMA = "telemetry.lost/1"
+
 
 @dataclass(frozen=True, slots=True)
 class Forget:
@@ -62,3 +65,14 @@ class JobsChanged:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole node as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """What the sources answer, as it comes; before that the last minutes, or the newest capture of each poll.
+
+    If not `live`, nothing more comes after these.
+    """
+
+    minutes_before: bool
+    live: bool

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
 from telemetry_daemon.guarded.sockets import connected, is_own_user
 from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.times import LONGEST_WAIT_SECONDS
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
 from telemetry_parsers.model import Plain
@@ -34,6 +36,14 @@ class Verb:
     answer: Callable[[Any], Mapping[str, Plain]]
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A request whose answer goes on: the dataclass of its arguments, and what answers it, until one of the two sides ends it."""
+
+    arguments: type
+    serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
 class ControlError(Exception):
     """The daemon cannot be reached."""
 
@@ -50,7 +60,7 @@ def path_in(runtime_directory: str) -> Path:
 class ControlServer:
     """Serves the verbs on a Unix socket with mode 0600."""
 
-    def __init__(self, path: Path, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, path: Path, verbs: Mapping[str, Verb | Stream]) -> None:
         self._path = path
         self._verbs = verbs
         self._server: asyncio.Server | None = None
@@ -71,37 +81,73 @@ class ControlServer:
             if not is_own_user(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
-            # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
-            answer = await asyncio.to_thread(self._answer, line)
-            writer.write(json.dumps(answer).encode() + b"\n")
-            await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
+            answer = await self._answer(line, reader, writer)
+            if answer is not None:
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             log.debug("control connection ended", extra={"error": error})
         finally:
             writer.close()
 
-    def _answer(self, line: bytes) -> Mapping[str, Plain]:
+    async def _answer(
+        self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Mapping[str, Plain] | None:
+        """The answer to a request; None if it was given already."""
+        name = ""
         try:
             request = decode_line(line)
+            name = str(request.get("verb", "")) if isinstance(request, dict) else ""
+            verb = self._verbs.get(name)
+            if verb is None or not isinstance(request, dict):
+                return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
+            arguments: Any = from_plain(verb.arguments, {key: value for key, value in request.items() if key != "verb"})
+            if isinstance(verb, Stream):
+                await verb.serve(arguments, reader, writer)
+                return None
+            # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
+            return await asyncio.to_thread(verb.answer, arguments)
         except CodecError as error:
-            return {"error": str(error)}
-        verb = self._verbs.get(str(request.get("verb", ""))) if isinstance(request, dict) else None
-        if verb is None:
-            return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
-        try:
-            arguments = {name: value for name, value in request.items() if name != "verb"}
-            return verb.answer(from_plain(verb.arguments, arguments))
-        except CodecError as error:
-            return {"error": f"{request['verb']}: {error}"}
+            return {"error": f"{name}: {error}" if name else str(error)}
 
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """The running daemon's answer. Raises ControlError."""
+    with _talking(path, verb, arguments) as connection:
+        plain = decode_line(_read_all(connection))
+    if not isinstance(plain, dict):
+        raise ControlError("the daemon's answer is no object")
+    _check(plain)
+    return plain
+
+
+def lines(path: Path, verb: str, seconds: float, **arguments: Plain) -> Iterator[bytes]:
+    """The lines of an answer that goes on, for so many seconds or until the daemon ends it. Raises ControlError."""
+    until = time.monotonic() + seconds
+    with _talking(path, verb, arguments) as connection:
+        waiting = b""
+        while (left := until - time.monotonic()) > 0:
+            connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
+            try:
+                received = connection.recv(1 << 16)
+            except TimeoutError:  # nothing came yet
+                continue
+            if not received:
+                return
+            *whole, waiting = (waiting + received).split(b"\n")
+            for line in whole:
+                if line.startswith(b'{"error"'):
+                    _check(decode_line(line))
+                yield line
+
+
+@contextlib.contextmanager
+def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
+    """A connection over which this was asked; what goes wrong is a ControlError that says what to do."""
     try:
         with connected(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
-            answer = _read_all(connection)
-        plain = decode_line(answer)
+            yield connection
     except (FileNotFoundError, ConnectionRefusedError):
         remedy = "start it, or name the configuration that it runs with (--config)"
         raise ControlError(f"no daemon answers on {path}; {remedy}") from None
@@ -111,11 +157,11 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
         raise ControlError(f"permission denied on {path}; run this as root or as the daemon's user") from None
     except (OSError, CodecError) as error:
         raise ControlError(f"the daemon on {path} gave no answer: {error}; look into its log") from None
-    if not isinstance(plain, dict):
-        raise ControlError("the daemon's answer is no object")
-    if "error" in plain:
+
+
+def _check(plain: Plain) -> None:
+    if isinstance(plain, dict) and "error" in plain:
         raise RefusedError(str(plain["error"]))
-    return plain
 
 
 def _read_all(connection: socket.socket) -> bytes:

@@ -10,11 +10,11 @@ from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.bus import Listing
 from telemetry_daemon.doctor.fared import fared
 from telemetry_daemon.doctor.findings import Finding
-from telemetry_daemon.doctor.flight_recorder import Flight
 from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import Machine
 from telemetry_daemon.doctor.sources import Patient
 from telemetry_daemon.doctor.view import DaemonView
+from telemetry_daemon.recording.flights import Flight
 from telemetry_parsers.model import Snapshot
 
 

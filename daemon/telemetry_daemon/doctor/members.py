@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from json import loads
 from pathlib import Path
@@ -17,14 +17,16 @@ from telemetry_daemon.doctor import redacted, report, versions
 from telemetry_daemon.doctor.bundle import MOST_MEMBER_BYTES, Bundle, Member, gzipped
 from telemetry_daemon.doctor.document import document
 from telemetry_daemon.doctor.examination import Examined
-from telemetry_daemon.doctor.flight_recorder import Recorded, content_of
 from telemetry_daemon.doctor.reading import Read
 from telemetry_daemon.doctor.unit import PROPERTIES, UNIT, ask_system
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.recording import from_daemon
+from telemetry_daemon.recording.flights import Flight
 from telemetry_daemon.recording.mask import Mask
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
-from telemetry_parsers.model import Capture, Report
+from telemetry_parsers.model import Capture, Device, Report
 
 _MOST_FLIGHTS = 3
 _LARGEST_CONFIG_BYTES = 1 << 20
@@ -46,7 +48,6 @@ class Material:
     origins: Mapping[str, str]
     config_file: str | None
     history: bytes
-    recorded: Recorded
     root: Path
 
 
@@ -55,7 +56,9 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
     recording = _recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
-        mask.learn(text for device in view.snapshot.devices for text in (device.uuid, device.serial) if text)
+        mask.learn(
+            Report(devices=tuple(Device(one.vendor, uuid=one.uuid, serial=one.serial) for one in view.snapshot.devices))
+        )
     _doctor(bundle, mask, material.examined)
     _configuration(bundle, mask, material)
     bundle.text(
@@ -67,7 +70,7 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
     _unit(bundle, mask)
     _daemon(bundle, mask, material)
     bundle.add(recording)
-    _flights(bundle, material)
+    _flights(bundle, material.examined.flights)
 
 
 def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
@@ -87,7 +90,7 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
 
 def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     """The daemon's captures in order, the newest of them where room or time does not suffice for all. Raises ControlError."""
-    captures = list(material.recorded.past(material.settings.state.runtime_directory))
+    captures = list(from_daemon.past(material.settings.state.runtime_directory))
     lines: list[bytes] = []
     end = time.monotonic() + _MOST_MASKING_SECONDS
     while captures and time.monotonic() < end:
@@ -107,7 +110,7 @@ def _line(capture: Capture) -> bytes:
 def _report(capture: Capture, read: Read) -> Report | None:
     """What our own parser makes of it, so that its numbers are known to be none; those of plugins run elsewhere."""
     patient = next((one for one in read.patients if one.status.source == capture.source), None)
-    if patient is None or patient.parser is None or not patient.is_of_ours:
+    if patient is None or patient.parser is None or not patient.is_of_ours or capture.failure is not None:
         return None
     return patient.parser.parse(capture)
 
@@ -203,12 +206,12 @@ def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
     bundle.text("metrics.txt", "its page of metrics", view.page, lambda text: redacted.page(text, mask), _LONGEST_PAGE)
 
 
-def _flights(bundle: Bundle, material: Material) -> None:
-    directory = material.settings.state.directory
-    for flight in material.examined.flights[:_MOST_FLIGHTS]:
-        name = f"flights/{Path(flight.name).name}"
+def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:
+    for flight in flights[:_MOST_FLIGHTS]:
+        name, path = f"flights/{flight.name}", Path(flight.path)
         try:
-            content = content_of(directory, flight, MOST_MEMBER_BYTES)
+            with OwnFolder.at(path.parent) as folder:
+                content = folder.read(path.name, MOST_MEMBER_BYTES)
         except OSError as error:
             bundle.leave_out(name, error.strerror or str(error))
             continue

@@ -104,13 +104,20 @@ class OwnFolder:
 
     def changed(self) -> dict[str, float]:
         """When each file in the folder was last written, in seconds of the wall clock."""
+        return {name: status.st_mtime for name, status in self._listed().items()}
+
+    def sizes(self) -> dict[str, int]:
+        """The size of each regular file in the folder."""
+        return {name: status.st_size for name, status in self._listed().items() if stat.S_ISREG(status.st_mode)}
+
+    def _listed(self) -> dict[str, os.stat_result]:
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor)
-        found: dict[str, float] = {}
+        found: dict[str, os.stat_result] = {}
         try:
             with os.scandir(folder) as listed:
                 for one in listed:
                     with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                        found[one.name] = one.stat(follow_symlinks=False).st_mtime
+                        found[one.name] = one.stat(follow_symlinks=False)
         finally:
             os.close(folder)
         return found

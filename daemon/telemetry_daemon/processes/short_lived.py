@@ -41,12 +41,12 @@ def running(module: str) -> tuple[str, ...]:
 class Asked:
     """A process that gets ready for a question from now on, while its asker does something else; it is asked when it is waited for."""
 
-    def __init__(self, command: Sequence[str], question: str) -> None:
-        """Raises NoAnswerError when the process cannot be started."""
+    def __init__(self, command: Sequence[str], question: str, descriptors: Sequence[int] = ()) -> None:
+        """The process gets these descriptors, too. Raises NoAnswerError when it cannot be started."""
         self._began = time.monotonic()
         self._question = question
         try:
-            self._child = _started(command)
+            self._child = _started(command, descriptors)
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
@@ -67,7 +67,7 @@ def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended
     return Asked(command, question).answer(deadline_seconds)
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen[str]:
+def _started(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -76,6 +76,7 @@ def _started(command: Sequence[str]) -> subprocess.Popen[str]:
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
+        pass_fds=descriptors,
     )
 
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import io
 from typing import Any, BinaryIO
 
-try:
-    from isal import isal_zlib as zlib
-except ImportError:  # there is no wheel for this machine
-    import zlib  # type: ignore[no-redef]  # one of the two
+from telemetry_daemon.deflate import GZIP, zlib
 
 _MAGIC = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 18
 _PIECE_BYTES = 1 << 20
-_GZIP = 31  # zlib's word for a gzip header and trailer
 # Real traces pack ten to fifty times; a bomb a thousand times. Short files may be as dense as they like.
 MOST_TIMES, ALLOWED_BYTES = 250, 1 << 30
 
@@ -25,7 +21,7 @@ class Unpacked(io.RawIOBase):
         super().__init__()
         self.damage = ""
         self._packed = packed
-        self._inflate = zlib.decompressobj(_GZIP)
+        self._inflate = zlib.decompressobj(GZIP)
         self._waiting = b""
         self._given = self._taken = 0
         self._is_over = False
@@ -71,7 +67,7 @@ class Unpacked(io.RawIOBase):
         if not rest:
             self._is_over = True
         elif rest.startswith(_MAGIC[: len(rest)]):
-            self._inflate, self._waiting = zlib.decompressobj(_GZIP), rest
+            self._inflate, self._waiting = zlib.decompressobj(GZIP), rest
         else:
             self._end("something else follows the packed data")
 

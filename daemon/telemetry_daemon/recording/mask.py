@@ -12,7 +12,7 @@ from telemetry_daemon.recording import words
 from telemetry_daemon.recording.disguise import Disguise
 from telemetry_daemon.recording.secrets import Kind, Known, secrets, whole_words
 from telemetry_daemon.recording.shapes import Treatment, is_private, is_telling, treatment_of_key
-from telemetry_parsers.model import Capture, Command, Device, Output, Plain, Report, Request
+from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
 _SHORTEST_LEARNT = 6
@@ -49,19 +49,13 @@ class Mask:
         """In how many places something has been replaced."""
         return self._places
 
-    def capture(self, capture: Capture, report: Report | None) -> Capture:
-        """The capture without identities; `report` is its parser's, None if there is none."""
+    def learn(self, report: Report) -> None:
+        """Know the identities in this report from now on: what is masked before its capture may name them, too."""
         with self._turn:
-            self._known = self._learn(Report() if report is None else report)
-            return self._masked(capture)
-
-    def learn(self, identities: Iterable[str]) -> None:
-        """Mask these from now on, wherever they stand: UUIDs and serial numbers of devices."""
-        with self._turn:
-            self._known = self._learn(Report(devices=tuple(Device("", uuid=text) for text in identities)))
+            self._known = self._learn(report)
 
     def text(self, text: str, key: str = "") -> str:
-        """A text without identities; `key` is what it stands behind, if that is not in it."""
+        """Any other text without identities; `key` is what it stands behind, if that is not in it."""
         with self._turn:
             return self._text(text, treatment_of_key(key) if key else None)
 
@@ -74,6 +68,12 @@ class Mask:
         """A document without identities."""
         with self._turn:
             return self._plain(plain, None)
+
+    def capture(self, capture: Capture, report: Report | None) -> Capture:
+        """The capture without identities; `report` is its parser's, None if there is none."""
+        with self._turn:
+            self._known = self._learn(Report() if report is None else report)
+            return self._masked(capture)
 
     def _masked(self, capture: Capture) -> Capture:
         failure = capture.failure

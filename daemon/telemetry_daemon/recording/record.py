@@ -1,4 +1,4 @@
-"""Writes captures as JSON lines (`telemetry.capture/1`): each line at once, and whole or not at all."""
+"""Writes captures as JSON lines (`telemetry.capture/1`), packed if the file's name says so: each at once, and whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import fcntl
 import os
 import stat
 import threading
+import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO, final
@@ -28,10 +29,24 @@ class Recorder:
         self._stream = stream
         self._name = name
         self._turn = threading.Lock()
+        self._sources: set[str] = set()
+        self.captures = 0
+
+    @property
+    def sources(self) -> int:
+        """Of how many sources there are captures."""
+        return len(self._sources)
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The size of the file; None if it is none."""
+        return self._stream.size_bytes if isinstance(self._stream, _WholeLines) else None
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
         """Write to a new file for its owner alone, or to a device or pipe; RecordError if that is impossible.
+
+        What is called `.gz` is packed with gzip.
 
         An earlier recording is replaced whole, since its stand-ins were others. A file that is no recording is refused.
         """
@@ -49,12 +64,17 @@ class Recorder:
             raise RecordError(f"a capture of {capture.source}/{capture.poll} cannot be recorded: {error}") from error
         with self._turn:
             self._write(line + "\n")
+            self.captures += 1
+            self._sources.add(capture.source)
 
     def close(self) -> None:
-        """Close the file, if it is one; nothing can be added any more."""
+        """Close the file, if it is one; nothing can be added any more. RecordError if its end could not be written."""
         with self._turn:
             if isinstance(self._stream, _WholeLines):
-                self._stream.close()
+                try:
+                    self._stream.close()
+                except OSError as error:
+                    raise self._error(error) from error
 
     def __enter__(self) -> Recorder:
         return self
@@ -69,14 +89,18 @@ class Recorder:
             self._stream.write(line)
             self._stream.flush()
         except OSError as error:
-            hint = "; free some space or record to another disk" if error.errno in _FULL else ""
-            raise RecordError(f"cannot record to {self._name}: {error.strerror}{hint}") from error
+            raise self._error(error) from error
         except ValueError as error:
             raise RecordError(f"cannot record to {self._name}: it is closed") from error
 
+    def _error(self, error: OSError) -> RecordError:
+        hint = "; free some space or record to another disk" if error.errno in _FULL else ""
+        return RecordError(f"cannot record to {self._name}: {error.strerror}{hint}")
+
 
 # A line begins with its schema.
-_HEAD_BYTES = 64
+_HEAD_BYTES = 1024
+_GZIP, _MAGIC = 31, b"\x1f\x8b"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -89,27 +113,48 @@ class _WholeLines:
         self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         if self._is_file:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # for as long as it is recorded to
+        self._packer = zlib.compressobj(wbits=_GZIP) if path.suffix == ".gz" else None
+        self.size_bytes = 0
 
     def write(self, text: str, /) -> None:
         """Append a line."""
         if self._descriptor < 0:
             raise ValueError("closed")
-        left = memoryview(text.encode("ascii"))
-        before = os.fstat(self._descriptor).st_size
-        try:
-            while left:
-                left = left[os.write(self._descriptor, left) :]
-        except OSError:
-            if self._is_file:
-                os.ftruncate(self._descriptor, before)
-                os.lseek(self._descriptor, 0, os.SEEK_END)
-            raise
+        data = text.encode("ascii")
+        if self._packer is not None:
+            data = self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+        self._append(data)
 
     def flush(self) -> None:
         """Do nothing: no line is buffered."""
 
     def close(self) -> None:
-        """Close the file, once."""
+        """Close the file, once. Raises OSError if what ends a packed one could not be written."""
+        if self._descriptor < 0:
+            return
+        try:
+            if self._packer is not None:
+                self._append(self._packer.flush())
+        finally:
+            self._end()
+
+    def _append(self, data: bytes) -> None:
+        """Write all of it, or nothing."""
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError:
+            if self._is_file:
+                os.ftruncate(self._descriptor, self.size_bytes)
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+            if self._packer is not None:  # what it packs next would go on from what is not there
+                self._packer = None
+                self._end()
+            raise
+        self.size_bytes += len(data)
+
+    def _end(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -127,5 +172,13 @@ def _check_existing(path: Path) -> None:
         raise OSError(errno.EBUSY, "another process records to it", str(path)) from None
     finally:
         os.close(descriptor)
-    if head and CAPTURE_SCHEMA.encode() not in head:
+    if head and not _is_recording(head):
         raise OSError(errno.EINVAL, "it is no recording", str(path))
+
+
+def _is_recording(head: bytes) -> bool:
+    try:
+        unpacked = zlib.decompressobj(_GZIP).decompress(head) if head.startswith(_MAGIC) else head
+    except zlib.error:  # it is packed by something else
+        return False
+    return CAPTURE_SCHEMA.encode() in unpacked

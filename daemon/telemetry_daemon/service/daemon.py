@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import platform
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -20,27 +19,30 @@ from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.reads import reads
 from telemetry_daemon.config.settings import AttributionSettings, Settings
-from telemetry_daemon.control import requests
 from telemetry_daemon.control import socket as control
-from telemetry_daemon.control.socket import ControlServer, Verb
+from telemetry_daemon.control.socket import ControlServer
 from telemetry_daemon.node import Node
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
 from telemetry_daemon.readers.repairs import this_machine
+from telemetry_daemon.recording.tap import Tap
 from telemetry_daemon.service import device_nodes, systemd
+from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.service.memory import give_free_pages_back
+from telemetry_daemon.service.operators import Operators
 from telemetry_daemon.service.other_names import OtherNames
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.devices_file import Remembered, of_vendor
+from telemetry_daemon.state.devices_file import Remembered
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.maintenance import MaintenanceBook
@@ -51,11 +53,8 @@ from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.server.web_server import WebServer
-from telemetry_exporters import json
 from telemetry_exporters.families import PLAIN, OwnerSeries
 from telemetry_exporters.past import SLOT_SECONDS
-from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:  # imported where owners are told
     from telemetry_daemon.service.owners import Owners
@@ -90,6 +89,7 @@ class Start:
     reload_settings: Callable[[], Settings]
     remembers_devices: bool = True
     given: Callable[[], str] = str
+    tap: Tap = field(default_factory=Tap)
 
 
 class Service:
@@ -108,7 +108,9 @@ class Service:
         self._history = History(clock)
         self._owners = self._owners_of(node, clock)
         bill = self._owners.ledger if self._owners is not None else None
-        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill)
+        self._black_box = BlackBox(start.tap, clock, self._ask_all)
+        watch = self._black_box.watch if start.remembers_devices else None
+        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill, watch)
         attribution = self._owners.attribution if self._owners is not None else None
         self._store = Store(platform.node(), clock, remembered.devices, accumulator, node.recorded, attribution)
         self._own = OwnMetrics(self._store)
@@ -130,22 +132,16 @@ class Service:
             f"{int(now * 1000):x}",
             of_owners,
             self._other_names.pages,
+            self._black_box.flights,
         )
         textfile = self._settings.export.textfile.path
         self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
         web = self._settings.web
         self._web = WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
+        operators = Operators(self._store, self._poller, self._source, self._metrics, self._remember)
         self._control = ControlServer(
             control.path_in(self._settings.state.runtime_directory),
-            {
-                "forget": Verb(requests.Forget, self._forget),
-                "forget_lost": Verb(requests.ForgetLost, self._forget_lost),
-                "release": Verb(requests.Release, self._release),
-                "resume": Verb(requests.Resume, self._resume),
-                "snapshot": Verb(requests.Snapshot, self._snapshot),
-                "jobs_changed": Verb(requests.JobsChanged, lambda request: {"asked": self._poller.ask(request.source)}),
-                **self._maintenance.verbs,
-            },
+            {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs},
         )
         self._local_site = LocalSite(
             local_socket_in(self._settings.state.runtime_directory), self._site.respond, self._reads
@@ -175,6 +171,7 @@ class Service:
         await self._start_local(self._control, _WITHOUT_CONTROL)
         await self._start_local(self._local_site, _WITHOUT_LOCAL)
         self._set_own_metrics()
+        self._configure_black_box()
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
@@ -215,6 +212,7 @@ class Service:
         await self._control.close()
         await asyncio.gather(self._local_site.close(), self._web.close(), self._other_names.close())
         self._guard.stop()
+        self._black_box.close()
         self._poller.stop()
         self._textfile.end()
         self._node.close()
@@ -325,10 +323,23 @@ class Service:
         )
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
-                self._poller.renew(name, partial(self._node.source, name, self._settings))
+                self._poller.renew(name, partial(self._source, name))
+        self._configure_black_box()
         self._site.renew_peer_pages()
         self._own.configure(settings)
         self._ranks.configure(settings.ranks)
+
+    def _configure_black_box(self) -> None:
+        if self._start.remembers_devices:
+            self._black_box.configure(self._settings)
+
+    def _source(self, name: str) -> Source:
+        """The source made anew by the settings in force."""
+        return self._node.source(name, self._settings)
+
+    def _ask_all(self) -> None:
+        for name in self._poller.sources():
+            self._poller.ask(name)
 
     async def _feed_watchdog(self, interval: float) -> None:
         """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""
@@ -351,48 +362,6 @@ class Service:
             self._memory.keep(self._store.identities(), self._store.open_events())
         if self._owners is not None:
             self._owners.keep(self._store)
-
-    def _forget(self, request: requests.Forget) -> Mapping[str, Plain]:
-        device_id = request.id
-        forgotten = self._store.forget(lambda lost: lost.id == device_id)
-        codes = () if forgotten else self._store.close_events(device_id)
-        if forgotten or codes:
-            self._remember()
-        elif any(device.id == device_id for device in self._store.snapshot().devices):
-            return {
-                "error": f"'{device_id}' is still listed, so it cannot be forgotten, and no event of it waits for a repair"
-            }
-        return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
-
-    def _forget_lost(self, request: requests.ForgetLost) -> Mapping[str, Plain]:
-        forgotten = self._store.forget(of_vendor(request.vendor))
-        self._remember()
-        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
-
-    def _release(self, request: requests.Release) -> Mapping[str, Plain]:
-        name, seconds = request.source, request.seconds
-        if name not in self._node.names():
-            return {"error": self._no_source(name)}
-        if seconds is not None and seconds <= 0:
-            raise CodecError("seconds", "must be more than 0")
-        until = math.inf if seconds is None else seconds
-        held_by = self._poller.release(name, lambda: self._node.source(name, self._settings), until)
-        logger.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
-        return {"left_behind": list(held_by)}
-
-    def _resume(self, request: requests.Resume) -> Mapping[str, Plain]:
-        name = request.source
-        if name not in self._node.names():
-            return {"error": self._no_source(name)}
-        was_released = self._poller.resume(name)
-        logger.info("resumed by the operator", extra={"source": name})
-        return {"resumed": was_released}
-
-    def _no_source(self, name: str) -> str:
-        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._node.names()))}"
-
-    def _snapshot(self, _request: requests.Snapshot) -> Mapping[str, Plain]:
-        return json.document(self._store.snapshot(), self._metrics)
 
 
 def _owner_series(settings: AttributionSettings) -> OwnerSeries:

@@ -14,6 +14,7 @@ from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.recording.tap import Tap
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom, share_one_heap
 from telemetry_daemon.terminal import exits, log
@@ -50,7 +51,8 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
         facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
         logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
-    node = _node(instead, loaded, clock)
+    tap = Tap()
+    node = _node(instead, loaded, clock, tap)
     source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
     inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
     if not settings.all_known(source_names, loaded.polls):
@@ -62,7 +64,7 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
     def given() -> str:
         return word_of(inputs.path, inputs.environment)
 
-    start = Start(settings, reload_settings, isinstance(node, RealNode), given)
+    start = Start(settings, reload_settings, isinstance(node, RealNode), given, tap)
     try:
         return asyncio.run(_serve(Service(start, node, clock)))
     except ListenError as error:
@@ -79,7 +81,7 @@ async def _serve(service: Service) -> int:
     return status
 
 
-def _node(instead: Instead, loaded: Loaded, clock: Clock) -> Node:
+def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
     if instead.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
@@ -88,4 +90,4 @@ def _node(instead: Instead, loaded: Loaded, clock: Clock) -> Node:
         from telemetry_daemon.recording.node import ReplayNode
 
         return ReplayNode(instead.recording, loaded, clock)
-    return RealNode(loaded, clock)
+    return RealNode(loaded, clock, tap)

@@ -6,18 +6,13 @@ import struct
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-try:
-    from isal import isal_zlib as _usual
-except (
-    ImportError
-):  # there is no wheel for this machine; what zlib packs is as good, and takes four to ten times as long
-    import zlib as _usual  # type: ignore[no-redef]  # one of the two
+from telemetry_daemon.deflate import GZIP
+from telemetry_daemon.deflate import zlib as _usual
 
 # Nine tenths of what level 6 saves for half the time.
 _LEVEL = 1
 _DEFLATED = 8
 _WITHOUT_HEADER = -15
-_WITH_GZIP_HEADER = 31
 # RFC 1952: deflate, no flags, no time, no file system.
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
@@ -52,7 +47,7 @@ class Gzipped:
 
 def packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same as one gzip member, packed piece by piece; a piece may come out empty."""
-    compressor = _usual.compressobj(_LEVEL, _DEFLATED, _WITH_GZIP_HEADER)
+    compressor = _usual.compressobj(_LEVEL, _DEFLATED, GZIP)
     yield from map(compressor.compress, pieces)
     yield compressor.flush()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from telemetry_daemon.recording.flights import Flight
 from telemetry_daemon.site.page_files import script, style
 from telemetry_daemon.version import __version__
 from telemetry_exporters import details, human
@@ -32,6 +33,7 @@ _ICON = (
     "%3Cpath d='M6 1v2M10 1v2M6 13v2M10 13v2M1 6h2M1 10h2M13 6h2M13 10h2' stroke='%232b6cd4' stroke-width='1.5'/%3E"
     "%3C/svg%3E"
 )
+_MOST_FLIGHTS = 20
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
@@ -45,6 +47,7 @@ class Links:
     health: str
     readiness: str
     peers: tuple[str, ...] = ()
+    flights: tuple[Flight, ...] = ()
 
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
@@ -283,9 +286,7 @@ def _footer(links: Links) -> str:
     )
     # Relative: they also work behind a proxy that serves the page below a path of its own.
     anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
-    return (
-        f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers(links.peers)}</footer>\n"
-    )
+    return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers(links.peers)}{_flights(links.flights)}</footer>\n"
 
 
 def _peers(paths: tuple[str, ...]) -> str:
@@ -294,3 +295,15 @@ def _peers(paths: tuple[str, ...]) -> str:
         return ""
     anchors = " ".join(f'<a href=".{escaped(path)}">{escaped(path.rpartition("/")[2])}</a>' for path in paths)
     return f"<details><summary>metrics under other exporters' names</summary>\n{anchors}</details>\n"
+
+
+def _flights(flights: tuple[Flight, ...]) -> str:
+    """What the flight recorder wrote, folded away: when, why, and how to look at it."""
+    if not flights:
+        return ""
+    lines = (
+        f"<li>{human.utc(flight.wall_time)} {escaped(flight.cause.replace('_', ' '))}: "
+        f"<code>telemetry top --replay {escaped(flight.path)}</code></li>\n"
+        for flight in flights[:_MOST_FLIGHTS]
+    )
+    return f"<details><summary>recordings of what happened</summary>\n<ul>\n{''.join(lines)}</ul>\n</details>\n"

@@ -23,6 +23,7 @@ from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:  # imported when somebody follows
+    from telemetry_daemon.recording.flights import Flight
     from telemetry_daemon.site.peer_pages import PeerPages
     from telemetry_daemon.site.stream import Streams
 
@@ -71,6 +72,7 @@ class Site:
         instance: str = "",
         of_owners: OwnerSeries = PLAIN,
         peer_pages: Callable[[], PeerPages] | None = None,
+        flights: Callable[[], tuple[Flight, ...]] = tuple,
     ) -> None:
         self._ready = ready
         self._newest = snapshot
@@ -83,6 +85,7 @@ class Site:
         self._rendered = Rendered(snapshot)
         self._new_peer_pages = peer_pages
         self._peer_pages: PeerPages | None = None
+        self._flights = flights
         self._ahead: Ahead | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: Streams | None = None
@@ -221,7 +224,8 @@ class Site:
         from telemetry_daemon.site.pages import Links, device_page, page
 
         headers = (("Content-Security-Policy", PAGE_POLICY), ("Referrer-Policy", "no-referrer"))
-        links = Links(self._telemetry_path, SNAPSHOT_PATH, HISTORY_PATH, HEALTH_PATH, READY_PATH, self._peer_paths())
+        paths = (self._telemetry_path, SNAPSHOT_PATH, HISTORY_PATH, HEALTH_PATH, READY_PATH)
+        links = Links(*paths, self._peer_paths(), self._flights())
         extra = self._extra
         for device_id in parse_qs(request.query).get("device", ())[:1]:
             text = device_page(self._newest(), device_id, links, extra)

@@ -57,6 +57,18 @@ class Bill(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Who is told what happens to the devices, and is quick about it."""
+
+    def event(self, event: PastEvent) -> None:
+        """Take an event of a device."""
+        ...
+
+    def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+        """Take what is known from now on."""
+        ...
+
+
 @dataclass(slots=True)
 class Integral:
     """One counter: its total, the time up to which it is counted, and the last reading."""
@@ -86,12 +98,19 @@ class Integral:
 class Accumulator:
     """Counts from its creation on; the caller lets only one thread in at a time."""
 
-    def __init__(self, events: Events | None = None, history: History | None = None, bill: Bill | None = None) -> None:
+    def __init__(
+        self,
+        events: Events | None = None,
+        history: History | None = None,
+        bill: Bill | None = None,
+        watch: Watch | None = None,
+    ) -> None:
         self._devices: dict[str, dict[str, Integral]] = {}
         self.events = events or Events()
         self._links = Links()
         self._history = history
         self._bill = bill
+        self._watch = watch
 
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids."""
@@ -127,6 +146,8 @@ class Accumulator:
         if self._history is not None:
             self._history.see(merged.devices, healths, merged.valid_until)
         self.advance(merged.devices)
+        if self._watch is not None:
+            self._watch.see(merged.devices, healths)
 
     def advance(self, devices: Sequence[MergedDevice]) -> None:
         """Take in the merged devices; a reading that they lack has ended."""
@@ -168,6 +189,8 @@ class Accumulator:
             self._history.event(event)
         if self._bill is not None:
             self._bill.event(event)
+        if self._watch is not None:
+            self._watch.event(event)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
         integrals = self._devices.get(device.id, {})

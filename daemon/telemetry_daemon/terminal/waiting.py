@@ -1,4 +1,4 @@
-"""On a terminal, a line that names what is waited for, and goes again."""
+"""On a terminal, a line that tells what is waited for or how far it is, and goes again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ _LONGEST = 60
 
 def tell(names: Sequence[str]) -> None:
     """Write the line anew on standard error, or clear it if nothing is waited for; only on a terminal that can."""
-    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return
     listed = ", ".join(names)
     shown = listed if len(listed) <= _LONGEST else f"{listed[:_LONGEST]}…"
-    sys.stderr.write(f"{_CLEAR_LINE}waiting for {shown}" if names else _CLEAR_LINE)
-    sys.stderr.flush()
+    show(f"waiting for {shown}" if names else "")
+
+
+def show(text: str) -> None:
+    """Write this in place of the line."""
+    if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        sys.stderr.write(_CLEAR_LINE + text)
+        sys.stderr.flush()

@@ -1,0 +1,148 @@
+"""Keeps the last minutes, and has them written to a file when something happens to a card."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from telemetry_daemon.processes import short_lived
+from telemetry_daemon.processes.short_lived import NoAnswerError
+from telemetry_daemon.recording import flights
+from telemetry_daemon.recording.alarms import Alarm
+from telemetry_daemon.recording.bursts import Bursts
+from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.times import Clock
+
+log = logging.getLogger(__name__)
+
+# What follows an alarm at once belongs to it, and so does what the tools say next; but a node may not live long.
+SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
+# It masks all that the ring holds, and a disk may be slow.
+_DEADLINE_SECONDS = 120.0
+_WRITER = "telemetry_daemon.recording.flight_writer"
+
+
+class Timer(Protocol):
+    """What calls a function later."""
+
+    daemon: bool
+
+    def start(self) -> None:
+        """Begin to wait."""
+        ...
+
+    def cancel(self) -> None:
+        """Do not call it any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A file that is about to be written: its name, when at the latest, and the timer for it."""
+
+    name: str
+    latest: float
+    timer: Timer
+
+
+class FlightRecorder:
+    """Takes alarms from any thread; `write` puts packed captures into the file of that name and says what went wrong."""
+
+    def __init__(
+        self,
+        ring: Ring,
+        bursts: Bursts,
+        write: Callable[[str, Iterable[bytes]], str],
+        clock: Clock,
+        timer: Callable[[float, Callable[[], None]], Timer] = threading.Timer,
+    ) -> None:
+        self._ring = ring
+        self._bursts = bursts
+        self._write = write
+        self._clock = clock
+        self._timer = timer
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._due: _Due | None = None
+        self._is_over = False
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Have a file written if a burst begins with this alarm; returns at once."""
+        with self._lock:
+            due, now = self._due, self._clock.monotonic()
+            begins = self._bursts.begins(alarm)
+            if self._is_over:
+                return
+            if due is not None:
+                self._put_off(due, now)
+            elif begins:
+                name = flights.name_of(self._clock.wall(), alarm.cause)
+                self._set(name, now + LONGEST_SETTLE_SECONDS, SETTLE_SECONDS)
+
+    def close(self) -> None:
+        """Write nothing any more."""
+        with self._lock:
+            self._is_over = True
+            if self._due is not None:
+                self._due.timer.cancel()
+
+    def _put_off(self, due: _Due, now: float) -> None:
+        due.timer.cancel()
+        self._set(due.name, due.latest, max(0.0, min(SETTLE_SECONDS, due.latest - now)))
+
+    def _set(self, name: str, latest: float, seconds: float) -> None:
+        timer = self._timer(seconds, self._settled)
+        timer.daemon = True
+        self._due = _Due(name, latest, timer)
+        timer.start()
+
+    def _settled(self) -> None:
+        with self._lock:
+            due, self._due = self._due, None
+        if due is None or self._is_over:
+            return
+        with self._writing:  # one after the other
+            trouble = self._write(due.name, self._ring.packed())
+        if trouble:
+            log.warning("the flight recorder could not write", extra={"file": due.name, "error": trouble})
+        else:
+            log.info("the last minutes were recorded", extra={"file": due.name})
+
+
+class Writer:
+    """Has a process of its own write each file."""
+
+    def __init__(self, state_directory: str, parser_paths: tuple[str, ...]) -> None:
+        self._folder = str(flights.folder_in(state_directory))
+        self._parser_paths = parser_paths
+
+    def write(self, name: str, packed: Iterable[bytes]) -> str:
+        """Empty if all went well, else what went wrong."""
+        try:
+            descriptor = os.memfd_create("captures")
+        except OSError as error:
+            return f"no memory for the captures: {error.strerror}"
+        try:
+            with os.fdopen(descriptor, "wb", closefd=False) as file:
+                file.writelines(packed)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            return self._ordered(name, descriptor)
+        except OSError as error:
+            return f"no memory for the captures: {error.strerror}"
+        finally:
+            os.close(descriptor)
+
+    def _ordered(self, name: str, descriptor: int) -> str:
+        order = {"folder": self._folder, "name": name, "descriptor": descriptor, "parser_paths": self._parser_paths}
+        command = short_lived.running(_WRITER)
+        try:
+            ended = short_lived.Asked(command, json.dumps(order), (descriptor,)).answer(_DEADLINE_SECONDS)
+        except NoAnswerError as error:
+            return str(error)
+        last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]
+        return "" if ended.status == 0 else f"{self._folder}: {last}"

@@ -1,0 +1,74 @@
+"""The files of the flight recorder: their names say when and why each was written; the oldest go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from telemetry_daemon.guarded.own_folder import OwnFolder
+
+MOST_BYTES = 100 << 20
+FOLDER_MODE = 0o700
+_TIME = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z0-9_]{1,40})\.jsonl\.gz\Z")
+# Codes come from tools.
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A file, when the alarm came (Unix time), and its cause in a word."""
+
+    name: str
+    path: str
+    wall_time: float
+    cause: str
+    size_bytes: int
+
+
+def folder_in(state_directory: str) -> Path:
+    """Where the files are."""
+    return Path(state_directory) / "flights"
+
+
+def name_of(wall_time: float, cause: str) -> str:
+    """The name of the file about an alarm of that time and cause."""
+    word = _NO_NAME.sub("_", cause.lower()).strip("_")[:40] or "event"
+    return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{word}.jsonl.gz"
+
+
+def kept(state_directory: str) -> tuple[Flight, ...]:
+    """The files that there are, the newest first. Raises OSError if the folder cannot be read."""
+    path = folder_in(state_directory)
+    try:
+        with OwnFolder.at(path) as folder:
+            return _newest_first(path, folder)
+    except FileNotFoundError:  # none was ever written
+        return ()
+
+
+def make_room(path: Path, folder: OwnFolder, most_bytes: int = MOST_BYTES) -> None:
+    """Remove the oldest files until all together are small enough; the newest stays. Raises OSError."""
+    left = most_bytes
+    for place, flight in enumerate(_newest_first(path, folder)):
+        left -= flight.size_bytes
+        if left < 0 and place:
+            folder.remove(flight.name)
+
+
+def _newest_first(path: Path, folder: OwnFolder) -> tuple[Flight, ...]:
+    found = (_flight(path, name, size) for name, size in folder.sizes().items())
+    return tuple(sorted(filter(None, found), key=lambda flight: flight.name, reverse=True))
+
+
+def _flight(path: Path, name: str, size_bytes: int) -> Flight | None:
+    match = _NAME.match(name)
+    if match is None:
+        return None
+    try:
+        begun = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
+    except ValueError:  # a day that no calendar has: not ours
+        return None
+    return Flight(name, str(path / name), begun.timestamp(), match[2], size_bytes)

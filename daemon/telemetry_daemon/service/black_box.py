@@ -1,0 +1,154 @@
+"""What the daemon keeps of its sources' answers and shares: the flight recorder, and the captures for commands on this node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.control import requests
+from telemetry_daemon.control.socket import Stream
+from telemetry_daemon.deflate import GZIP, zlib
+from telemetry_daemon.recording import flights
+from telemetry_daemon.recording.alarms import Alarm, Alarms
+from telemetry_daemon.recording.bursts import Bursts
+from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
+from telemetry_daemon.recording.flights import Flight
+from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.times import Clock
+
+log = logging.getLogger(__name__)
+
+# A command that does not take its captures in time loses some, and is told how many.
+_MOST_WAITING_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The flight recorder while it is switched on."""
+
+    ring: Ring
+    recorder: FlightRecorder
+
+
+class BlackBox:
+    """Listens at the tap of the node's sources where the settings say so, and while a command records.
+
+    `ask_all` has every source polled at once.
+    """
+
+    def __init__(self, tap: Tap, clock: Clock, ask_all: Callable[[], None]) -> None:
+        self._tap = tap
+        self._clock = clock
+        self._ask_all = ask_all
+        self._running: _Running | None = None
+        self._state_directory = ""
+        self.watch = Alarms(self._alarm)
+        self.verbs = {"captures": Stream(requests.Captures, self._send)}
+
+    def configure(self, settings: Settings) -> None:
+        """Switch the flight recorder on or off."""
+        if not settings.flight_recorder.enabled:
+            self.close()
+        elif self._running is None:
+            self._state_directory = settings.state.directory
+            ring = Ring()
+            writer = Writer(settings.state.directory, settings.parsers.paths)
+            bursts = Bursts(self._clock.monotonic, self._times())
+            self._running = _Running(ring, FlightRecorder(ring, bursts, writer.write, self._clock))
+            self._tap.listen(ring.add, lambda: None)
+
+    def close(self) -> None:
+        """Keep nothing any more, and write nothing."""
+        running, self._running = self._running, None
+        if running is not None:
+            self._tap.leave(running.ring.add)
+            running.recorder.close()
+
+    def flights(self) -> tuple[Flight, ...]:
+        """The files that there are, the newest first."""
+        try:
+            return flights.kept(self._state_directory) if self._state_directory else ()
+        except OSError as error:
+            log.debug("the flight recorder's files cannot be listed", extra={"error": error})
+            return ()
+
+    def _times(self) -> Iterator[float]:
+        """When the files were written, by the monotonic clock: a daemon that is started again and again writes no more of them."""
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        return (now - (wall - flight.wall_time) for flight in self.flights() if flight.wall_time <= wall)
+
+    def _alarm(self, alarm: Alarm) -> None:
+        running = self._running
+        if running is not None:
+            running.recorder.alarm(alarm)
+
+    async def _send(
+        self, request: requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Send captures as lines until one of the two sides ends it."""
+        heard = _Heard(asyncio.get_running_loop())
+        before = partial(self._before, minutes=request.minutes_before)
+        try:
+            for packed in self._tap.listen(heard.add, before) if request.live else before():
+                writer.write(zlib.decompress(packed, GZIP))
+                await writer.drain()
+            if request.live:
+                await _until_either_ends(heard, reader, writer)
+        finally:
+            self._tap.leave(heard.add)
+
+    def _before(self, *, minutes: bool) -> Iterator[bytes]:
+        """What was captured before; where nothing is kept, the sources are polled."""
+        running = self._running
+        if running is None:
+            self._ask_all()
+            return iter(())
+        return running.ring.packed() if minutes else running.ring.newest()
+
+
+class _Heard:
+    """The lines that wait to be sent; those of them that are too many are counted."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue()
+        self._waiting_bytes = 0
+        self._lost = 0
+
+    def add(self, line: Line) -> None:
+        """Take a line from any thread."""
+        self._loop.call_soon_threadsafe(self._put, line.text)
+
+    async def next(self) -> bytes:
+        """The next line, behind the number of those that were lost before it."""
+        text = await self._waiting.get()
+        self._waiting_bytes -= len(text)
+        lost, self._lost = self._lost, 0
+        return f'{{"schema":"{requests.LOST_SCHEMA}","captures":{lost}}}\n'.encode() + text if lost else text
+
+    def _put(self, text: bytes) -> None:
+        if self._waiting_bytes + len(text) > _MOST_WAITING_BYTES:
+            self._lost += 1
+            return
+        self._waiting_bytes += len(text)
+        self._waiting.put_nowait(text)
+
+
+async def _until_either_ends(heard: _Heard, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send() -> None:
+        while True:
+            writer.write(await heard.next())
+            await writer.drain()
+
+    sending, hung_up = asyncio.create_task(send()), asyncio.create_task(reader.read(1))
+    try:
+        await asyncio.wait((sending, hung_up), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, hung_up):
+            task.cancel()
+        await asyncio.gather(sending, hung_up, return_exceptions=True)

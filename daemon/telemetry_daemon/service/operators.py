@@ -1,0 +1,90 @@
+"""What operators ask of the daemon about devices and sources: to forget, to let go and to go on, and to tell what it knows."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+
+from telemetry_daemon.control import requests
+from telemetry_daemon.control.socket import Verb
+from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.polling.source import Source
+from telemetry_daemon.state.devices_file import of_vendor
+from telemetry_daemon.state.store import Store
+from telemetry_exporters import json
+from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.model import Metric, Plain
+
+log = logging.getLogger(__name__)
+
+
+class Operators:
+    """Answers; `make` gives a source anew, `remember` writes down what is known of the devices."""
+
+    def __init__(
+        self,
+        store: Store,
+        poller: Poller,
+        make: Callable[[str], Source],
+        metrics: Mapping[str, Metric],
+        remember: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._poller = poller
+        self._make = make
+        self._metrics = metrics
+        self._remember = remember
+        self.verbs: Mapping[str, Verb] = {
+            "forget": Verb(requests.Forget, self._forget),
+            "forget_lost": Verb(requests.ForgetLost, self._forget_lost),
+            "release": Verb(requests.Release, self._release),
+            "resume": Verb(requests.Resume, self._resume),
+            "snapshot": Verb(requests.Snapshot, self._snapshot),
+            "jobs_changed": Verb(requests.JobsChanged, self._jobs_changed),
+        }
+
+    def _forget(self, request: requests.Forget) -> Mapping[str, Plain]:
+        device_id = request.id
+        forgotten = self._store.forget(lambda lost: lost.id == device_id)
+        codes = () if forgotten else self._store.close_events(device_id)
+        if forgotten or codes:
+            self._remember()
+        elif any(device.id == device_id for device in self._store.snapshot().devices):
+            return {
+                "error": f"'{device_id}' is still listed, so it cannot be forgotten, and no event of it waits for a repair"
+            }
+        return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
+
+    def _forget_lost(self, request: requests.ForgetLost) -> Mapping[str, Plain]:
+        forgotten = self._store.forget(of_vendor(request.vendor))
+        self._remember()
+        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
+
+    def _release(self, request: requests.Release) -> Mapping[str, Plain]:
+        name, seconds = request.source, request.seconds
+        if name not in self._poller.sources():
+            return {"error": self._no_source(name)}
+        if seconds is not None and seconds <= 0:
+            raise CodecError("seconds", "must be more than 0")
+        until = math.inf if seconds is None else seconds
+        held_by = self._poller.release(name, lambda: self._make(name), until)
+        log.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
+        return {"left_behind": list(held_by)}
+
+    def _resume(self, request: requests.Resume) -> Mapping[str, Plain]:
+        name = request.source
+        if name not in self._poller.sources():
+            return {"error": self._no_source(name)}
+        was_released = self._poller.resume(name)
+        log.info("resumed by the operator", extra={"source": name})
+        return {"resumed": was_released}
+
+    def _no_source(self, name: str) -> str:
+        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
+
+    def _snapshot(self, _request: requests.Snapshot) -> Mapping[str, Plain]:
+        return json.document(self._store.snapshot(), self._metrics)
+
+    def _jobs_changed(self, request: requests.JobsChanged) -> Mapping[str, Plain]:
+        return {"asked": self._poller.ask(request.source)}

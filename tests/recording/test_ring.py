@@ -1,0 +1,94 @@
+"""The ring keeps two minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import threading
+import zlib
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_daemon.recording.ring import MOST_BYTES, Ring
+from telemetry_daemon.recording.tap import Line
+
+
+def line(at: float, poll: str = "fast", text: str = "") -> Line:
+    return Line("smi", poll, at, f"{poll} {at:g} {text}\n".encode())
+
+
+def told(packed: Iterable[bytes]) -> list[str]:
+    return [" ".join(text.split()[:2]) for text in gzip.decompress(b"".join(packed)).decode().splitlines()]
+
+
+def test_what_is_older_than_two_minutes_goes() -> None:
+    ring = Ring()
+    for at in range(0, 301, 10):
+        ring.add(line(at))
+    assert told(ring.packed()) == ["fast 170"] + [f"fast {at}" for at in range(180, 301, 10)]
+
+
+def test_of_rare_polls_the_newest_stays() -> None:
+    ring = Ring()
+    ring.add(line(0, "inventory"))
+    ring.add(line(5, "slow"))
+    ring.add(line(60, "slow"))
+    for at in range(100, 601, 100):
+        ring.add(line(at))
+    assert told(ring.packed()) == ["inventory 0", "slow 60", "fast 400", "fast 500", "fast 600"]
+    assert told(ring.newest()) == ["inventory 0", "slow 60", "fast 600"]
+
+
+def test_an_empty_ring_has_nothing() -> None:
+    assert list(Ring().packed()) == list(Ring().newest()) == []
+
+
+def noise(size: int) -> bytes:
+    return random.Random(size).randbytes(size).hex().encode() + b"\n"
+
+
+def test_it_is_never_larger_than_its_limit_and_keeps_every_poll_as_long_as_it_can() -> None:
+    ring = Ring(most_bytes=1 << 20)
+    for number in range(200):
+        for poll in ("fast", "slow", "links"):
+            ring.add(Line("smi", poll, number / 10, noise(30_000)))
+            assert ring.size_bytes <= 1 << 20
+    lines = gzip.decompress(b"".join(ring.newest())).splitlines()
+    assert len(lines) == 3
+
+
+def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
+    ring = Ring(most_bytes=1 << 20)
+    ring.add(line(1))
+    ring.add(Line("smi", "huge", 2.0, noise(1 << 20)))
+    assert told(ring.packed()) == ["fast 1"]
+
+
+@given(st.lists(st.tuples(st.floats(0, 400), st.sampled_from("abcd"), st.integers(0, 4000)), max_size=80))
+def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float, str, int]]) -> None:
+    ring = Ring(seconds=50.0, most_bytes=20_000)
+    for at, poll, size in given:
+        ring.add(Line("smi", poll, at, noise(size)))
+        packed = list(ring.packed())
+        assert sum(map(len, packed)) <= ring.size_bytes <= 20_000
+        newest = [zlib.decompress(one, 31) for one in ring.newest()]
+        assert set(newest) <= {zlib.decompress(one, 31) for one in packed}
+
+
+def test_many_threads_may_add() -> None:
+    ring = Ring()
+    threads = [
+        threading.Thread(target=lambda name=name: [ring.add(line(at, name)) for at in range(100)]) for name in "abcd"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told(ring.newest())) == [f"{name} 99" for name in "abcd"]
+    assert len(told(ring.packed())) == 400
+
+
+def test_the_limit_is_that_of_the_promise() -> None:
+    assert MOST_BYTES == 8 << 20
