@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import jsonschema
 
@@ -57,6 +57,8 @@ class Played:
     config: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     refusal: int = 0
+    # What a test holds open for as long as the machine lives.
+    held: TextIO | None = None
 
     def __post_init__(self) -> None:
         self.tools = ToolFolder(self.folder / "tools")
@@ -101,6 +103,11 @@ class Played:
             f'[state]\ndirectory = "{self.folder}/state"\nruntime_directory = "{self.folder}/run"\n'
             f'[sources.amdgpu-sysfs]\npath = "{self.root}"\n'
         )
+
+    def close(self) -> None:
+        """Let go of what is held."""
+        if self.held is not None:
+            self.held.close()
 
     def doctor(self, *arguments: str) -> Said:
         """The command from start to end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gzip
 import json
 import os
@@ -106,6 +108,20 @@ def with_a_driver_that_is_gone(node: Played) -> None:
     node.tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
 
 
+def with_a_library_of_another_version(node: Played) -> None:
+    node.tools.prints("ixsmi", "error while loading shared libraries: libixml.so: cannot open\n", status=127)
+
+
+def with_a_tool_that_another_process_holds(node: Played) -> None:
+    """As one that hangs in the driver does: it has inherited the lock."""
+    node.tools.prints("cnmon", "")
+    node.config = "[sources.cnmon]\ndeadline = 0.5\n"
+    locks = node.folder / "run" / "locks"
+    locks.mkdir(parents=True, mode=0o700)
+    node.held = (locks / "cnmon.lock").open("w")
+    fcntl.flock(node.held, fcntl.LOCK_EX)
+
+
 def with_a_mistake_in_the_configuration(node: Played) -> None:
     node.config = '[log]\nlevle = "debug"\n'
 
@@ -118,6 +134,8 @@ FAULTS: list[tuple[Callable[[Played], None], str, dict[str, str]]] = [
     (with_a_driver_that_is_gone, "mthreads-gmi: failed (driver_gone)", {"recording.jsonl.gz": "driver not loaded"}),
     (with_a_tool_that_prints_too_much, "cnmon: failed (too_much_output)", {"recording.jsonl.gz": "MiB"}),
     (with_a_tool_that_is_killed, "cnmon: failed (killed)", {"doctor.txt": "out of memory"}),
+    (with_a_library_of_another_version, "ixsmi: failed (library_mismatch)", {"recording.jsonl.gz": "libixml.so"}),
+    (with_a_tool_that_another_process_holds, "cnmon: stuck", {"doctor.txt": "another process runs it"}),
     (without_rights, "no_permission", {"machine.txt": "refused: Permission denied", "recording.jsonl.gz": "mtgpu.0"}),
     (without_a_driver, "no kernel driver", {"machine.txt": "card 0000:09:00.0 nvidia class 030200 driver none"}),
     (
@@ -138,9 +156,9 @@ FAULTS: list[tuple[Callable[[Played], None], str, dict[str, str]]] = [
 def test_support_finds_each_fault(
     tmp_path: Path, spoil: Callable[[Played], None], finding: str, checklist: dict[str, str]
 ) -> None:
-    node = healthy(tmp_path)
-    spoil(node)
-    status, _, inside = bundle_of(node)
+    with contextlib.closing(healthy(tmp_path)) as node:
+        spoil(node)
+        status, _, inside = bundle_of(node)
     assert status == 2
     assert set(ALWAYS) <= set(inside)
     assert finding in findings(inside)

@@ -18,26 +18,47 @@ def listing(source: str, *addresses: str, cards: int | None = None, is_told: boo
 
 def devices(*addresses: str) -> list[MergedDevice]:
     return [
-        MergedDevice("nvidia", place, f"id{place}", str(place), "X", bus_id=at) for place, at in enumerate(addresses)
+        MergedDevice("nvidia", place, f"id{place}", str(place), "X", bus_id=at or None)
+        for place, at in enumerate(addresses)
     ]
 
 
 CASES = [
     pytest.param([A, B], [listing("nvml", A, B)], devices(A, B), [], id="all agree"),
-    pytest.param([A, B], [listing("nvml", A.upper(), "5e:00.0")], devices(A, B), [], id="as some tools print them"),
+    pytest.param(
+        [A, B],
+        [listing("nvml", A.upper(), "5e:00.0"), listing("tool", A, B)],
+        devices(A, B),
+        [],
+        id="as some tools print them",
+    ),
     pytest.param([], [listing("nvml", A)], devices(A), [], id="a bus that cannot be seen"),
     pytest.param(
         [A],
         [listing("nvml", A, B)],
         devices(A, B),
-        [("nvml", f"lists 1 card that the PCI bus does not have: {B[5:].partition('.')[0]}")],
+        [("nvml", f"lists 1 card that the PCI bus does not have: {B.partition('.')[0]}")],
         id="a card that the bus does not have",
+    ),
+    pytest.param(
+        ["0009:01:00.0", "0019:01:00.0"],
+        [listing("nvml", "0009:01:00.0", "0019:01:00.0"), listing("tool", cards=2)],
+        devices("0009:01:00.0", "0019:01:00.0"),
+        [],
+        id="domains that tell cards apart",
+    ),
+    pytest.param(
+        [A],
+        [listing("nvml", A), listing("tool", A, A[:-1] + "1", A)],
+        devices(A, A[:-1] + "1"),
+        [],
+        id="parts of a card with its address, or as functions",
     ),
     pytest.param(
         [A, B],
         [listing("nvml", A, B), listing("tool", A)],
         devices(A, B),
-        [("nvidia", "5e:00: nvml lists it, tool does not")],
+        [("nvidia", "0000:5e:00: nvml lists it, tool does not")],
         id="two sources that disagree",
     ),
     pytest.param(
@@ -64,7 +85,7 @@ CASES = [
     pytest.param(
         [A, B],
         [listing("nvml", A, B)],
-        devices(A, B, A, B),
+        devices(A, B, "", ""),
         [("PCI bus", "4 nvidia devices are told, and the bus has 2: some are told twice")],
         id="cards that are told twice",
     ),

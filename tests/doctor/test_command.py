@@ -105,7 +105,7 @@ def with_too_little_memory(node: Played) -> None:
 
 
 SICK: list[tuple[Callable[[Played], None], str, str]] = [
-    (container_without_devices, "there is no /dev/nvidiactl", "--device /dev/nvidiactl"),
+    (container_without_devices, "there is no /dev/nvidiactl", "give it each of /dev/nvidiactl"),
     (without_rights, "may not open /dev/mtgpu.0 (moorethreads): owner, group or mode", "run as root, or give"),
     (without_a_right_of_the_unit, "the list of devices that are allowed here", "DeviceAllow=/dev/mtgpu.0 rw"),
     (without_a_driver, "1 nvidia card has no kernel driver: 0000:09:00.0", "load the vendor's driver"),

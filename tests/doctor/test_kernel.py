@@ -77,10 +77,16 @@ CASES = [
             (
                 "device nodes",
                 "there is no /dev/nvidiactl",
-                "runtime (nvidia), or give it the nodes: --device /dev/nvidiactl",
+                "runtime (nvidia), or give it each of /dev/nvidiactl /dev/nvidia[0-9]* with --device",
             )
         ],
         id="no device nodes in a container",
+    ),
+    pytest.param(
+        Machine(container="Docker", cards=(card(),), nodes=(CONTROL,)),
+        NOTHING_READS,
+        [("nvidia", "nvml not found", "runtime (nvidia), or mount the vendor's tools")],
+        id="the tool is missing in a container",
     ),
     pytest.param(Machine(cards=(card(),)), WELL, [], id="no nodes, and yet it is read"),
     pytest.param(

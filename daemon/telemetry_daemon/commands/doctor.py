@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import endings, options
-from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
+
+if TYPE_CHECKING:  # the help needs none of it
+    from telemetry_daemon.doctor.examination import Examined
 
 # Where the files of the kernel lie.
 ROOT = Path("/")

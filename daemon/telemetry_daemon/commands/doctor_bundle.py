@@ -24,6 +24,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.version import __version__
 from telemetry_exporters.json import utc_time
+from telemetry_exporters.text import clean
 
 _HISTORY_SECONDS = 10.0
 
@@ -54,7 +55,9 @@ def run(arguments: argparse.Namespace, root: Path) -> int:
     except BundleError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     findings = here.examined.findings
-    sys.stdout.write(f"written to {arguments.bundle}: {len(packed):,} bytes, {counted(len(findings), 'finding')}\n")
+    sys.stdout.write(
+        f"written to {clean(str(arguments.bundle))}: {len(packed):,} bytes, {counted(len(findings), 'finding')}\n"
+    )
     return exits.PROBLEMS if findings else exits.OK
 
 

@@ -16,7 +16,7 @@ _LOG = "see the kernel's log (dmesg), and whether this process may see only some
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The whole cards of one vendor that a source listed; `addresses` are all of theirs, or none where one has no address.
+    """The cards of one vendor that a source listed; `slots` are all of theirs, or none where a card has no address.
 
     `is_told` says that the source's own problems name the cards that it lacks.
     """
@@ -24,16 +24,20 @@ class Listing:
     source: str
     vendor: str
     cards: int
-    addresses: frozenset[str] = frozenset()
+    slots: frozenset[str] = frozenset()
     is_told: bool = False
 
 
 def listings(source: str, devices: Iterable[Device], *, is_told: bool) -> Iterator[Listing]:
-    """What a source listed, by vendor."""
+    """What a source listed, by vendor; what is in one slot is one card."""
     whole = [device for device in devices if device.parent is None]
-    for vendor, count in sorted(Counter(device.vendor for device in whole).items()):
-        addresses = frozenset(_slot(one.bus_id) for one in whole if one.vendor == vendor and one.bus_id)
-        yield Listing(source, vendor, count, addresses if len(addresses) == count else frozenset(), is_told)
+    for vendor in sorted({device.vendor for device in whole}):
+        addresses = [device.bus_id for device in whole if device.vendor == vendor]
+        slots = frozenset(_slot(address) for address in addresses if address)
+        if all(addresses):
+            yield Listing(source, vendor, len(slots), slots, is_told)
+        else:
+            yield Listing(source, vendor, len(addresses), is_told=is_told)
 
 
 def findings(
@@ -61,7 +65,7 @@ def merged(
     told: frozenset[str] = frozenset(),
 ) -> Iterator[Finding]:
     """Vendors of which the bus has another number of cards than is told."""
-    counts = Counter(one.vendor for one in devices if one.up and one.parent is None and not one.simulated)
+    counts = _cards_told(devices)
     for vendor, cards in sorted(on_bus.items()):
         count = counts[vendor]
         if count < cards and vendor not in told:
@@ -75,10 +79,20 @@ def merged(
 _REPORT = "send what `telemetry doctor --bundle FILE` writes"
 
 
+def _cards_told(devices: Sequence[MergedDevice]) -> Counter[str]:
+    """How many cards of each vendor the devices are: those in one slot are one, each without an address is one."""
+    cards = {
+        (one.vendor, _slot(one.bus_id) if one.bus_id else one.id)
+        for one in devices
+        if one.up and one.parent is None and not one.simulated
+    }
+    return Counter(vendor for vendor, _ in cards)
+
+
 def _strangers(one: Listing, on_bus: Sequence[str]) -> Iterator[Finding]:
     if not on_bus:
         return  # the bus cannot be seen from here
-    strangers = sorted(one.addresses - {_slot(address) for address in on_bus})
+    strangers = _alone(one.slots, frozenset(map(_slot, on_bus)))
     if strangers:
         what = f"lists {counted(len(strangers), 'card')} that the PCI bus does not have: {named(strangers)}"
         yield Finding(
@@ -91,13 +105,13 @@ def _strangers(one: Listing, on_bus: Sequence[str]) -> Iterator[Finding]:
 def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
     if first.is_told or second.is_told:
         return
-    if not (first.addresses and second.addresses):
+    if not (first.slots and second.slots):
         if first.cards != second.cards:
             what = f"{first.source} lists {counted(first.cards, 'card')}, {second.source} {second.cards}"
             yield Finding(first.vendor, what, _DISAGREED)
         return
     for one, other in ((first, second), (second, first)):
-        alone = sorted(one.addresses - other.addresses)
+        alone = _alone(one.slots, other.slots)
         if alone:
             what = f"{named(alone)}: {one.source} lists {'it' if len(alone) == 1 else 'them'}, {other.source} does not"
             yield Finding(first.vendor, what, _DISAGREED)
@@ -106,6 +120,18 @@ def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
 _DISAGREED = "see dmesg for a card that is going, and whether one of them is told to show only some cards"
 
 
+def _alone(some: frozenset[str], others: frozenset[str]) -> list[str]:
+    """The slots that the others lack; without their domains where one of them has none, as some tools print them."""
+    if all(slot.count(":") == 2 for slot in (*some, *others)):
+        return sorted(some - others)
+    without = {_without_domain(slot) for slot in others}
+    return sorted(slot for slot in some if _without_domain(slot) not in without)
+
+
+def _without_domain(slot: str) -> str:
+    return ":".join(slot.split(":")[-2:])
+
+
 def _slot(address: str) -> str:
-    """Bus and device: some tools know no domain, and number parts of a card as functions."""
-    return ":".join(address.lower().split(":")[-2:]).partition(".")[0]
+    """The address without its function: some tools number the parts of a card so."""
+    return address.lower().partition(".")[0]

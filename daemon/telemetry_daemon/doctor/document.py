@@ -36,6 +36,7 @@ def document(examined: Examined) -> _Document:
             "kernel": platform.release() if is_here else None,
         },
         "user": machine.user if is_here else None,
+        "groups": list(machine.groups),
         "container": machine.container or None,
         "pci": dict(machine.on_bus if other is None else other.on_bus),
         "cards": [

@@ -29,7 +29,7 @@ def findings(machine: Machine, of_vendors: Iterable[Fared]) -> Iterator[Finding]
         nodes = machine.nodes_of(fared.vendor)
         if fared.is_well or not (bound or nodes):
             continue
-        yield from _unread(fared, len(bound))
+        yield from _unread(machine, fared, len(bound))
         if bound and not nodes:
             yield _no_nodes(machine, fared.vendor)
         yield from _denied(machine, fared.vendor, [node for node in nodes if node.refusal])
@@ -72,33 +72,35 @@ def _of_screens(cards: Sequence[PciDevice], vendor: str) -> Iterator[Finding]:
             yield Finding(_PCI, what, remedy)
 
 
-def _unread(fared: Fared, cards: int) -> Iterator[Finding]:
+def _unread(machine: Machine, fared: Fared, cards: int) -> Iterator[Finding]:
     if fared.read_by or fared.asleep or fared.bad or not fared.missing:
         return
     there = counted(cards, f"{fared.vendor} card") if cards else f"{fared.vendor} device nodes"
     what = f"the node has {there}, and none is read: {', '.join(fared.missing)} not found"
-    yield Finding(
-        fared.vendor,
-        what,
+    remedy = (
         f"install the vendor's tools (telemetry doctor --all shows where they are looked for), or set "
-        f"sources.{fared.missing[0]}.path",
+        f"sources.{fared.missing[0]}.path"
     )
+    if machine.container:
+        remedy = f"{_by_runtime(fared.vendor)}mount the vendor's tools and libraries: docs/install.md"
+    yield Finding(fared.vendor, what, remedy)
 
 
 def _no_nodes(machine: Machine, vendor: str) -> Finding:
     paths = patterns_of(vendor)
-    what = f"the driver of {vendor} has its cards, and there is no {' and no '.join(paths)}"
+    what = f"the kernel's driver has the {vendor} cards, and there is no {' and no '.join(paths)}"
     if not machine.container:
         remedy = (
             "run the vendor's tool once as root, which makes them, or load the driver anew; dmesg says why it made none"
         )
         return Finding(_NODES, what, remedy)
+    given = f"give it each of {' '.join(paths)} with --device"
+    return Finding(_NODES, what, f"{_by_runtime(vendor)}{given}; in Kubernetes use the chart's pool of the vendor")
+
+
+def _by_runtime(vendor: str) -> str:
     runtime = _RUNTIMES.get(vendor, "")
-    by_runtime = f"start the container with the vendor's runtime ({runtime}), or " if runtime else ""
-    given = " ".join(f"--device {path}" for path in paths)
-    return Finding(
-        _NODES, what, f"{by_runtime}give it the nodes: {given}; in Kubernetes use the chart's pool of the vendor"
-    )
+    return f"start the container with the vendor's runtime ({runtime}), or " if runtime else ""
 
 
 def _denied(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ class Machine:
     """All of it; `container` is the kind of container that we are in, empty outside of one."""
 
     user: str = "root"
+    groups: tuple[str, ...] = ()
     container: str = ""
     cards: tuple[PciDevice, ...] = ()
     nodes: tuple[DeviceNode, ...] = ()
@@ -63,7 +64,7 @@ def machine(root: Path, environment: Mapping[str, str]) -> Machine:
     """The machine whose files lie below the root. No card is woken."""
     cards = pci.scan(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
-    return Machine(user(), container(root, environment), cards, tuple(_nodes(root, vendor_at)))
+    return Machine(user(), groups(), container(root, environment), cards, tuple(_nodes(root, vendor_at)))
 
 
 def user() -> str:
@@ -72,6 +73,11 @@ def user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in containers
         return f"user {os.getuid()}"
+
+
+def groups() -> tuple[str, ...]:
+    """The names of the groups that this process is in."""
+    return tuple(sorted({_group_name(number) for number in (os.getegid(), *os.getgroups())}))
 
 
 def container(root: Path, environment: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from telemetry_daemon.doctor import beside, kernel, sources
 from telemetry_daemon.doctor.examination import Examined
@@ -51,15 +51,22 @@ def _head(examined: Examined) -> Iterator[Row]:
     if other is not None:
         version = f"version {other.version}" if other.version else "a version that it does not tell"
         yield "", f"the daemon of {examined.snapshot.hostname or other.name}, asked at {other.name}: {version}"
-    else:
-        yield "", f"telemetry {__version__} on {examined.snapshot.hostname}, run as {machine.user}"
-    on_bus = machine.on_bus if other is None else other.on_bus
-    yield (
-        "",
-        f"accelerators on the PCI bus: {', '.join(f'{count} × {name}' for name, count in on_bus.items()) or 'none'}",
-    )
+        yield "", f"accelerators on the PCI bus: {_on_bus(other.on_bus)}"
+        return
+    groups = f", in the groups {' '.join(machine.groups)}" if machine.groups else ""
+    yield "", f"telemetry {__version__} on {examined.snapshot.hostname}, run as {machine.user}{groups}"
+    drivers = sorted({card.driver or "none" for card in machine.cards})
+    driven = f"; kernel drivers: {', '.join(drivers)}" if drivers else ""
+    yield "", f"accelerators on the PCI bus: {_on_bus(machine.on_bus)}{driven}"
+    if machine.nodes:
+        may = sum(not node.refusal for node in machine.nodes)
+        yield "", f"device nodes: {len(machine.nodes)}, of which this user may open {may}"
     for note in kernel.notes(machine):
         yield "", note
+
+
+def _on_bus(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} × {vendor}" for vendor, count in counts.items()) or "none"
 
 
 def _sources(examined: Examined, *, tell_all: bool) -> Iterator[Row]:
