@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from telemetry_daemon.commands import nodes, options
@@ -19,9 +19,10 @@ from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.doctor.machine import machine
 from telemetry_daemon.doctor.reading import Read, read
 from telemetry_daemon.doctor.unit import unit
-from telemetry_daemon.doctor.view import DaemonView, ask
+from telemetry_daemon.doctor.view import ask
+from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.nodes.client import Client, NodeError
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recording.flights import Flight, kept
@@ -87,26 +88,21 @@ def _beside(arguments: argparse.Namespace, settings: Settings) -> Beside:
     own = Beside(unit=unit(), reads=reads(settings), version=__version__)
     address = nodes.daemon_here(settings, given)
     if address is None:
-        return _silent(own, settings, "no daemon of this node answers")
+        return _silent(own, settings)
     try:
-        return Beside(_view(address, given, settings), unit=own.unit, reads=own.reads, version=own.version)
+        return replace(own, view=ask(address, given, _DAEMON_SECONDS, settings.web.telemetry_path))
     except NodeError as error:
-        return _silent(own, settings, str(error))
+        return replace(own, why_not=str(error))
 
 
-def _view(address: Address, given: Credentials, settings: Settings) -> DaemonView:
-    return ask(address, given, _DAEMON_SECONDS, settings.web.telemetry_path)
-
-
-def _silent(own: Beside, settings: Settings, why: str) -> Beside:
+def _silent(own: Beside, settings: Settings) -> Beside:
     """With why its local socket does not answer, where there is one."""
-    path = local_socket_in(settings.state.runtime_directory)
-    client = Client(Address("the daemon", unix=str(path)))
+    client = Client(Address("the daemon", unix=str(local_socket_in(settings.state.runtime_directory))))
     try:
         client.get("/healthz")
     except NodeError as error:
-        is_denied = "permission denied" in str(error)
-        return Beside(None, str(error) if is_denied else why, is_denied, own.unit, own.reads, own.version)
+        if isinstance(error.__cause__, PermissionError):
+            return replace(own, why_not=str(error), is_denied=not isinstance(error.__cause__, UnsafeError))
     finally:
         client.close()
-    return Beside(None, why, unit=own.unit, reads=own.reads, version=own.version)
+    return replace(own, why_not="no daemon of this node answers")

@@ -12,6 +12,7 @@ from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.machine import DeviceNode
 from telemetry_daemon.doctor.sources import Patient
+from telemetry_daemon.doctor.view import DaemonView
 from telemetry_daemon.version import __version__
 from telemetry_exporters.json import utc_time
 from telemetry_exporters.text import clean
@@ -23,22 +24,39 @@ _Document = dict[str, Any]
 def document(examined: Examined) -> _Document:
     """The document as plain data: all keys are always present, and what is unknown is None."""
     other = examined.other
-    is_here = other is None
-    machine = examined.machine
     plain: _Document = {
         "schema": SCHEMA,
         "time": utc_time(examined.snapshot.wall_time),
         "hostname": examined.snapshot.hostname or None,
         "node": None if other is None else other.name,
-        "versions": {
-            "telemetry": __version__ if other is None else other.version or None,
-            "python": platform.python_version() if is_here else None,
-            "kernel": platform.release() if is_here else None,
-        },
+        "versions": _versions(other),
+        "pci": dict(examined.machine.on_bus if other is None else other.on_bus),
+        **_machine(examined),
+        "daemon": _daemon(examined.daemon) if other is None and not examined.is_partial else None,
+        "flights": [
+            {"name": one.name, "time": utc_time(one.wall_time), "cause": one.cause, "size_bytes": one.size_bytes}
+            for one in examined.flights
+        ],
+        "sources": [_source(patient) for patient in examined.patients],
+        "notes": list(kernel.notes(examined.machine)),
+        "findings": [{"where": one.where, "what": one.what, "remedy": one.remedy} for one in examined.findings],
+    }
+    return {key: _cleaned(value) for key, value in plain.items()}
+
+
+def _versions(other: DaemonView | None) -> _Document:
+    if other is not None:
+        return {"telemetry": other.version or None, "python": None, "kernel": None}
+    return {"telemetry": __version__, "python": platform.python_version(), "kernel": platform.release()}
+
+
+def _machine(examined: Examined) -> _Document:
+    """What is known of this machine; of another node's nothing is."""
+    machine, is_here = examined.machine, examined.other is None
+    return {
         "user": machine.user if is_here else None,
         "groups": list(machine.groups),
         "container": machine.container or None,
-        "pci": dict(machine.on_bus if other is None else other.on_bus),
         "cards": [
             {"bus_id": one.bus_id, "vendor": one.vendor, "driver": one.driver or None, "given_away": one.given_away}
             for one in machine.cards
@@ -49,16 +67,7 @@ def document(examined: Examined) -> _Document:
             {"setting": one.setting, "path": one.path, "trouble": one.trouble or None, "free_bytes": one.free_bytes}
             for one in examined.folders
         ],
-        "daemon": _daemon(examined.daemon) if is_here and not examined.is_partial else None,
-        "flights": [
-            {"name": one.name, "time": utc_time(one.wall_time), "cause": one.cause, "size_bytes": one.size_bytes}
-            for one in examined.flights
-        ],
-        "sources": [_source(patient) for patient in examined.patients],
-        "notes": list(kernel.notes(machine)),
-        "findings": [{"where": one.where, "what": one.what, "remedy": one.remedy} for one in examined.findings],
     }
-    return {key: _cleaned(value) for key, value in plain.items()}
 
 
 def _cleaned(plain: Any) -> Any:

@@ -21,14 +21,21 @@ _NO_LIMIT = 1 << 60
 def limits(root: Path) -> Limits:
     """The limits of this process; root's files lie below the folder."""
     places = list(_places(root))
-    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    of_user = None if os.geteuid() == 0 else _resource(resource.RLIMIT_NPROC, 0)
+    of_group = _least(places, "pids", ("pids.max",))
     return Limits(
         memory_bytes=_least(places, "memory", ("memory.max", "memory.limit_in_bytes")),
-        tasks=_least(places, "pids", ("pids.max",)),
+        tasks=min((limit for limit in (of_user, of_group) if limit is not None), default=None),
         cpus=_least_cpus(places),
-        open_files=None if open_files == resource.RLIM_INFINITY else open_files,
+        open_files=_resource(resource.RLIMIT_NOFILE, 1),
         hides_processes=os.geteuid() != 0 and _hides_processes(root),
     )
+
+
+def _resource(kind: int, which: int) -> int | None:
+    """The soft (0) or hard (1) limit of this process, which raises the soft one of files itself; None where there is none."""
+    limit = resource.getrlimit(kind)[which]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def folders(settings: Settings) -> tuple[Folder, ...]:
