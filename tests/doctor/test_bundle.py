@@ -300,7 +300,7 @@ def test_a_disk_without_room_keeps_the_bundle_of_before(tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )
-    assert (done.returncode, done.stderr.count("\n")) == (69, 1), done.stderr
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (69, "", 1), done.stderr
     assert "with room" in done.stderr
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".bundle")] == []

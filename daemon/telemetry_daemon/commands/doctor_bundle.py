@@ -30,34 +30,28 @@ _HISTORY_SECONDS = 10.0
 
 
 def run(arguments: argparse.Namespace, root: Path) -> int:
-    """Print what the bundle has, write it, and say where it is; 2 where something is wrong with the node."""
+    """Write the bundle, print what it has, and say where it is; 2 where something is wrong with the node."""
+    path = arguments.bundle
     try:
-        bundles.check(arguments.bundle)
+        bundles.check(path)
         here, loaded = _examined(arguments, root)
         mask = Mask(secrets.token_bytes(32), names_here())
         bundle = Bundle(mask)
-        material = Material(
-            here.examined,
-            here.read,
-            here.settings,
-            loaded.origins,
-            loaded.file,
-            _history(arguments, here),
-            root,
+        history = _history(arguments, here)
+        members.gather(
+            bundle,
+            mask,
+            Material(here.examined, here.read, here.settings, loaded.origins, loaded.file, history, root),
         )
-        members.gather(bundle, mask, material)
         time = here.examined.snapshot.wall_time
         head = _head(time, mask)
         packed = bundle.packed(head, time)
-        sys.stdout.write(bundle.contents(head))
-        sys.stdout.flush()
-        bundles.write(arguments.bundle, packed)
+        bundles.write(path, packed)
     except BundleError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     findings = here.examined.findings
-    sys.stdout.write(
-        f"written to {clean(str(arguments.bundle))}: {len(packed):,} bytes, {counted(len(findings), 'finding')}\n"
-    )
+    found = counted(len(findings), "finding")
+    sys.stdout.write(f"{bundle.contents(head)}written to {clean(str(path))}: {len(packed):,} bytes, {found}\n")
     return exits.PROBLEMS if findings else exits.OK
 
 
