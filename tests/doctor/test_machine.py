@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_daemon.doctor.machine import machine
+import pytest
+
+from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, machine
 
 
 def card(root: Path, bus_id: str, vendor: str, driver: str = "") -> None:
@@ -70,3 +72,10 @@ def test_containers_are_known_by_their_marks(tmp_path: Path) -> None:
     (tmp_path / ".dockerenv").touch()
     assert machine(tmp_path, {}).container == "Docker"
     assert machine(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).container == "Kubernetes"
+
+
+def test_the_groups_of_people_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getgroups", lambda: [0, 54321])
+    monkeypatch.setattr("os.getegid", lambda: 0)
+    assert groups() == ("54321", "root")
+    assert groups(OF_PEOPLE) == ("54321",)

@@ -16,6 +16,7 @@ from telemetry_daemon.doctor import bundle as bundles
 from telemetry_daemon.doctor import members, view
 from telemetry_daemon.doctor.bundle import Bundle, BundleError
 from telemetry_daemon.doctor.findings import Finding, counted
+from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, user
 from telemetry_daemon.doctor.members import Material
 from telemetry_daemon.nodes.client import Client, NodeError
 from telemetry_daemon.recording.local_names import names_here
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace, root: Path) -> int:
     try:
         bundles.check(path)
         here, loaded = _examined(arguments, root)
-        mask = Mask(secrets.token_bytes(32), names_here())
+        mask = Mask(secrets.token_bytes(32), {*names_here(), user(), *groups(OF_PEOPLE)})
         bundle = Bundle(mask)
         history = _history(arguments, here)
         members.gather(

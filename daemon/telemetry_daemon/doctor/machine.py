@@ -20,6 +20,8 @@ from telemetry_parsers.vendors import VENDORS
 # Render nodes belong to the vendor of the card behind them; every other pattern says whose its nodes are.
 _SHARED = "/dev/dri/"
 _KUBERNETES = "KUBERNETES_SERVICE_HOST"
+# As Linux distributions number the groups of people and of their projects.
+OF_PEOPLE = 1000
 _MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 
@@ -75,9 +77,10 @@ def user() -> str:
         return f"user {os.getuid()}"
 
 
-def groups() -> tuple[str, ...]:
-    """The names of the groups that this process is in."""
-    return tuple(sorted({_group_name(number) for number in (os.getegid(), *os.getgroups())}))
+def groups(least_number: int = 0) -> tuple[str, ...]:
+    """The names of the groups that this process is in; those with lower numbers are left out."""
+    numbers = {os.getegid(), *os.getgroups()}
+    return tuple(sorted({_group_name(number) for number in numbers if number >= least_number}))
 
 
 def container(root: Path, environment: Mapping[str, str]) -> str:
