@@ -53,7 +53,8 @@ _OF_COMMANDS: Mapping[str, str] = {
     "command polls as the daemon does. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
     "replay": "Asks the daemon that runs with `serve --replay`, and says where in the recording it is. In `telemetry top --replay` keys do the same.",
     "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
-    "why, and what to do about it.",
+    "why; holds the PCI bus, the kernel's drivers and device nodes, the running daemon and its limits against that; and ends with its findings, "
+    "each with its remedy. The exit status is 2 where there is any. `--bundle` writes all that a bug report needs, masked, and prints what it is.",
     "check": "Asks the daemon, else reads the tools once, and ends as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
     "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. What a card does not tell is neutral; what nobody knows is unknown, and never ok.",
     "metrics": "Prints the name, kind, labels and meaning of each metric; with `--names` what these are under the names of another exporter.",

@@ -20,7 +20,7 @@ from telemetry_daemon.terminal.exits import CommandError, ToldToEndError
 COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
-    ("doctor", "check every source: is it there, does it work, what is missing and why"),
+    ("doctor", "find what is wrong with sources, drivers, rights, limits and the daemon, and what to do"),
     ("check", "judge the node for a scheduler or a monitoring system, with an exit status"),
     ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
     ("replay", "stop or move the recording that the daemon plays, or play it faster"),

@@ -49,8 +49,6 @@ def replayed(path: Path, *arguments: str) -> Mapping[str, Any]:
 FAULTS = {
     "lost": {"lasting": [["lost", [1]]]},
     "hot": {"readings": [[0, "throttled", "sw_thermal", 1.0]]},
-    "link down": {"lasting": [["link down", [0]]]},
-    "uncorrected error": {"once": [["uncorrected error", [0]]]},
     "xid_79": {"once": [["xid_79", [0]]]},
     "application's event": {"once": [["xid_43", [0]]]},
     "hung tool": {"lasting": [["hung tool", [0]]]},

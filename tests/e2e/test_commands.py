@@ -331,7 +331,7 @@ def test_doctor_tells_what_to_do(config, tools):
     """A tool that fails, and one that is looked for in vain."""
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
     status, _, told = doctor(config, tools, "--source", "mthreads-gmi", "--source", "hy-smi", "--all")
-    assert (status, list(told)) == (2, ["hy-smi", "mthreads-gmi"])
+    assert (status, list(told)) == (2, ["hy-smi", "mthreads-gmi", "1 finding"])
     assert told["mthreads-gmi"][0] == "mthreads-gmi: failed (driver_gone)"
     assert any("driver not loaded" in line for line in told["mthreads-gmi"])
     assert told["mthreads-gmi"][-1].split(maxsplit=2)[:2] == ["to", "do"]

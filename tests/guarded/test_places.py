@@ -94,6 +94,7 @@ PLACES = {
     "recording/tape.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "recording/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
+    "doctor/bundle.py": {"open": "an archive in memory"},
     "profiling/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "profiling/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},

@@ -32,6 +32,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "doctor": {
         "telemetry doctor": "Check what is found on this node.",
         "telemetry doctor --source nvml --all": "Look at one source with every detail.",
+        "telemetry doctor --bundle bug.tar.gz": "Write all that a bug report needs, without what identifies the node.",
+        "telemetry doctor --node gpu07 --format json": "What the daemon of another node tells of it, for a program.",
     },
     "record": {
         "telemetry record -o node.jsonl.gz --for 60s": "Record a minute for a bug report.",

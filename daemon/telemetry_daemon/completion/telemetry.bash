@@ -4,7 +4,7 @@ _telemetry_options() {
     case "$1" in
         serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay --at --speed --once' ;;
         snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --at --ca --password-file --config' ;;
-        doctor) options='-h --help --source --all --config' ;;
+        doctor) options='-h --help --source --all --format --node --bundle --ca --password-file --config' ;;
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --before --from --unmasked --config' ;;
         replay) options='-h --help --config' ;;
@@ -54,6 +54,11 @@ _telemetry_option() {
         'snapshot --password-file') takes=yes kind=file words='' ;;
         'snapshot --config') takes=yes kind=file words='' ;;
         'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
+        'doctor --format') takes=yes kind=words words='text json' ;;
+        'doctor --node') takes=yes kind=free words='' ;;
+        'doctor --bundle') takes=yes kind=file words='' ;;
+        'doctor --ca') takes=yes kind=file words='' ;;
+        'doctor --password-file') takes=yes kind=file words='' ;;
         'doctor --config') takes=yes kind=file words='' ;;
         'check --format') takes=yes kind=words words='nagios nhc npd json' ;;
         'check --thresholds') takes=yes kind=file words='' ;;

@@ -57,6 +57,11 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
     return Loaded(settings, document.file, {dotted(path): origin for path, origin in document.origins.items()})
 
 
+def path_of(inputs: ConfigInputs) -> str:
+    """The file that was asked for, or the default one."""
+    return inputs.path or inputs.variables().get(FILE_VARIABLE) or inputs.default_path
+
+
 def _validated(document: Document, problems: list[str]) -> Settings:
     """The settings of a document that sets something; a ConfigError names everything that is wrong with it, after the problems."""
     # Where nothing is set, a command is 0.1 s faster without it.

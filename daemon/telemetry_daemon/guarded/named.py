@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from telemetry_daemon.guarded import below
+from telemetry_daemon.guarded.reading import NotAFileError
 from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach
 
 _OWN_STREAM = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]+))\Z|/proc/self/fd/([0-9]+)\Z")
@@ -22,6 +23,17 @@ def replace(path: Path, content: bytes, mode: int) -> None:
     with _folder_of(path) as folder, below.replacing(folder, path.name) as descriptor:
         below.write(descriptor, content)
         os.fchmod(descriptor, mode)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Put a file with this content, for its owner alone, under the name in one step; nothing but a regular file is replaced. Raises OSError."""
+    with _folder_of(path) as folder:
+        status = _status(folder, path.name)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            raise NotAFileError(status.st_mode, str(path))
+        with below.replacing(folder, path.name) as descriptor:
+            below.write(descriptor, content)
+            os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
 
 def remove(path: Path) -> None:

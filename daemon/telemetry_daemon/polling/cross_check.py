@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from telemetry_parsers.model import Device, Problem
 
+# Where the problem is.
+WHERE = "PCI bus"
 _MOST_NAMED = 4
 
 
@@ -22,7 +24,7 @@ def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -
         return None
     names = _named(missing) if len(missing) == count else ""
     text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
-    return Problem("PCI bus", f"{text}: see the kernel's log, or whether this process may see only some of them")
+    return Problem(WHERE, f"{text}: see the kernel's log, or whether this process may see only some of them")
 
 
 def _is_listed(address: str, listed: Collection[str]) -> bool:

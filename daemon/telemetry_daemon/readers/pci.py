@@ -11,21 +11,24 @@ from telemetry_parsers.vendors import VENDORS
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
+# The drivers that only hold devices for virtual machines.
 _FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator on the bus; `suspended` is None where the kernel doesn't say.
-
-    One that was given away belongs to a virtual machine, and no tool of this host lists it.
-    """
+    """An accelerator on the bus; `suspended` is None where the kernel doesn't say, `driver` is empty where none is bound."""
 
     bus_id: str
     vendor: str
     class_code: int
     suspended: bool | None
-    given_away: bool = False
+    driver: str = ""
+
+    @property
+    def given_away(self) -> bool:
+        """Whether it belongs to a virtual machine, so that no tool of this host lists it."""
+        return self.driver in _FOR_GUESTS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 
 _BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
@@ -67,7 +70,7 @@ def _device(folder: Path) -> PciDevice | None:
         return None
     if pci.but_not and _hexadecimal(folder / "device") in pci.but_not:
         return None
-    return PciDevice(bus_id, vendor.word, class_code, _is_suspended(folder), _is_given_away(folder))
+    return PciDevice(bus_id, vendor.word, class_code, _is_suspended(folder), _driver(folder))
 
 
 def _is_suspended(folder: Path) -> bool | None:
@@ -75,13 +78,12 @@ def _is_suspended(folder: Path) -> bool | None:
     return None if not status else status == "suspended"
 
 
-def _is_given_away(folder: Path) -> bool:
-    """Whether it is bound to one of the drivers that only hold devices for virtual machines."""
+def _driver(folder: Path) -> str:
+    """The name of the driver that is bound to it, empty where there is none."""
     try:
-        driver = (folder / "driver").readlink().name
+        return (folder / "driver").readlink().name
     except OSError:  # bound to none
-        return False
-    return driver in _FOR_GUESTS or driver.endswith(("-vfio-pci", "_vfio_pci"))
+        return ""
 
 
 def _hexadecimal(path: Path) -> int:

@@ -13,6 +13,7 @@ _PLACES = """
     fd fdinfo task cmdline comm environ status stat statm maps exe cwd self block input net log cache spool lock data
     slice scope service user system kubelet pod pods resources sock snap microk8s k0s k3s rancher kubepods besteffort burstable guaranteed docker containerd crio libpod podman lxc overlay
     os tools tool fixtures testdata saved properties mem banks io p2p caches conda miniconda anaconda envs venv python pip wheels third party build examples models path workspace
+    metrics jobs mxdriver htdriver mxn libnvidia
 """
 _PROGRAMS = """
     python perl ruby java javac node npm bash sh zsh dash sudo su env nice timeout nohup xargs mpirun mpiexec srun sbatch slurmd

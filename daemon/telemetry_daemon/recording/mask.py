@@ -1,4 +1,4 @@
-"""Captures without the identities of cards, hosts and people: each has the same stand-in everywhere."""
+"""Captures, documents and texts without the identities of cards, hosts and people: each has the same stand-in everywhere."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Mask:
         self._disguise = Disguise(key)
         self._known = Known(names=whole_words(name for name in names if words.may_be_name(name)))
         self._learnt: frozenset[str] = frozenset()
+        self._places = 0
         self._stand_ins: Mapping[Kind, Callable[[str], str]] = {
             "whole": self._disguise.of_id,
             "whole_number": self._disguise.of_whole_number,
@@ -43,15 +44,30 @@ class Mask:
         """How many different values have been replaced."""
         return self._disguise.values
 
+    @property
+    def places(self) -> int:
+        """In how many places something has been replaced."""
+        return self._places
+
     def learn(self, report: Report) -> None:
         """Know the identities in this report from now on: what is masked before its capture may name them, too."""
         with self._turn:
             self._known = self._learn(report)
 
-    def text(self, text: str) -> str:
-        """Any other text without identities."""
+    def text(self, text: str, key: str = "") -> str:
+        """Any other text without identities; `key` is what it stands behind, if that is not in it."""
         with self._turn:
-            return self._text(text)
+            return self._text(text, treatment_of_key(key) if key else None)
+
+    def name(self, text: str) -> str:
+        """A text that is a name: all of it but harmless words is replaced."""
+        with self._turn:
+            return self._text(text, "names")
+
+    def plain(self, plain: Plain) -> Plain:
+        """A document without identities."""
+        with self._turn:
+            return self._plain(plain, None)
 
     def capture(self, capture: Capture, report: Report | None) -> Capture:
         """The capture without identities; `report` is its parser's, None if there is none."""
@@ -122,6 +138,7 @@ class Mask:
         end = 0
         for secret in secrets(text, self._known, announced):
             yield text[end : secret.start]
+            self._places += 1
             yield self._stand_ins[secret.kind](text[secret.start : secret.end])
             end = secret.end
         yield text[end:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ended
 from telemetry_parsers.maintenance import Maintenance
@@ -45,6 +45,12 @@ class Known:
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
     wall_ahead: float = 0.0
+
+    def anew(self) -> Known:
+        """The same without what sources told, and what came of it."""
+        told = ("reports", "refused", "healths", "removed", "cpu_seconds", "awaited", "unreported")
+        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in (*told, "state")}
+        return Known(MergeState(), **kept)
 
     def current_reports(self, now: float) -> list[Offered]:
         """The reports without outdated lists: those older than the end of their source's most frequent list."""

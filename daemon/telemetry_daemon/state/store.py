@@ -82,11 +82,8 @@ class Store:
     def start_anew(self) -> None:
         """Forget all that sources told, and what came of it, for a recording that goes on elsewhere."""
         with self._lock:
-            known, ahead = self._known, self._clock.wall_ahead()
-            kept = Known(MergeState(), sources=known.sources, own=known.own, metrics=known.metrics, wall_ahead=ahead)
-            kept.ranks, kept.peaks, kept.maintenance = known.ranks, known.peaks, known.maintenance
-            kept.slept, kept.started_wall = known.slept, known.started_wall
-            self._known = kept
+            self._known = self._known.anew()
+            self._known.wall_ahead = self._clock.wall_ahead()
             if self._accumulator is not None:
                 self._accumulator = self._accumulator.anew()
             self._merged = self._owned = self._snapshot = None

@@ -1,18 +1,20 @@
-"""What `telemetry doctor` says of one source."""
+"""What is said of one source, and what of it is wrong, by tables of states and reasons."""
 
 from __future__ import annotations
 
 import os
-import textwrap
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from telemetry_daemon.readers.tool_path import Whereabouts
+from telemetry_daemon.doctor.findings import Finding
+from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
+from telemetry_daemon.readers.tool_path import Tool, Whereabouts
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
 from telemetry_parsers.states import BUSY
 
-_WIDTH = 120
+# A word and the text behind it.
+Row = tuple[str, str]
 _OWN = "device-telemetry "
 # What to do about a state and reason; the state alone where the reason makes no difference.
 _REMEDIES = {
@@ -33,7 +35,7 @@ _REMEDIES = {
     ),
     "driver_gone": "load the vendor's driver (dmesg shows why it went)",
     "library_mismatch": "reboot after the driver upgrade, so that library and kernel module have the same version",
-    "not_understood": "send the output: telemetry record -o FILE",
+    "not_understood": "send what `telemetry doctor --bundle FILE` writes",
     "exit_status": "run the tool by hand and see what it says",
     "too_much_output": "run the tool by hand and see what it says",
     "killed": "look for the reason in the kernel log (out of memory?)",
@@ -44,6 +46,16 @@ _INSTALL: Mapping[type, str] = {
     Files: "load the vendor's driver, if the node has its cards",
     Library: "install the vendor's driver with its library",
 }
+# What to do about a problem of a source that answers, by where it is.
+_OF_PROBLEMS = {
+    PCI_BUS: "compare with `lspci`; a card that is not listed is often one that fell off the bus: dmesg, reset or reboot",
+}
+_SEE_DETAIL = "see the line above"
+_OF_OTHER_PROBLEMS = (
+    "run the tool by hand: what it prints wrongly is its vendor's to mend; what it prints well and we misread is ours: "
+    "send what `telemetry doctor --bundle FILE` writes"
+)
+_BAD = frozenset({"failed", "stuck"})
 _SEE_ABOVE = "see the line above; docs/owners.md says what this source needs"
 # Of sources that give no readings but owners: no tool and no driver is behind them.
 _OF_OWNERS: Mapping[str, str] = {
@@ -55,47 +67,62 @@ _COUNTED: Mapping[type, tuple[str, str]] = {Command: ("run", "runs"), Files: ("f
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A source, how it fared, and what its polls got."""
+    """A source, how it fared, and what its polls got; of another node's nobody here knows the parser and the captures."""
 
     status: SourceStatus
-    parser: Parser
-    origin: str
-    configured_path: str
-    captures: Mapping[str, Capture]
     devices: tuple[MergedDevice, ...]
+    parser: Parser | None = None
+    origin: str = _OWN
+    configured_path: str = ""
+    captures: Mapping[str, Capture] = field(default_factory=dict)
+
+    @property
+    def is_of_ours(self) -> bool:
+        """Whether its parser is part of device telemetry."""
+        return self.origin.startswith(_OWN)
 
 
-def lines(patient: Patient) -> Iterator[str]:
-    """All lines about one source, the heading first."""
+def rows(patient: Patient) -> Iterator[Row]:
+    """All that is said of one source, the heading first."""
     status = patient.status
-    yield _heading(patient)
+    yield "", _heading(patient)
     if status.state not in ("missing", "disabled"):
         yield from _where(patient)
         for poll in status.polls:
-            yield from wrapped("  poll", _poll(poll, patient.captures.get(poll.poll)))
+            yield "  poll", _poll(poll, patient.captures.get(poll.poll))
     if status.state == "ok":
-        yield from _findings(patient)
+        yield from _unusual(patient)
     else:
-        yield from wrapped("  why", status.detail or "it does not say")
-        yield from wrapped("  to do", _remedy(patient))
+        yield "  why", status.detail or "it does not say"
+        yield "  to do", remedy(patient)
 
 
-def wrapped(word: str, text: str) -> Iterator[str]:
-    """A word and the text after it, wrapped to the width."""
-    start = f"{word:<10} "
-    indent = " " * len(start)
-    yield from textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+def findings(patients: Sequence[Patient], fine_elsewhere: Collection[str] = ()) -> Iterator[Finding]:
+    """Sources that fail or are stuck, and the problems of those that answer.
+
+    A tool that is only busy is well where the daemon that uses it says so: `fine_elsewhere` are the sources that it reads.
+    """
+    for patient in patients:
+        status = patient.status
+        if status.state in _BAD and not (BUSY in status.detail and status.source in fine_elsewhere):
+            reason = f" ({status.reason})" if status.reason else ""
+            what = f"{status.state}{reason}: {status.detail or 'it does not say why'}"
+            yield Finding(status.source, what, remedy(patient) or _OF_OTHER_PROBLEMS)
+        elif status.state == "ok":
+            for problem in status.problems:
+                text = f"{problem.where}: {problem.text}"
+                yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
 
 
-def _findings(patient: Patient) -> Iterator[str]:
+def _unusual(patient: Patient) -> Iterator[Row]:
     """Problems, absent readings and unknown fields of a source that answers."""
     status = patient.status
     for problem in status.problems:
-        yield from wrapped("  problem", f"{problem.where}: {problem.text}")
-    for reason, metrics in _absences(patient).items():
-        yield from wrapped("  absent", f"{reason}: {', '.join(metrics)}")
+        yield "  problem", f"{problem.where}: {problem.text}"
+    for reason, metrics in absences(patient).items():
+        yield "  absent", f"{reason}: {', '.join(metrics)}"
     if status.unknown_fields:
-        yield from wrapped("  unknown", f"no table knows {', '.join(status.unknown_fields)}")
+        yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
 
 
 def _heading(patient: Patient) -> str:
@@ -106,20 +133,30 @@ def _heading(patient: Patient) -> str:
         f"({status.reason})" if status.reason else "",
         f"version {status.version}" if status.version else "",
         f"{device_count} device{'s' if device_count != 1 else ''}" if device_count else "",
-        "" if patient.origin.startswith(_OWN) else f"of {patient.origin}",
+        "" if patient.is_of_ours else f"of {patient.origin}",
     ]
     state, *more = (part for part in (" ".join(filter(None, parts[:2])), *parts[2:]) if part)
     return ", ".join((state, *more))
 
 
-def _where(patient: Patient) -> Iterator[str]:
+def _where(patient: Patient) -> Iterator[Row]:
     """The path of each tool that the source asks, and whether we may run it."""
-    for name, folders in _tools(patient.parser).items():
-        place = Whereabouts(patient.status.source, patient.configured_path, os.environ.get("PATH", ""), folders)
-        tool = place.find(name)
-        if tool is not None:
-            mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
-            yield from wrapped("  at", tool.path + (", which is not run as root" if tool.distrusted else mine))
+    for tool in tools_found(patient):
+        mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
+        yield "  at", tool.path + (", which is not run as root" if tool.distrusted else mine)
+
+
+def tools_found(patient: Patient) -> tuple[Tool, ...]:
+    """The tools that the source asks, as far as they are found."""
+    if patient.parser is None:
+        return ()
+    search_path = os.environ.get("PATH", "")
+    places = (
+        (name, Whereabouts(patient.status.source, patient.configured_path, search_path, folders))
+        for name, folders in _tools(patient.parser).items()
+    )
+    found = (place.find(name) for name, place in places)
+    return tuple(tool for tool in found if tool is not None)
 
 
 def _tools(parser: Parser) -> dict[str, tuple[str, ...]]:
@@ -141,13 +178,16 @@ def _poll(health: Health, capture: Capture | None) -> str:
     return ", ".join(parts)
 
 
-def _remedy(patient: Patient) -> str:
+def remedy(patient: Patient) -> str:
+    """What to do about a source that is not ok."""
     status = patient.status
-    of_owners = None if patient.parser.gives else _OF_OWNERS.get(status.reason or status.state)
+    of_owners = (
+        None if patient.parser is None or patient.parser.gives else _OF_OWNERS.get(status.reason or status.state)
+    )
     if of_owners is not None:
         text = of_owners
     elif status.state == "missing":
-        text = _INSTALL[type(patient.parser.polls[0].request)]
+        text = _INSTALL[type(patient.parser.polls[0].request)] if patient.parser is not None else _SEE_DETAIL
     elif BUSY in status.detail:
         text = _REMEDIES["busy"]
     else:
@@ -155,7 +195,7 @@ def _remedy(patient: Patient) -> str:
     return text.format(source=status.source)
 
 
-def _absences(patient: Patient) -> dict[str, list[str]]:
+def absences(patient: Patient) -> dict[str, list[str]]:
     """The readings that the source could give and did not, by reason, once for all devices.
 
     A partition's readings that are not reported are left out: they belong to its card.

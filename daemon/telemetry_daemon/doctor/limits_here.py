@@ -1,0 +1,133 @@
+"""The limits of this process and the state of the daemon's folders, read from the kernel."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.doctor.limits import Folder, Limits
+from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.guarded.reading import read_file
+
+_LARGEST_FILE_BYTES = 1 << 20
+# Version 1 of control groups says so where there is no limit, give or take a page.
+_NO_LIMIT = 1 << 60
+
+
+def limits(root: Path) -> Limits:
+    """The limits of this process; root's files lie below the folder."""
+    places = list(_places(root))
+    of_user = None if os.geteuid() == 0 else _resource(resource.RLIMIT_NPROC, 0)
+    of_group = _least(places, "pids", ("pids.max",))
+    return Limits(
+        memory_bytes=_least(places, "memory", ("memory.max", "memory.limit_in_bytes")),
+        tasks=min((limit for limit in (of_user, of_group) if limit is not None), default=None),
+        cpus=_least_cpus(places),
+        open_files=_resource(resource.RLIMIT_NOFILE, 1),
+        hides_processes=os.geteuid() != 0 and _hides_processes(root),
+    )
+
+
+def _resource(kind: int, which: int) -> int | None:
+    """The soft (0) or hard (1) limit of this process, which raises the soft one of files itself; None where there is none."""
+    limit = resource.getrlimit(kind)[which]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def folders(settings: Settings) -> tuple[Folder, ...]:
+    """The daemon's folders as far as they exist: what is missing is made at its start."""
+    of_settings = (
+        ("state.directory", settings.state.directory),
+        ("state.runtime_directory", settings.state.runtime_directory),
+    )
+    found = (_folder(setting, Path(path)) for setting, path in of_settings)
+    return tuple(folder for folder in found if folder is not None)
+
+
+def _folder(setting: str, path: Path) -> Folder | None:
+    try:
+        status, disk = path.stat(), os.statvfs(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Folder(setting, str(path), f"it cannot be looked at: {error.strerror or error}")
+    owner = "" if os.geteuid() in (0, status.st_uid) else _user_name(status.st_uid)
+    trouble = ""
+    try:
+        OwnFolder.at(path).close()
+    except OSError as error:
+        trouble = str(error) if error.filename is None else (error.strerror or str(error))
+    return Folder(
+        setting,
+        str(path),
+        trouble,
+        owner,
+        bool(disk.f_flag & os.ST_RDONLY),
+        disk.f_bavail * disk.f_frsize,
+        disk.f_favail if disk.f_files else None,
+    )
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a user of the host that a container does not know
+        return str(number)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").strip()
+    except OSError:  # no such control group, or none at all
+        return ""
+
+
+def _places(root: Path) -> Iterator[tuple[str, Path]]:
+    """Our control groups, and those above them: the controllers of each (empty: all) and its folder."""
+    mount = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        top = mount / controllers if controllers else mount
+        folder = top / path.lstrip("/")
+        # In a container the path may be the host's, and what is mounted is our own group.
+        for place in (folder, *folder.parents):
+            yield controllers, place
+            if place == top:
+                break
+
+
+def _least(places: list[tuple[str, Path]], controller: str, names: tuple[str, ...]) -> int | None:
+    texts = (_text(folder / name) for listed, folder in places if _has(listed, controller) for name in names)
+    numbers = [int(text) for text in texts if text.isdecimal()]
+    return min((number for number in numbers if number < _NO_LIMIT), default=None)
+
+
+def _least_cpus(places: list[tuple[str, Path]]) -> float | None:
+    shares: list[float] = []
+    for listed, folder in places:
+        if _has(listed, "cpu"):
+            quota, _, period = (
+                _text(folder / "cpu.max")
+                or f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
+            ).partition(" ")
+            if quota.isdecimal() and period.isdecimal() and int(period):
+                shares.append(int(quota) / int(period))
+    return min(shares, default=None)
+
+
+def _has(listed: str, controller: str) -> bool:
+    return not listed or controller in listed.split(",")
+
+
+def _hides_processes(root: Path) -> bool:
+    fields = (line.split() for line in _text(root / "proc/self/mounts").splitlines())
+    return any(
+        option in ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "hidepid=ptraceable")
+        for parts in fields
+        if len(parts) > 3 and parts[1] == "/proc"
+        for option in parts[3].split(",")
+    )

@@ -1,0 +1,70 @@
+"""What a running daemon tells of its node, and the unit that should run it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from json import loads
+from typing import Any
+
+from telemetry_daemon.config.glance import READS_HEADER
+from telemetry_daemon.nodes.address import Address
+from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.nodes.document import snapshot_of
+from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_parsers.model import Snapshot
+
+SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
+_VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
+_ON_BUS = re.compile(r'^telemetry_pci_devices\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonView:
+    """What a daemon told: its snapshot, its version and the accelerators on its bus; `reads` is the word for its settings."""
+
+    name: str
+    snapshot: Snapshot
+    version: str = ""
+    on_bus: Mapping[str, int] = field(default_factory=dict)
+    reads: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    page: str = ""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it reads a node: it plays no recording and no simulation."""
+        return self.snapshot.recorded is None and not any(device.simulated for device in self.snapshot.devices)
+
+
+def ask(address: Address, given: Credentials, seconds: float, page_path: str = "/metrics") -> DaemonView:
+    """What the daemon at the address tells. Raises NodeError."""
+    client = Client(address, given, seconds)
+    try:
+        answer = client.get(SNAPSHOT)
+        page = _page(client, page_path)
+    finally:
+        client.close()
+    try:
+        document = loads(answer.body)
+        snapshot = snapshot_of(document)
+    except (DocumentError, ValueError, RecursionError) as error:
+        raise NodeError(f"its document cannot be understood: {error}") from error
+    version = _VERSION.search(page)
+    return DaemonView(
+        address.name,
+        snapshot,
+        "" if version is None else version[1],
+        {match[1]: int(match[2]) for match in _ON_BUS.finditer(page)},
+        answer.headers.get(READS_HEADER.lower(), ""),
+        document,
+        page,
+    )
+
+
+def _page(client: Client, path: str) -> str:
+    try:
+        return client.get(path).body.decode("utf-8", "replace")
+    except NodeError:  # its page has another path: its version stays unknown
+        return ""

@@ -1,0 +1,138 @@
+"""The daemon's view beside one's own: tables of both, and what is said of the difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from telemetry_daemon.doctor.beside import Beside, findings, fine, notes
+from telemetry_daemon.doctor.unit import Unit
+from telemetry_daemon.doctor.view import DaemonView
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
+from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.states import BUSY
+
+
+def status(state: Any = "ok", reason: Any = None, detail: str = "") -> SourceStatus:
+    return SourceStatus("nvml", "nvidia", state, reason, detail)
+
+
+def device(place: int = 0, fan: Any = 0.3, **more: Any) -> MergedDevice:
+    reading = MergedReading("fan_ratio", "", fan, "nvml")
+    return MergedDevice("nvidia", place, f"id{place}", str(place), "H100", readings=(reading,), **more)
+
+
+def snapshot(source: SourceStatus, *devices: MergedDevice) -> Snapshot:
+    return Snapshot("n", 1e9, 0.0, 60.0, devices=devices, sources=(source,))
+
+
+HERE = snapshot(status(), device())
+BESIDE = Beside(unit=None, reads="aa", version="1.0")
+VIEW = DaemonView("the daemon", HERE, "1.0", {}, "aa")
+
+
+def unit(active: str, enabled: str = "enabled", **more: str) -> Unit:
+    return Unit({"LoadState": "loaded", "ActiveState": active, "UnitFileState": enabled, **more})
+
+
+SERVICE, USER = "LD_LIBRARY_PATH", "nothing for the service"
+CASES: list[Any] = [
+    pytest.param(HERE, VIEW, [], id="both see the same"),
+    pytest.param(
+        HERE, replace(VIEW, version="0.9"), [("version 0.9, and this command is 1.0", "restart")], id="version"
+    ),
+    pytest.param(HERE, replace(VIEW, reads="bb"), [("another configuration", "--config")], id="configuration"),
+    pytest.param(HERE, replace(VIEW, reads="", version=""), [], id="asked over the network"),
+    pytest.param(
+        HERE,
+        replace(VIEW, snapshot=snapshot(status("failed", "no_permission", "denied"))),
+        [("nvml is ok here and failed (no_permission) there: denied", SERVICE)],
+        id="the service may not",
+    ),
+    pytest.param(
+        HERE,
+        replace(VIEW, snapshot=snapshot(status("missing"))),
+        [("ok here and missing there", SERVICE)],
+        id="not found",
+    ),
+    pytest.param(
+        snapshot(status("failed", "no_permission")),
+        replace(VIEW, snapshot=snapshot(status())),
+        [("ok there and failed (no_permission) here", USER)],
+        id="this user may not",
+    ),
+    pytest.param(
+        snapshot(status("stuck", None, BUSY), device()), replace(VIEW, snapshot=HERE), [], id="the daemon uses the tool"
+    ),
+    pytest.param(
+        snapshot(status(), device(), device(1)),
+        VIEW,
+        [("it has 1 nvidia device, and this command 2", SERVICE)],
+        id="fewer",
+    ),
+    pytest.param(
+        HERE,
+        replace(VIEW, snapshot=snapshot(status(), device(), device(1))),
+        [("it has 2 nvidia devices, and this command 1", "dmesg")],
+        id="more",
+    ),
+    pytest.param(
+        HERE,
+        replace(VIEW, snapshot=snapshot(status(), device(fan=Absent.NOT_PERMITTED))),
+        [("it may not read what this command reads: fan_ratio", SERVICE)],
+        id="a reading",
+    ),
+    pytest.param(
+        HERE,
+        replace(VIEW, snapshot=snapshot(status(), device(fan=Absent.NOT_REPORTED))),
+        [],
+        id="a reading that comes and goes",
+    ),
+    pytest.param(
+        HERE,
+        replace(VIEW, snapshot=snapshot(status("failed"), device(simulated=True)), reads=""),
+        [],
+        id="a simulation",
+    ),
+]
+
+
+@pytest.mark.parametrize(("here", "view", "expected"), CASES)
+def test_what_is_found(here: Snapshot, view: DaemonView, expected: list[tuple[str, str]]) -> None:
+    found = list(findings(here, replace(BESIDE, view=view)))
+    assert [finding.where for finding in found] == ["daemon"] * len(expected)
+    for finding, (what, remedy) in zip(found, expected, strict=True):
+        assert what in finding.what
+        assert remedy in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("of_unit", "expected"),
+    [
+        (None, []),
+        (unit("inactive", "disabled"), []),
+        (unit("inactive"), ["telemetry.service is enabled and does not run"]),
+        (unit("active", "disabled"), ["telemetry.service is active, and no answer in time"]),
+        (
+            unit("failed", Result="exit-code", ExecMainStatus="78"),
+            ["telemetry.service is failed (exit-code, status 78)"],
+        ),
+        (unit("activating"), []),
+    ],
+)
+def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: list[str]) -> None:
+    silent = replace(BESIDE, unit=of_unit, why_not="no answer in time")
+    found = list(findings(HERE, silent))
+    assert [finding.what for finding in found] == expected
+    assert all("systemctl" in finding.remedy or "journalctl" in finding.remedy for finding in found)
+    assert not list(findings(HERE, replace(silent, is_denied=True)))
+
+
+def test_what_is_said_of_it() -> None:
+    assert list(notes(replace(BESIDE, view=VIEW))) == ["version 1.0, 1 device, sources: 1 ok"]
+    assert list(notes(replace(BESIDE, why_not="why"))) == ["it does not answer: why"]
+    played = replace(VIEW, snapshot=replace(HERE, recorded=Recorded(1e9, "n")))
+    assert "plays a recording" in list(notes(replace(BESIDE, view=played)))[1]
+    assert (fine(replace(BESIDE, view=VIEW)), fine(replace(BESIDE, view=played))) == ({"nvml"}, frozenset())

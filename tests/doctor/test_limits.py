@@ -1,0 +1,152 @@
+"""Limits and folders: what is too small or closed for the daemon, and how it is read from the kernel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.config.settings import Settings, StateSettings
+from telemetry_daemon.doctor import limits_here
+from telemetry_daemon.doctor.limits import (
+    Folder,
+    Limits,
+    findings_of_container,
+    findings_of_folders,
+    findings_of_proc,
+    findings_of_unit,
+)
+from telemetry_daemon.doctor.unit import Unit
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(), []),
+        (Limits(512 * MIB, 256, 1.0, 4096), []),
+        (Limits(memory_bytes=64 * MIB), ["64 MiB of memory are allowed; the daemon needs 128 MiB"]),
+        (Limits(tasks=10), ["10 processes and threads are allowed; the daemon needs 64"]),
+        (Limits(cpus=0.02), ["0.02 CPUs are allowed; the daemon needs 0.1"]),
+        (Limits(open_files=64), ["64 open files are allowed; the daemon needs 512"]),
+    ],
+)
+def test_what_a_container_gives(limits: Limits, expected: list[str]) -> None:
+    found = list(findings_of_container(limits, "Docker"))
+    assert [finding.what for finding in found] == expected
+    assert all("container" in finding.remedy for finding in found)
+    assert not list(findings_of_container(limits, ""))
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"MemoryMax": "infinity", "TasksMax": "18446744073709551615"}, []),
+        ({"MemoryMax": str(512 * MIB), "TasksMax": "256", "LimitNOFILE": "524288"}, []),
+        ({"MemoryMax": str(32 * MIB)}, ["MemoryMax= in a drop-in"]),
+        ({"TasksMax": "8", "LimitNOFILE": "100"}, ["TasksMax= in a drop-in", "LimitNOFILE= in a drop-in"]),
+    ],
+)
+def test_what_the_unit_gives(properties: dict[str, str], expected: list[str]) -> None:
+    found = list(findings_of_unit(Unit(properties)))
+    assert len(found) == len(expected)
+    assert all(remedy in finding.remedy for finding, remedy in zip(found, expected, strict=True))
+
+
+def test_without_a_unit_nothing_is_said_of_it() -> None:
+    assert not list(findings_of_unit(None))
+
+
+def test_a_proc_that_hides_matters_where_owners_are_told() -> None:
+    assert list(findings_of_proc(Limits(hides_processes=True), owners_are_told=True))
+    assert not list(findings_of_proc(Limits(hides_processes=True), owners_are_told=False))
+    assert not list(findings_of_proc(Limits(), owners_are_told=True))
+
+
+FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, free_files=1000)
+
+
+@pytest.mark.parametrize(
+    ("folder", "container", "expected"),
+    [
+        (FOLDER, "", []),
+        (Folder("s", "/x", is_read_only=True), "", [("mounted read-only", "set s")]),
+        (
+            Folder("s", "/x", "/x can be written by others: chmod go-w /x"),
+            "",
+            [("can be written by others", "chmod go-w /x")],
+        ),
+        (Folder("s", "/x", "odd"), "", [("odd", "set s")]),
+        (Folder("s", "/x", free_bytes=0), "", [("its disk is full", "make room")]),
+        (Folder("s", "/x", free_bytes=1 << 30, free_files=0), "", [("inodes", "remove files")]),
+        (Folder("s", "/x", owner="telemetry"), "", []),
+        (Folder("s", "/x", owner="mia"), "Docker", [("belongs to user mia", "set s")]),
+    ],
+)
+def test_what_is_wrong_with_a_folder(folder: Folder, container: str, expected: list[tuple[str, str]]) -> None:
+    found = list(findings_of_folders([folder], container))
+    assert len(found) == len(expected)
+    for finding, (what, remedy) in zip(found, expected, strict=True):
+        assert what in finding.what
+        assert remedy in finding.remedy
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, (None, None, None)),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/memory.max": "100000\n",
+                "sys/fs/cgroup/a/b/memory.max": "max\n",
+                "sys/fs/cgroup/a/b/pids.max": "17\n",
+                "sys/fs/cgroup/a/b/cpu.max": "5000 100000\n",
+                "sys/fs/cgroup/a/cpu.max": "max 100000\n",
+            },
+            (100000, 17, 0.05),
+        ),
+        (
+            # In a container, the path is the host's.
+            {"proc/self/cgroup": "0::/../../host\n", "sys/fs/cgroup/memory.max": "7\n"},
+            (7, None, None),
+        ),
+        (
+            {
+                "proc/self/cgroup": "4:memory:/d\n3:pids:/d\n2:cpu,cpuacct:/d\n1:name=systemd:/d\nbroken\n",
+                "sys/fs/cgroup/memory/d/memory.limit_in_bytes": "9223372036854771712\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": "200\n",
+                "sys/fs/cgroup/pids/pids.max": "30\n",
+                "sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us": "50000\n",
+                "sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_period_us": "100000\n",
+            },
+            (200, 30, 0.5),
+        ),
+    ],
+)
+def test_control_groups_are_read(tmp_path: Path, files: dict[str, str], expected: tuple[object, ...]) -> None:
+    found = limits_here.limits(tree(tmp_path, files))
+    assert (found.memory_bytes, found.tasks, found.cpus) == expected
+
+
+def test_folders_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(0o777)
+    of_state = StateSettings(str(tmp_path / "state"), str(tmp_path / "none"))
+    (found,) = limits_here.folders(Settings(state=of_state))
+    assert (found.setting, found.is_read_only) == ("state.directory", False)
+    assert "can be written by others" in found.trouble
+    assert found.free_bytes is not None
+    (tmp_path / "state").chmod(0o755)
+    (found,) = limits_here.folders(Settings(state=of_state))
+    assert (found.trouble, found.owner) == ("", "")
+    assert os.geteuid() == (tmp_path / "state").stat().st_uid

@@ -1,0 +1,81 @@
+"""Cards, drivers, device nodes and containers as they are read from files of a test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, machine
+
+
+def card(root: Path, bus_id: str, vendor: str, driver: str = "") -> None:
+    folder = root / "sys/bus/pci/devices" / bus_id
+    folder.mkdir(parents=True)
+    (folder / "vendor").write_text(f"{vendor}\n")
+    (folder / "class").write_text("0x030200\n")
+    if driver:
+        (folder / "driver").symlink_to(f"../../../../bus/pci/drivers/{driver}")
+
+
+def node(root: Path, path: str, behind: str = "") -> None:
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.touch()
+    if behind:
+        link = root / "sys/class/drm" / place.name / "device"
+        link.parent.mkdir(parents=True)
+        link.symlink_to(root / "sys/bus/pci/devices" / behind)
+
+
+def test_cards_with_their_drivers(tmp_path: Path) -> None:
+    card(tmp_path, "0000:3b:00.0", "0x10de", "nvidia")
+    card(tmp_path, "0000:5e:00.0", "0x10de", "vfio-pci")
+    card(tmp_path, "0000:86:00.0", "0x1002")
+    found = machine(tmp_path, {})
+    assert [(one.vendor, one.driver, one.given_away) for one in found.cards] == [
+        ("nvidia", "nvidia", False),
+        ("nvidia", "vfio-pci", True),
+        ("amd", "", False),
+    ]
+    assert found.on_bus == {"amd": 1, "nvidia": 2}
+    assert [one.bus_id for one in found.own_cards] == ["0000:3b:00.0", "0000:86:00.0"]
+
+
+def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
+    """A render node is that of the card behind it; /dev/kfd is whose card there may be."""
+    card(tmp_path, "0000:86:00.0", "0x1002", "amdgpu")
+    card(tmp_path, "0000:03:00.0", "0x8086", "xe")
+    for path, behind in {
+        "dev/nvidia0": "",
+        "dev/nvidia-caps": "",
+        "dev/kfd": "",
+        "dev/dri/renderD128": "0000:86:00.0",
+        "dev/dri/renderD129": "0000:03:00.0",
+        "dev/dri/renderD130": "",
+    }.items():
+        node(tmp_path, path, behind)
+    found = machine(tmp_path, {})
+    assert {one.path: one.vendors for one in found.nodes} == {
+        "/dev/nvidia0": ("nvidia",),
+        "/dev/kfd": ("amd", "hygon"),
+        "/dev/dri/renderD128": ("amd",),
+        "/dev/dri/renderD129": ("intel",),
+    }
+    assert {one.refusal for one in found.nodes} == {0}
+    assert [one.path for one in found.nodes_of("intel")] == ["/dev/dri/renderD129"]
+
+
+def test_containers_are_known_by_their_marks(tmp_path: Path) -> None:
+    assert machine(tmp_path, {}).container == ""
+    assert machine(tmp_path, {"container": "lxc"}).container == "lxc"
+    (tmp_path / ".dockerenv").touch()
+    assert machine(tmp_path, {}).container == "Docker"
+    assert machine(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).container == "Kubernetes"
+
+
+def test_the_groups_of_people_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getgroups", lambda: [0, 54321])
+    monkeypatch.setattr("os.getegid", lambda: 0)
+    assert groups() == ("54321", "root")
+    assert groups(OF_PEOPLE) == ("54321",)

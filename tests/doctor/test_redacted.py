@@ -1,0 +1,87 @@
+"""Texts whose form says where secrets stand: what is kept of them, and what goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.text import show_toml
+from telemetry_daemon.doctor import redacted
+from telemetry_daemon.recording.mask import Mask
+
+SECRETS = ("marlowe", "zebrahost", "Hunter2xyzzy", "10.77.3.17", "9d1b7b3c", "/mnt/nfs/zebra")
+
+
+def mask() -> Mask:
+    return Mask(b"of these tests", ())
+
+
+def check(text: str, kept: tuple[str, ...]) -> None:
+    assert [secret for secret in SECRETS if secret.lower() in text.lower()] == []
+    assert [word for word in kept if word not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('level = "info" # of marlowe, 10.77.3.17', ('level = "info"',)),
+        ('allowed_hosts = ["zebrahost", "marlowe"]', ("allowed_hosts = [",)),
+        ('rank_table_server = "zebrahost"', ("rank_table_server = ",)),
+        ('listen_address = ["10.77.3.17:19820"]', (":19820",)),
+        ('path = "/mnt/nfs/zebra#1/x"  # Hunter2xyzzy', ("path = ",)),
+        ('url = "https://marlowe:Hunter2xyzzy@zebrahost.example/x"', ("url = ",)),
+        ("interval = 15.0", ("interval = 15.0",)),
+        ("# all of it is marlowe's", ()),
+    ],
+)
+def test_a_configuration(text: str, kept: tuple[str, ...]) -> None:
+    check(redacted.settings(text, mask()), kept)
+
+
+def test_what_everybody_has_is_kept() -> None:
+    text = show_toml(Settings())
+    assert redacted.settings(text, mask()) == text
+
+
+def test_a_unit() -> None:
+    text = "[Service]\nExecStart=/usr/bin/telemetry serve\nEnvironment=A=Hunter2xyzzy \"B=marlowe x\" 'C=zebrahost'\n  Environment=D=10.77.3.17\n"
+    shown = redacted.unit(text, mask())
+    check(shown, ("ExecStart=/usr/bin/telemetry serve", "Environment=A=removed B=removed C=removed", "D=removed"))
+
+
+def test_a_page() -> None:
+    """Long numbers stay, which a text of its own would not keep."""
+    sample = 'accelerator_energy_joules_total{vendor="amd",device="0",model="AMD INSTINCT MI210"} 68702699520123'
+    text = (
+        f'# HELP x marlowe is no label\n{sample}\naccelerator_info{{uuid="GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e91d845"}} 1\n'
+        'accelerator_allocation_ratio{owner_kind="pod",owner="zebrahost",pod_name="marlowe",basis="given"} 1\n'
+        'accelerator_process_memory_bytes{pid="4242",name="marlowe",user="marlowe"} 1234567890123\n'
+    ).replace("marlowe is no label", "is no label")
+    shown = redacted.page(text, mask())
+    check(shown, (sample, "# HELP x is no label", 'owner_kind="pod"', 'basis="given"', 'pid="4242"', "1234567890123"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            (
+                "tls_server_config:\n  cert_file: /mnt/nfs/zebra.crt\n  min_version: TLS12\n  prefer_server_cipher_suites: true\n"
+                "  cipher_suites: [TLS_AES_128_GCM_SHA256, marlowe]\n  client_auth_type: RequireAndVerifyClientCert\n"
+            ),
+            (
+                "tls_server_config:\n  cert_file: removed\n  min_version: TLS12\n  prefer_server_cipher_suites: True\n"
+                "  cipher_suites: [TLS_AES_128_GCM_SHA256, removed]\n  client_auth_type: RequireAndVerifyClientCert\n"
+            ),
+        ),
+        ("basic_auth_users:\n  marlowe: $2y$10$abc\n  b: x\n", "basic_auth_users: 2 removed\n"),
+        ("basic_auth_users: marlowe\n", "basic_auth_users: 0 removed\n"),
+        ("10.77.3.17: x\nrate_limit:\n  burst: 5\n", "removed: removed\nrate_limit:\n  burst: 5\n"),
+        ("marlowe", "removed\n"),
+        ("a: [", "it is no YAML\n"),
+    ],
+)
+def test_a_web_configuration(text: str, expected: str) -> None:
+    shown = redacted.web(text.encode())
+    assert shown == expected
+    check(shown, ())
