@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from telemetry_daemon.recording.replay import read_recording
+from telemetry_daemon.recording.tape import Tape
 
 from doctor.played import SCHEMA, Played
 from doctor.test_command import (
@@ -63,7 +63,7 @@ def recorded(node: Played) -> dict[str, set[str]]:
     path = node.folder / "again.jsonl"
     path.write_bytes(members(node.folder / "bundle.tar.gz")["recording.jsonl.gz"])
     texts: dict[str, set[str]] = {}
-    for capture in read_recording(path):
+    for capture in Tape(path):
         parts = texts.setdefault(capture.source, set())
         parts.update(part for output in capture.outputs for part in (output.text, output.stderr))
         if capture.failure is not None:
