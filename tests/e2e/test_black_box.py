@@ -201,12 +201,10 @@ def test_what_was_recorded_of_eleven_vendors_is_the_same_page(tmp_path: Path) ->
     with Daemon(tmp_path / "again", arguments=("--replay", str(path), "--at", "end", "--once")) as daemon:
         daemon.until(lambda: len({one["vendor"] for one in daemon.document()["devices"]}) == 11)
         again = same_in_both(daemon.page())
-    changing = {line.rpartition(" ")[0] for line in live ^ again}
-    kept = {line.rpartition(" ")[0] for line in live & again}
-    assert {line.partition("{")[0] for line in changing} <= {
-        "telemetry_host_cpu_utilization_ratio",
-        "telemetry_host_memory_available_bytes",
-        "telemetry_host_memory_used_bytes",
-        "telemetry_host_load1",
-    }, sorted(changing)[:20]
+    # The host goes on while the last second is recorded; and what is counted from readings counts from the beginning of the recording.
+    changing = {
+        line for line in live ^ again if not line.startswith(("telemetry_host_", "accelerator_energy_estimated"))
+    }
+    assert sorted(changing) == []
+    kept = live & again
     assert len(kept) > 500

@@ -1,0 +1,57 @@
+"""A recording in the terminal: it stands still, goes elsewhere, plays faster, and says where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import run
+from kits.fake_nvml.library import FakeNvml
+from kits.terminal import terminal
+
+pytestmark = pytest.mark.needs("cc")
+
+
+def test_a_recording_is_watched_with_keys(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    path = tmp_path / "node.jsonl.gz"
+    assert run("record", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
+    with terminal("top", "--replay", str(path), "--once", "--speed", "0.5", columns=120) as shown:
+        shown.shows("node.jsonl.gz", "8 × NVIDIA H100", "Replay: this is a recording of", "0.5 ×")
+        shown.press(" ")
+        shown.shows("0.5 ×, paused")
+        shown.press("+")
+        shown.shows("UTC, paused")
+        shown.press("}")
+        shown.shows("ended")
+        shown.press("{")
+        shown.shows("8 × NVIDIA H100", "paused")
+        shown.press("/,.-")  # while a filter is typed they are only characters
+        shown.shows("filter: ,.-")
+        shown.press("\x1b")
+        shown.press("p")
+        shown.shows("ended")
+        shown.press("?")
+        shown.shows("a recording: 10 seconds back or forth")
+        shown.press("q")
+        assert shown.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("top", "--at", "5s"), "--at is for a recording: give it with --replay FILE"),
+        (("top", "--once"), "--once is for a recording"),
+        (("serve", "--speed", "3"), "--speed is for a recording"),
+        (("snapshot", "--at", "end"), "--at is for a recording"),
+        (("serve", "--speed", "1000", "--replay", "x"), "'1000' is no speed; write a number from 0.1 to 100"),
+        (("top", "--at", "soon", "--replay", "x"), "'soon' is no moment of a recording; write 90s"),
+        (("replay", "seek"), "telemetry replay seek: give a moment"),
+        (("replay", "pause", "5s"), "telemetry replay pause: leave '5s' out"),
+        (("replay", "speed", "nan"), "'nan' is no speed"),
+    ],
+)
+def test_what_does_not_go_together_is_told(arguments: tuple[str, ...], says: str) -> None:
+    status, _, told = run(*arguments)
+    assert (status, says in told) == (64, True), told
