@@ -13,9 +13,10 @@ from kits.terminal import terminal
 pytestmark = pytest.mark.needs("cc")
 
 
-def test_a_recording_is_watched_with_keys(tmp_path: Path) -> None:
+def test_a_recording_is_watched_with_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the first line has room for a short name
     fake = FakeNvml(tmp_path / "nvml", "h100")
-    path = tmp_path / "node.jsonl.gz"
+    path = Path("node.jsonl.gz")
     assert run("record", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
     with terminal("top", "--replay", str(path), "--once", "--speed", "0.5", columns=120) as shown:
         shown.shows("node.jsonl.gz", "8 × NVIDIA H100", "Replay: this is a recording of", "0.5 ×")
@@ -29,7 +30,7 @@ def test_a_recording_is_watched_with_keys(tmp_path: Path) -> None:
         shown.shows("8 × NVIDIA H100", "paused")
         shown.press("/,.-")  # while a filter is typed they are only characters
         shown.shows("filter: ,.-")
-        shown.press("\x1b")
+        shown.press("\x7f\x7f\x7f\r")
         shown.press("p")
         shown.shows("ended")
         shown.press("?")
