@@ -5,6 +5,7 @@ So the daemon pays neither with memory nor with time for it, and a disk that han
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -44,7 +45,8 @@ class Order:
 
 def main() -> int:
     """Carry out the order on standard input; one line on standard error says why that was not possible."""
-    os.nice(_NICENESS)
+    with contextlib.suppress(OSError):  # a container may forbid it: then it takes its turn like any other
+        os.nice(_NICENESS)
     order = from_plain(Order, json.load(sys.stdin))
     with os.fdopen(order.descriptor, "rb") as stream:
         captures = list(captures_in(stream, Damage()))
