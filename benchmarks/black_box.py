@@ -27,11 +27,11 @@ from e2e.mixed_node import MixedNode
 from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
+from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recording.flight_writer import write
-from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.ring import SECONDS, Ring
 from telemetry_daemon.recording.tap import Tap
-from telemetry_daemon.recording.tape import Tape
+from telemetry_daemon.replay.tape import Tape
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
 

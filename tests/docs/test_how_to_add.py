@@ -99,7 +99,7 @@ def test_it_greets(capsys):
 QUESTIONS = """
 import json, pathlib, sys
 from telemetry_daemon.readers import pci
-from telemetry_daemon.recording.harmless import KNOWN
+from telemetry_daemon.masking.harmless import KNOWN
 from telemetry_daemon.service.device_nodes import NODES
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo

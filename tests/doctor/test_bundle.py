@@ -31,7 +31,7 @@ from doctor.test_command import (
 )
 from kits.daemon import Daemon, clean_environment
 from kits.planted_identities import PLANTS
-from telemetry_daemon.recording.tape import Tape
+from telemetry_daemon.replay.tape import Tape
 
 ALWAYS = ("CONTENTS", "doctor.txt", "doctor.json", "configuration.toml", "configuration-origins.txt")
 ALWAYS += ("configuration-file.toml", "versions.txt", "machine.txt", "recording.jsonl.gz")

@@ -7,7 +7,7 @@ import pytest
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.text import show_toml
 from telemetry_daemon.doctor import redacted
-from telemetry_daemon.recording.mask import Mask
+from telemetry_daemon.masking.mask import Mask
 
 SECRETS = ("marlowe", "zebrahost", "Hunter2xyzzy", "10.77.3.17", "9d1b7b3c", "/mnt/nfs/zebra")
 

@@ -27,8 +27,8 @@ from telemetry_daemon.commands.parse import read_captures
 from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.text import default_toml
-from telemetry_daemon.recording.mask import Mask
-from telemetry_daemon.recording.tape import RecordingError, Tape
+from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.access.toolkit import load_web_config

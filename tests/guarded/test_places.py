@@ -91,7 +91,7 @@ PLACES = {
     "commands/parse.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
-    "recording/tape.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "replay/tape.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "recording/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
     "doctor/bundle.py": {"open": "an archive in memory"},

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_daemon.recording.mask import Mask
+from telemetry_daemon.masking.mask import Mask
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Device, Output, Plain, Report

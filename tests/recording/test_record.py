@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.recording.record import Recorder, RecordError
-from telemetry_daemon.recording.tape import Tape
+from telemetry_daemon.replay.tape import Tape
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Output
 
 CAPTURES = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # the help, and who plays nothing, need none of it
-    from telemetry_daemon.recording.moments import Moment
-    from telemetry_daemon.recording.player import Playing
+    from telemetry_daemon.replay.moments import Moment
+    from telemetry_daemon.replay.player import Playing
 
 SLOWEST, FASTEST = 0.1, 100.0
 _FLAGS = ("at", "speed", "once")
@@ -33,7 +33,7 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
 
 
 def _moment(text: str) -> Moment:
-    from telemetry_daemon.recording.moments import moment
+    from telemetry_daemon.replay.moments import moment
 
     try:
         return moment(text)
@@ -61,6 +61,6 @@ def check(arguments: argparse.Namespace) -> None:
 
 def playing(arguments: argparse.Namespace, *, tells_then: bool) -> Playing:
     """How the recording is to be played."""
-    from telemetry_daemon.recording.player import Playing
+    from telemetry_daemon.replay.player import Playing
 
     return Playing(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)

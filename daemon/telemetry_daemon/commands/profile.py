@@ -226,7 +226,7 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
     """What telemetry told of each member's card in its seconds. Raises CommandError."""
     from telemetry_daemon.profiling import of_prometheus, of_recording
     from telemetry_daemon.profiling.tracks import Wanted, then_of
-    from telemetry_daemon.recording.tape import RecordingError
+    from telemetry_daemon.replay.tape import RecordingError
 
     wanted = [
         None

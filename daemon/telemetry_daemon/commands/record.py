@@ -16,13 +16,13 @@ from pathlib import Path
 from telemetry_daemon.commands import durations, endings, options
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control.socket import ControlError
+from telemetry_daemon.masking.local_names import names_here
+from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.from_daemon import FromDaemon
-from telemetry_daemon.recording.local_names import names_here
-from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.recording.reports import Reports
 from telemetry_daemon.state.store import Store

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from telemetry_daemon.commands import options, playing
 from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.recording.moments import FORMS
+from telemetry_daemon.replay.moments import FORMS
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human

@@ -14,9 +14,9 @@ from telemetry_daemon.node import tells_owners
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.ranks.watch import ranked
-from telemetry_daemon.recording.moments import moment
-from telemetry_daemon.recording.node import ReplayNode
-from telemetry_daemon.recording.player import Playing
+from telemetry_daemon.replay.moments import moment
+from telemetry_daemon.replay.node import ReplayNode
+from telemetry_daemon.replay.player import Playing
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.events import Events

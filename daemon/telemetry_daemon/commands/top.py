@@ -90,7 +90,7 @@ def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:
         return OwnNode("a simulation", hostname, DemoNode(arguments.demo, clock), settings, clock)
     loaded: Loaded = load(find(settings.parsers.paths))
     if arguments.replay is not None:
-        from telemetry_daemon.recording.node import ReplayNode
+        from telemetry_daemon.replay.node import ReplayNode
 
         how = playing.playing(arguments, tells_then=True)
         node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)

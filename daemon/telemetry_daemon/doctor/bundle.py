@@ -15,7 +15,7 @@ from typing import cast
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.reading import NotAFileError
-from telemetry_daemon.recording.mask import Mask
+from telemetry_daemon.masking.mask import Mask
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Plain
 

@@ -21,9 +21,9 @@ from telemetry_daemon.doctor.reading import Read
 from telemetry_daemon.doctor.unit import PROPERTIES, UNIT, ask_system
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recording import from_daemon
 from telemetry_daemon.recording.flights import Flight
-from telemetry_daemon.recording.mask import Mask
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Device, Report

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.text import show_toml
-from telemetry_daemon.recording.mask import Mask
+from telemetry_daemon.masking.mask import Mask
 from telemetry_parsers.metrics import OWNER_LABELS
 
 _COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")

@@ -8,7 +8,7 @@ from pathlib import Path
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.profiling.tracks import NEAREST_SECONDS, Moment, Track, Wanted
-from telemetry_daemon.recording.tape import Tape
+from telemetry_daemon.replay.tape import Tape
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store

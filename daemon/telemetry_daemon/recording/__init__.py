@@ -1,1 +1,1 @@
-"""Captures kept as lines, and played again."""
+"""Captures handed on, kept for the last two minutes, and written down."""

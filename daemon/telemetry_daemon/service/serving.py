@@ -24,8 +24,8 @@ from telemetry_daemon.times import Clock
 from telemetry_daemon.web.errors import ListenError, WebError
 
 if TYPE_CHECKING:  # most daemons play nothing
-    from telemetry_daemon.recording.moments import Moment
-    from telemetry_daemon.recording.player import Playing
+    from telemetry_daemon.replay.moments import Moment
+    from telemetry_daemon.replay.player import Playing
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
 
         return DemoNode(instead.demo, clock)
     if instead.recording is not None:
-        from telemetry_daemon.recording.node import ReplayNode
+        from telemetry_daemon.replay.node import ReplayNode
 
         recording = instead.recording
         return ReplayNode(recording.path, loaded, clock, recording.playing, recording.at)

@@ -160,7 +160,7 @@ def test_the_card_scrolls_to_its_end_and_no_further():
     assert "▲" not in lines_of(after(state, Key.HOME))[-1]
 
 
-# The player takes these: tests/recording/test_player.py.
+# The player takes these: tests/replay/test_player.py.
 OF_RECORDINGS = ",.{}-+"
 
 

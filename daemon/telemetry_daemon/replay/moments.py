@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from telemetry_daemon.recording.places import Survey
+from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
 

@@ -12,11 +12,11 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.recording.moments import Moment, moment
-from telemetry_daemon.recording.places import Survey
-from telemetry_daemon.recording.player import Player, Playing
-from telemetry_daemon.recording.stage import Stage
-from telemetry_daemon.recording.tape import RecordingError, Tape
+from telemetry_daemon.replay.moments import Moment, moment
+from telemetry_daemon.replay.places import Survey
+from telemetry_daemon.replay.player import Player, Playing
+from telemetry_daemon.replay.stage import Stage
+from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from telemetry_daemon.recording import columns, words
-from telemetry_daemon.recording.shapes import SHAPES, Shape, Treatment, is_telling
+from telemetry_daemon.masking import columns, words
+from telemetry_daemon.masking.shapes import SHAPES, Shape, Treatment, is_telling
 
 Kind = Literal["whole", "whole_number", "address"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from telemetry_daemon.recording.harmless import KNOWN
+from telemetry_daemon.masking.harmless import KNOWN
 from telemetry_parsers import units
 
 # What is done to a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for

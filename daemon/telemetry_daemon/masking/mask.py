@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from telemetry_daemon.recording import words
-from telemetry_daemon.recording.disguise import Disguise
-from telemetry_daemon.recording.secrets import Kind, Known, secrets, whole_words
-from telemetry_daemon.recording.shapes import Treatment, is_private, is_telling, treatment_of_key
+from telemetry_daemon.masking import words
+from telemetry_daemon.masking.disguise import Disguise
+from telemetry_daemon.masking.secrets import Kind, Known, secrets, whole_words
+from telemetry_daemon.masking.shapes import Treatment, is_private, is_telling, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.

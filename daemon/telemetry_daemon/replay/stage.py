@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from telemetry_daemon.recording.places import Key
+from telemetry_daemon.replay.places import Key
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog

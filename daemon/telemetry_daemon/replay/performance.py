@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from telemetry_daemon.recording.places import Key, Placed, placed
-from telemetry_daemon.recording.stage import Stage
-from telemetry_daemon.recording.tape import RecordingError, Tape
-from telemetry_daemon.recording.timeline import Timeline
+from telemetry_daemon.replay.places import Key, Placed, placed
+from telemetry_daemon.replay.stage import Stage
+from telemetry_daemon.replay.tape import RecordingError, Tape
+from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_exporters.past import SLOT_SECONDS, SLOTS

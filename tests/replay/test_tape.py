@@ -16,7 +16,7 @@ import pytest
 
 from kits.daemon import clean_environment
 from telemetry_daemon.recording.record import Recorder
-from telemetry_daemon.recording.tape import Damage, RecordingError, Tape, captures_in
+from telemetry_daemon.replay.tape import Damage, RecordingError, Tape, captures_in
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Library, Output
 
@@ -146,7 +146,7 @@ def test_damaged_packed_data_end_it_there() -> None:
 BOMB = """
 import resource, sys
 from pathlib import Path
-from telemetry_daemon.recording.tape import Tape
+from telemetry_daemon.replay.tape import Tape
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 tape = Tape(Path(sys.argv[1]))
 count = sum(1 for _ in tape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import Case, own_cases
-from telemetry_daemon.recording.mask import Mask
+from telemetry_daemon.masking.mask import Mask
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Report
 from telemetry_parsers.owners.kubelet import PARSER

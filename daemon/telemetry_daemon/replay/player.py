@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.recording.performance import Performance
-from telemetry_daemon.recording.places import Survey
-from telemetry_daemon.recording.stage import Stage
-from telemetry_daemon.recording.timeline import Timeline
+from telemetry_daemon.replay.performance import Performance
+from telemetry_daemon.replay.places import Survey
+from telemetry_daemon.replay.stage import Stage
+from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock

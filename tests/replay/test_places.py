@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon.recording.moments import moment
-from telemetry_daemon.recording.places import Survey, placed
+from telemetry_daemon.replay.moments import moment
+from telemetry_daemon.replay.places import Survey, placed
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Capture, Library
 

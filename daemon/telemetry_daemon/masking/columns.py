@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from telemetry_daemon.recording.shapes import Treatment, treatment_of_key
+from telemetry_daemon.masking.shapes import Treatment, treatment_of_key
 
 _SEPARATORS = ",\t;"
 _ROUND_A_CELL = " \t\"'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from telemetry_daemon.recording.harmless import HOST_WORDS, INDEXED, KNOWN, SUFFIXES, TOP_DOMAINS
+from telemetry_daemon.masking.harmless import HOST_WORDS, INDEXED, KNOWN, SUFFIXES, TOP_DOMAINS
 from telemetry_parsers.sentinels import ALL_BITS
 
 Span = tuple[int, int]

@@ -14,11 +14,11 @@ import pytest
 
 from kits.waiting import comes_true
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
-from telemetry_daemon.recording.moments import moment
-from telemetry_daemon.recording.node import ReplayNode
-from telemetry_daemon.recording.player import Playing
 from telemetry_daemon.recording.record import Recorder
-from telemetry_daemon.recording.timeline import Timeline
+from telemetry_daemon.replay.moments import moment
+from telemetry_daemon.replay.node import ReplayNode
+from telemetry_daemon.replay.player import Playing
+from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History

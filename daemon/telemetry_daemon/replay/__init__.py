@@ -1,0 +1,1 @@
+"""A recording played again, through the parsers that are installed here."""
