@@ -186,6 +186,14 @@ def test_a_burst_is_written_once_it_has_settled_with_what_came_meanwhile() -> No
     assert it.written == [(NAME, 2)]
 
 
+def test_what_is_worse_gives_the_file_its_name() -> None:
+    it = Recorder()
+    for cause, is_minor in (("xid_31", True), ("xid_79", False), ("xid_31", True), ("lost", False)):
+        it.recorder.alarm(Alarm(cause, "GPU-1", is_minor=is_minor))
+    it.timers.go_off()
+    assert [name for name, _ in it.written] == [NAME]
+
+
 def test_who_never_stops_is_written_after_a_while() -> None:
     it = Recorder()
     for _ in range(100):

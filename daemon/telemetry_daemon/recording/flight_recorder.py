@@ -78,10 +78,11 @@ class FlightRecorder:
             begins = self._bursts.begins(alarm)
             if self._is_over:
                 return
+            name = flights.name_of(self._clock.wall(), alarm.cause)
             if due is not None:
-                self._put_off(due, now)
+                # What is worse than what the file was about gives it its name.
+                self._put_off(due, name if begins else due.name, now)
             elif begins:
-                name = flights.name_of(self._clock.wall(), alarm.cause)
                 self._set(name, now + LONGEST_SETTLE_SECONDS, SETTLE_SECONDS)
 
     def close(self) -> None:
@@ -91,9 +92,9 @@ class FlightRecorder:
             if self._due is not None:
                 self._due.timer.cancel()
 
-    def _put_off(self, due: _Due, now: float) -> None:
+    def _put_off(self, due: _Due, name: str, now: float) -> None:
         due.timer.cancel()
-        self._set(due.name, due.latest, max(0.0, min(SETTLE_SECONDS, due.latest - now)))
+        self._set(name, due.latest, max(0.0, min(SETTLE_SECONDS, due.latest - now)))
 
     def _set(self, name: str, latest: float, seconds: float) -> None:
         timer = self._timer(seconds, self._settled)

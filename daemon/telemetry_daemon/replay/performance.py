@@ -54,15 +54,18 @@ class Performance:
 
     def begin(self) -> Iterator[Placed]:
         """Show what there was where the timeline wants to be, and give what came after it. Raises RecordingError."""
-        goal = self._timeline.taken_wanted()
         self.has_ended = False
-        with self._store.unchanged(), self._timeline.held():
+        with self._timeline.held() as goal:
             first = max(0.0, goal - LOOK_BACK_SECONDS)
-            self._slot = int(first // SLOT_SECONDS)
-            self._timeline.put(first, goal)
-            self._store.start_anew()
-            self._stage.set()
-            rest = self._caught_up(placed(self._tape), first, goal)
+            newest, rest = self._until(first)
+            with self._store.unchanged():  # nobody sees a node without devices
+                self._slot = int(first // SLOT_SECONDS)
+                self._timeline.put(first, goal)
+                self._store.start_anew()
+                self._stage.set()
+                for one in newest:
+                    self._put(one)
+            rest = self._caught_up(rest, goal)
             self._reach(goal, goal)
         self.renew()
         return rest
@@ -79,25 +82,24 @@ class Performance:
             log.error("the recording cannot be played on", extra={"error": error})  # the text says all
             self._stay()
 
-    def _caught_up(self, every: Iterator[Placed], first: float, goal: float) -> Iterator[Placed]:
-        """Put what came up to the goal, and give the rest; of what came before `first`, the newest of each poll."""
+    def _until(self, first: float) -> tuple[list[Placed], Iterator[Placed]]:
+        """The newest of each poll up to that place, and what came after it."""
         newest: dict[Key, Placed] = {}
+        every = placed(self._tape)
         for one in every:
-            if one.place <= first:
-                newest[one.key] = one
-                continue
-            self._put_all(newest)
-            if one.place > goal:
+            if one.place > first:
+                return list(newest.values()), _and(one, every)
+            newest[one.key] = one
+        return list(newest.values()), iter(())
+
+    def _caught_up(self, every: Iterator[Placed], goal: float) -> Iterator[Placed]:
+        """Put what came up to the goal, unless somebody wants to be elsewhere meanwhile, and give the rest."""
+        for one in every:
+            if one.place > goal or self._timeline.is_elsewhere():
                 return _and(one, every)
             self._reach(one.place, goal)
             self._put(one)
-        self._put_all(newest)
         return iter(())
-
-    def _put_all(self, newest: dict[Key, Placed]) -> None:
-        for one in newest.values():
-            self._put(one)
-        newest.clear()
 
     def _play(self, rest: Iterator[Placed]) -> None:
         """Put each capture at its time."""

@@ -57,13 +57,15 @@ class Timeline:
         self._change(runs=self._runs, speed=speed)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Meanwhile it is only put to places."""
+    def held(self) -> Iterator[float]:
+        """Meanwhile it is only put to places, on the way to the one that is wanted, which it gives; else to the beginning."""
         with self._changed:
+            goal, self._wanted = self._wanted or 0.0, None
             self._anchor_at(self._place())
             self._is_held = True
+            self.behind = goal - self._anchor
         try:
-            yield
+            yield goal
         finally:
             with self._changed:
                 self._anchor_at(self._anchor)
@@ -84,15 +86,9 @@ class Timeline:
             self._changed.notify_all()
 
     def heading(self) -> float:
-        """The place to begin at where one is wanted, else where it is."""
+        """The place to begin at where one is wanted, else where it is or is on its way to."""
         with self._changed:
-            return self._place() if self._wanted is None else self._wanted
-
-    def taken_wanted(self) -> float:
-        """The place that is wanted, which is wanted no more; else the beginning."""
-        with self._changed:
-            wanted, self._wanted = self._wanted, None
-            return wanted or 0.0
+            return self._place() + self.behind if self._wanted is None else self._wanted
 
     def is_elsewhere(self) -> bool:
         """Whether whoever plays is to be somewhere else, or nowhere any more."""

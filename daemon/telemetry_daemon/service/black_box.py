@@ -98,15 +98,16 @@ class BlackBox:
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
+                if self._running is None:
+                    self._ask_all()
                 await _until_either_ends(heard, reader, writer)
         finally:
             self._tap.leave(heard.add)
 
     def _before(self, *, minutes: bool) -> Iterator[bytes]:
-        """What was captured before; where nothing is kept, the sources are polled."""
+        """What was captured before, if it is kept."""
         running = self._running
         if running is None:
-            self._ask_all()
             return iter(())
         return running.ring.packed() if minutes else running.ring.newest()
 
