@@ -11,9 +11,13 @@ import pytest
 from faults.small_disk import SmallDisk
 from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.tool_node import TOOL, series, tool_node
+from telemetry_daemon.recording.flight_recorder import Writer
+from telemetry_daemon.recording.flights import kept, name_of
+from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.recording.tap import Line
 from telemetry_daemon.state.devices_file import DeviceMemory, load
-from telemetry_parsers.codec.captures import capture_from_plain, decode_line
-from telemetry_parsers.model import Identity
+from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
+from telemetry_parsers.model import Capture, Identity, Library
 
 UP = "accelerator_up{"
 
@@ -100,3 +104,23 @@ def test_a_daemon_whose_log_goes_nowhere_serves(tmp_path: Path) -> None:
             assert process.wait(10) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.needs("root")
+def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallDisk) -> None:
+    line = Line(
+        "smi", "fast", 1.0, encode_line(capture_to_plain(Capture("smi", "fast", Library("x")))).encode() + b"\n"
+    )
+    ring = Ring()
+    ring.add(line)
+    writer = Writer(str(disk.folder), ())
+    disk.fill()
+    assert "No space left on device" in writer.write(name_of(1.7e9, "lost"), ring.packed())
+    assert [each.name for each in disk.folder.rglob("*") if each.is_file()] == ["ballast"]
+    disk.empty()
+    assert writer.write(name_of(1.7e9, "lost"), ring.packed()) == ""
+    assert [each.cause for each in kept(str(disk.folder))] == ["lost"]
+    disk.fill()
+    assert "No space left on device" in writer.write(name_of(1.8e9, "lost"), ring.packed())
+    disk.empty()
+    assert [each.wall_time for each in kept(str(disk.folder))] == [1.7e9]
