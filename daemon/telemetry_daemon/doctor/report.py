@@ -10,8 +10,7 @@ from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.findings import counted
 from telemetry_daemon.doctor.sources import Row
 from telemetry_daemon.version import __version__
-from telemetry_exporters.human import byte_size
-from telemetry_exporters.json import utc_time
+from telemetry_exporters import human
 
 _WIDTH = 120
 _EMPTY: Row = ("", "")
@@ -40,7 +39,9 @@ def _rows(examined: Examined, *, tell_all: bool) -> Iterator[Row]:
         for note in beside.notes(examined.daemon):
             yield "daemon", note
         for flight in examined.flights:
-            text = f"{flight.name}: {flight.cause}, {utc_time(flight.wall_time)}, {byte_size(flight.size_bytes)}"
+            text = (
+                f"{flight.cause.replace('_', ' ')}, {human.utc(flight.wall_time)}: telemetry top --replay {flight.path}"
+            )
             yield "recorded", text
     yield _EMPTY
     yield from _findings(examined)
