@@ -308,3 +308,21 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
 def test_the_survey_of_what_was_recorded_with_names_tells_the_host(tmp_path: Path) -> None:
     it = shown(tmp_path, [replace(one, hostname="gpu-17") for one in MINUTE])
     assert (it.store.snapshot().hostname, it.node.recorded().hostname) == ("gpu-17", "gpu-17")
+
+
+def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser that takes longer than its answers are apart, at that speed: the recording takes longer, and no reading is missing."""
+    slow = [capture(at, f"{40 + at} 50") for at in range(0, 40, 2)]
+    seen: list[list[float | None]] = []
+
+    def parse_slowly(given: Capture) -> Report:
+        seen.append(it.temperatures())
+        time.sleep(0.1)  # ten seconds of the recording
+        return parse(given)
+
+    slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", isolated=False)
+    monkeypatch.setitem(globals(), "LOADED", Loaded((slow_parser,)))
+    with played(tmp_path, slow, Playing(speed=100.0, loops=False)) as it:
+        assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+        assert it.temperatures() == [78.0, 50.0]
+    assert seen[1:] == [[40.0 + at, 50.0] for at in range(2, 38, 2)]

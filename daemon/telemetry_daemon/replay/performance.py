@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,9 +105,11 @@ class Performance:
     def _play(self, rest: Iterator[Placed]) -> None:
         """Put each capture at its time."""
         for one in rest:
+            self._timeline.allow(one.place)
             if not self._is_there(one.place):
                 return
             self._put(one)
+        self._timeline.allow(math.inf)
         if not self._loops:
             self._stay()
         elif self._is_there(self._length + PAUSE_SECONDS):
@@ -127,7 +130,7 @@ class Performance:
         self._timeline.stop()
         self.has_ended = True
         self.renew()
-        self._timeline.wait(float("inf"))
+        self._timeline.wait(math.inf)
         if ran:
             self._timeline.run()
 

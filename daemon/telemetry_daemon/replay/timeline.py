@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ class Timeline:
         self._anchor, self._anchored = 0.0, clock()
         # Who is shown this must not see time go back: where the recording goes back, this grows.
         self._offset = clock()
+        self._limit = math.inf
         self.is_over = False
         # By how much it is behind the place that it is on its way to.
         self.behind = 0.0
@@ -62,7 +64,7 @@ class Timeline:
         with self._changed:
             goal, self._wanted = self._wanted or 0.0, None
             self._anchor_at(self._place())
-            self._is_held = True
+            self._is_held, self._limit = True, math.inf
             self.behind = goal - self._anchor
         try:
             yield goal
@@ -78,6 +80,14 @@ class Timeline:
             self._offset += max(0.0, self._place() - place)
             self._anchor_at(place)
             self.behind = goal - place
+
+    def allow(self, limit: float) -> None:
+        """Run as far as this: what is shown there is not ready yet, and nothing must grow old meanwhile."""
+        with self._changed:
+            here = self._place()
+            if here >= min(self._limit, limit):  # it had to wait, which it does not make up for
+                self._anchor_at(here)
+            self._limit = limit
 
     def want(self, place: float) -> None:
         """Have whoever plays begin there."""
@@ -114,7 +124,8 @@ class Timeline:
 
     def _place(self) -> float:
         is_moving = self._runs and not self._is_held
-        return self._anchor + ((self._clock() - self._anchored) * self._speed if is_moving else 0.0)
+        passed = (self._clock() - self._anchored) * self._speed if is_moving else 0.0
+        return min(self._anchor + passed, max(self._anchor, self._limit))
 
     def _anchor_at(self, place: float) -> None:
         self._anchor, self._anchored = place, self._clock()
