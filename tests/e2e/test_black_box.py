@@ -33,6 +33,11 @@ def flights(daemon: Daemon) -> list[Path]:
     return sorted((daemon.folder / "state" / "flights").glob("*.jsonl.gz"))
 
 
+def until_known(daemon: Daemon) -> None:
+    """Wait until every card was seen well: one that is lost before is lost to nobody."""
+    daemon.until(lambda: len(daemon.document()["devices"]) == 8 and daemon.get("/readyz")[0] == 200)
+
+
 def conditions(document: Mapping[str, Any]) -> dict[str, str]:
     """What is said of each device; its id is masked in a recording."""
     return {f"{one['vendor']} {one['device']}": one["condition"]["word"] for one in document["devices"]}
@@ -96,7 +101,7 @@ def test_a_tool_that_sticks_is_written_and_what_hangs_later_is_of_the_same_burst
 def test_a_thousand_events_are_one_file_that_has_them(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", "h100")
     with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
-        daemon.until_state("nvml", "ok")
+        until_known(daemon)
         for number in range(1000):
             fake.xid(number % 8, 79)
         daemon.until(lambda: flights(daemon))
@@ -108,7 +113,7 @@ def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", "h100")
     off = FAST + "[flight_recorder]\nenabled = false\n"
     with Daemon(tmp_path, off, environment=fake.environment) as daemon:
-        daemon.until_state("nvml", "ok")
+        until_known(daemon)
         fake.lose(3)
         daemon.until(lambda: "lost" in conditions(daemon.document()).values())
         time.sleep(SETTLED_SECONDS)
@@ -124,7 +129,7 @@ def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
 def test_what_stands_in_its_place_costs_the_file_only(tmp_path: Path, hindrance: str) -> None:
     fake = FakeNvml(tmp_path / "nvml", "h100")
     with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
-        daemon.until_state("nvml", "ok")
+        until_known(daemon)
         place = tmp_path / "state" / "flights"
         place.parent.mkdir(exist_ok=True)
         if hindrance == "a file":

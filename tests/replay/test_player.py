@@ -322,7 +322,9 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
 
     slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", isolated=False)
     monkeypatch.setitem(globals(), "LOADED", Loaded((slow_parser,)))
-    with played(tmp_path, slow, Playing(speed=100.0, loops=False)) as it:
-        assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
-        assert it.temperatures() == [78.0, 50.0]
+    it = made(tmp_path, slow, Playing(speed=100.0, loops=False))
+    it.node.play(it.store, it.history)
+    assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+    assert it.temperatures() == [78.0, 50.0]
+    it.node.close()
     assert seen[1:] == [[40.0 + at, 50.0] for at in range(2, 38, 2)]
