@@ -226,7 +226,7 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
     """What telemetry told of each member's card in its seconds. Raises CommandError."""
     from telemetry_daemon.profiling import of_prometheus, of_recording
     from telemetry_daemon.profiling.tracks import Wanted, then_of
-    from telemetry_daemon.replay.tape import RecordingError
+    from telemetry_daemon.replay.tape import RecordingError, Tape
 
     wanted = [
         None
@@ -239,7 +239,9 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
         return (None,) * len(members)
     try:
         if arguments.recording:
-            tracks = of_recording.tracks_of(Path(arguments.recording), asked)
+            tape = Tape(Path(arguments.recording))
+            tracks = of_recording.tracks_of(tape, asked)
+            sys.stderr.writelines(f"telemetry: {clean(f'{tape.path}: {text}')}\n" for text in tape.damage.lines())
         else:
             tracks = of_prometheus.tracks_of(arguments.prometheus, asked)
     except (RecordingError, of_prometheus.PrometheusError) as error:

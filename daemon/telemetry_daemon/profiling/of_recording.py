@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
@@ -32,7 +31,7 @@ class _Played:
         return Clock(lambda: self.monotonic, lambda: self.wall)
 
 
-def tracks_of(path: Path, wanted: Sequence[Wanted]) -> list[Track]:
+def tracks_of(tape: Tape, wanted: Sequence[Wanted]) -> list[Track]:
     """Each card with its moments near the wanted seconds. Raises RecordingError."""
     begin = min((one.begin for one in wanted), default=0.0) - NEAREST_SECONDS
     end = max((one.end for one in wanted), default=0.0) + NEAREST_SECONDS
@@ -42,7 +41,7 @@ def tracks_of(path: Path, wanted: Sequence[Wanted]) -> list[Track]:
     with load(find(())) as loaded:
         parsers: Mapping[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
         known: set[str] = set()
-        for capture in Tape(path):
+        for capture in tape:
             parser = simulated_parser(capture) or parsers.get(capture.source)
             if parser is None or capture.wall_time > end:
                 continue
