@@ -33,6 +33,9 @@ CONFIG = """
 [attribution]
 enabled = true
 job_directory = "{folder}/jobs"
+[flight_recorder]
+enabled = false  # its two minutes fill while we look for what jobs leave behind
+
 [sources.nvml]
 interval = 0.5
 [sources.slurm]
