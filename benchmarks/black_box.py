@@ -1,9 +1,9 @@
-"""What the flight recorder costs, and what it takes to play a day.
+"""What the flight recorder costs, and what it takes to play hours.
 
 python benchmarks/black_box.py [--quick]
 
-Captures are those of fake H100s, recorded by our own command; the day is one minute of a node with cards of eleven vendors,
-again and again, played by `telemetry serve --replay --speed 100`. --quick plays an hour of it, and has fewer cards.
+Captures are those of fake H100s, recorded by our own command; the hours are one minute of a node with cards of eleven vendors,
+again and again, played by `telemetry serve --replay --speed 100`. Three hours are played, with --quick one, and has fewer cards.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def main() -> None:
     )
     tables.print_table(heading, rows)
     print()
-    seconds = 3600 if quick else 86_400
+    seconds = 3600 if quick else 3 * 3600
     heading = ("played", "file, MiB", "begins after, s", "RSS at a tenth, MiB", "RSS at the end, MiB", "CPU, s")
-    tables.print_table(heading, [of_day(seconds)])
+    tables.print_table(heading, [of_hours(seconds)])
 
 
 def recorded(environment: dict[str, str], folder: Path, seconds: int, config: str = "") -> list[Capture]:
@@ -131,14 +131,14 @@ def _cost(tap: Tap, captures: Sequence[Capture]) -> tuple[float, float]:
     return sum(took) / len(took), max(took)
 
 
-def of_day(seconds: int) -> tuple[object, ...]:
+def of_hours(seconds: int) -> tuple[object, ...]:
     """What it takes to play so many seconds of a busy mixed node."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         node = MixedNode(folder)
         tool_paths = "".join(line + "\n" for line in node.config.splitlines() if line.startswith(("[", "path")))
         minute = recorded(dict(node.environment), folder, 60, tool_paths)
-        path = folder / "day.jsonl.gz"
+        path = folder / "hours.jsonl.gz"
         with gzip.open(path, "wb", compresslevel=6) as file:
             for one in again(minute, 60.0, seconds // 60):
                 file.write(encode_line(capture_to_plain(one)).encode() + b"\n")
