@@ -3,7 +3,8 @@
 python benchmarks/black_box.py [--quick]
 
 Captures are those of fake H100s, recorded by our own command; the hours are one minute of a node with cards of eleven vendors,
-again and again, played by `telemetry serve --replay --speed 100`. Three hours are played, with --quick one, and has fewer cards.
+again and again, played by `telemetry serve --replay --speed 100`. Three hours are played, with --quick one, and of
+fewer cards the recorder's cost is told.
 """
 
 from __future__ import annotations
