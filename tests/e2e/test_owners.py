@@ -64,9 +64,10 @@ def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes
         kubelet.list = lambda _context: listed(pod("ml", "train-0", {"main": {"nvidia.com/gpu": (uuids[0], uuids[1])}}))
         daemon.until(lambda: daemon.document()["devices"][2]["allocations"])
         me = daemon.document()["devices"][2]["allocations"][0]["owner"]["name"]
-        daemon.until(lambda: ("2", me) in series(daemon.get("/metrics")[1], "allocation_energy_joules_total"))
-        page = daemon.get("/metrics")[1]
         pod_name = "ml/train-0/main"
+        told = {("0", pod_name), ("1", pod_name), ("2", me)}
+        daemon.until(lambda: told <= series(daemon.get("/metrics")[1], "allocation_energy_joules_total").keys())
+        page = daemon.get("/metrics")[1]
         assert series(page, "allocation_ratio") == {("0", pod_name): 1.0, ("1", pod_name): 1.0, ("2", me): 1.0}
         assert series(page, "foreign_memory_bytes")["1", ""] == 3 * GIB
         assert series(page, "allocation_memory_used_bytes")["2", me] == GIB

@@ -52,6 +52,7 @@ NOBODY = {
     "telemetry_devices_expected": "nothing is expected of these nodes",
     "telemetry_source_failures_total": "no source fails for long enough",
 }
+LATE_SECONDS = 60.0
 # Panels that stay empty, and why.
 EMPTY = {
     "telemetry-fleet Firing alerts": "alerts come by chance",
@@ -88,6 +89,10 @@ class Fleet:
             text = text.replace(f'"${name}', json.dumps(value)[:-1])
         assert re.search(r"\$[a-zA-Z_{]", text) is None, text
         return self.prometheus.query(text)
+
+    def shows(self, panel: str) -> bool:
+        """Whether some query of the panel is answered; on a busy machine the scrapes of the last seconds may be late."""
+        return comes_true(lambda: any(self.ask(text, ALL)[1] for text in PANELS[panel]), LATE_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +132,9 @@ def test_a_query_answers_for_the_whole_fleet(fleet: Fleet, name: str, expression
 
 def test_every_panel_shows_something(fleet: Fleet) -> None:
     """Of each panel some query is answered by simulated cards, or it stands in the table with its reason."""
-    empty = {name for name, asked in PANELS.items() if not any(fleet.ask(text, ALL)[1] for text in asked)}
-    assert empty <= EMPTY.keys()
-    assert {name for name, reason in EMPTY.items() if "chance" not in reason} <= empty
+    assert {name for name in PANELS.keys() - EMPTY.keys() if not fleet.shows(name)} == set()
+    certain = {name for name, reason in EMPTY.items() if "chance" not in reason}
+    assert not any(fleet.ask(text, ALL)[1] for name in certain for text in PANELS[name])
 
 
 def test_every_query_is_good_for_one_card_and_for_one_vendor(fleet: Fleet) -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,21 @@ def test_ctrl_z_gives_the_shell_its_terminal_and_fg_brings_everything_back(daemo
         shown.press("q")
         shown.prints(_BACK, times=2)
         assert settings(shown) == before
+
+
+def test_ctrl_z_is_heard_while_a_frame_is_written(daemon):
+    def ignored():
+        status = Path("/proc", str(shown.process.pid), "status").read_text()
+        return int(re.search(r"^SigIgn:\s*(\w+)", status, re.M)[1], 16) >> (signal.SIGTSTP - 1) & 1
+
+    with terminal(*of(daemon), columns=250, rows=60) as shown:
+        shown.shows("K100_AI")
+        for view in "1234" * 10:
+            shown.press(view)
+            assert not any(ignored() for _ in range(200))
+            shown.read(0.01)
+        shown.press("q")
+        assert shown.ended() == 0
 
 
 def settings(shell):

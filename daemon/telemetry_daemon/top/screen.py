@@ -6,8 +6,10 @@ import contextlib
 import curses
 import locale
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
+from types import FrameType
 
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.frames.model import Frame, Key, Line, Size
@@ -80,6 +82,19 @@ class Screen:
         """Have everything written anew: a terminal moves and cuts what it shows, even if its size is soon as before."""
         self._is_in_disorder = True
 
+    def stopped(self, number: int, _frame: FrameType | None) -> None:
+        """Stop as ^Z asks, with the terminal as the shell had it; once we go on, write everything anew."""
+        with contextlib.suppress(curses.error):  # a terminal that is gone needs nothing back
+            curses.def_prog_mode()
+            curses.endwin()
+        ours = signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, ours)
+        with contextlib.suppress(curses.error):  # the next paint finds out that the terminal is gone
+            curses.reset_prog_mode()
+            self._window.clearok(_ON)
+            self._window.refresh()
+
     def paint(self, frame: Frame) -> None:
         """Show the frame; curses writes only what differs from what is there."""
         if self._is_in_disorder:
@@ -140,14 +155,19 @@ def terminal(environment: Mapping[str, str]) -> Iterator[Screen]:
         name = environment.get("TERM") or "no name"
         raise CommandError(f"this terminal ({name}) cannot place text; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
+    # The handler of curses ignores ^Z while a frame is being written; it installs none where one is.
+    before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
         curses.noecho()
         curses.cbreak()
         window.keypad(_ON)
         window.nodelay(_ON)
-        yield Screen(window, _attributes(environment))
+        screen = Screen(window, _attributes(environment))
+        signal.signal(signal.SIGTSTP, screen.stopped if before == signal.SIG_DFL else before)
+        yield screen
     finally:
+        signal.signal(signal.SIGTSTP, before)
         with contextlib.suppress(curses.error):  # a terminal that is gone needs nothing back
             window.keypad(_OFF)
             curses.echo()
