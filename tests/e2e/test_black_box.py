@@ -109,6 +109,17 @@ def test_a_thousand_events_are_one_file_that_has_them(tmp_path: Path) -> None:
         assert len(flights(daemon)) == 1
 
 
+def test_a_daemon_that_is_stopped_with_its_node_writes_at_once_what_it_was_about_to(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
+        until_known(daemon)
+        fake.lose(3)
+        daemon.until(lambda: "lost" in conditions(daemon.document()).values())
+        assert daemon.stop()[0] == 0
+        (path,) = flights(daemon)
+    assert list(conditions(replayed(path)).values()).count("lost") == 1
+
+
 def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", "h100")
     off = FAST + "[flight_recorder]\nenabled = false\n"

@@ -44,7 +44,7 @@ def captures(path: Path) -> list[Capture]:
 
 def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
     assert flights.kept(str(tmp_path)) == ()
-    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE)) == ""
+    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE), 60.0) == ""
     path = tmp_path / "flights" / NAME
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -121,7 +121,7 @@ def a_link_in_place_of_the_file(folder: Path) -> None:
 )
 def test_what_stands_in_the_way_costs_the_file_only(tmp_path: Path, prepare, trouble: str) -> None:
     prepare(tmp_path / "flights")
-    told = Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE))
+    told = Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE), 60.0)
     assert trouble in told if trouble else not told
     if (tmp_path / "secret").exists():
         assert (tmp_path / "secret").read_text() == "stays"
@@ -130,7 +130,7 @@ def test_what_stands_in_the_way_costs_the_file_only(tmp_path: Path, prepare, tro
 
 
 def test_a_plugins_folder_that_is_gone_does_not_cost_the_file(tmp_path: Path) -> None:
-    assert Writer(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE)) == ""
+    assert Writer(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE), 60.0) == ""
 
 
 class Timers:
@@ -164,12 +164,13 @@ class Timers:
 class Recorder:
     def __init__(self) -> None:
         self.now = 1e6
-        self.timers, self.written, self.ring = Timers(), [], Ring()
+        self.timers, self.written, self.limits, self.ring = Timers(), [], [], Ring()
         clock = Clock(lambda: self.now, lambda: BEGUN + self.now - 1e6)
         self.recorder = FlightRecorder(self.ring, Bursts(clock.monotonic), self._write, clock, self.timers)
 
-    def _write(self, name: str, content: Iterator[bytes]) -> str:
+    def _write(self, name: str, content: Iterator[bytes], seconds: float) -> str:
         self.written.append((name, len(list(content))))
+        self.limits.append(seconds)
         return ""
 
 
@@ -214,6 +215,16 @@ def test_after_its_end_nothing_is_written() -> None:
     assert it.written == []
 
 
+def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> None:
+    it = Recorder()
+    it.recorder.alarm(Alarm("xid_79", "GPU-1"))
+    it.recorder.end(6.0)
+    it.recorder.end(6.0)
+    it.timers.go_off()
+    it.recorder.alarm(Alarm("lost", "GPU-1"))
+    assert (it.written, it.limits) == ([(NAME, 0)], [6.0])
+
+
 def test_the_folder_may_not_be_read_by_others(tmp_path: Path) -> None:
     write(tmp_path / "flights", NAME, iter((CAPTURE,)))
     (tmp_path / "flights").chmod(0o777)
@@ -236,7 +247,7 @@ def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_p
     tap.listen(ring.add, lambda: None)
     for capture in found:
         tap(capture, None)
-    assert Writer(str(tmp_path), ()).write(NAME, ring.packed()) == ""
+    assert Writer(str(tmp_path), ()).write(NAME, ring.packed(), 60.0) == ""
     written = captures(tmp_path / "flights" / NAME)
     assert len(written) == len(found)
     assert [left_in(capture) for capture in written if left_in(capture)] == []

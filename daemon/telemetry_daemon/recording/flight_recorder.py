@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 # What follows an alarm at once belongs to it, and so does what the tools say next; but a node may not live long.
 SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
-# It masks all that the ring holds, and a disk may be slow.
-_DEADLINE_SECONDS = 120.0
+# The process masks all that the ring holds, and a disk may be slow.
+_LONGEST_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recording.flight_writer"
 
 
@@ -51,13 +51,13 @@ class _Due:
 
 
 class FlightRecorder:
-    """Takes alarms from any thread; `write` puts packed captures into the file of that name and says what went wrong."""
+    """Takes alarms from any thread; `write` puts packed captures into the file of that name, within so many seconds, and says what went wrong."""
 
     def __init__(
         self,
         ring: Ring,
         bursts: Bursts,
-        write: Callable[[str, Iterable[bytes]], str],
+        write: Callable[[str, Iterable[bytes], float], str],
         clock: Clock,
         timer: Callable[[float, Callable[[], None]], Timer] = threading.Timer,
     ) -> None:
@@ -87,10 +87,23 @@ class FlightRecorder:
 
     def close(self) -> None:
         """Write nothing any more."""
+        self._last_due()
+
+    def end(self, seconds: float) -> None:
+        """Write at once what is still due, within so many seconds, and nothing any more: a node may go down with its card."""
+        due = self._last_due()
+        if due is not None:
+            self._record(due.name, seconds)
+        elif self._writing.acquire(timeout=seconds):  # what is being written is of value, too
+            self._writing.release()
+
+    def _last_due(self) -> _Due | None:
         with self._lock:
             self._is_over = True
-            if self._due is not None:
-                self._due.timer.cancel()
+            due, self._due = self._due, None
+            if due is not None:
+                due.timer.cancel()
+            return due
 
     def _put_off(self, due: _Due, name: str, now: float) -> None:
         due.timer.cancel()
@@ -105,14 +118,16 @@ class FlightRecorder:
     def _settled(self) -> None:
         with self._lock:
             due, self._due = self._due, None
-        if due is None or self._is_over:
-            return
+        if due is not None:
+            self._record(due.name, _LONGEST_WRITE_SECONDS)
+
+    def _record(self, name: str, seconds: float) -> None:
         with self._writing:  # one after the other
-            trouble = self._write(due.name, self._ring.packed())
+            trouble = self._write(name, self._ring.packed(), seconds)
         if trouble:
-            log.warning("the flight recorder could not write", extra={"file": due.name, "error": trouble})
+            log.warning("the flight recorder could not write", extra={"file": name, "error": trouble})
         else:
-            log.info("the last minutes were recorded", extra={"file": due.name})
+            log.info("the last minutes were recorded", extra={"file": name})
 
 
 class Writer:
@@ -122,7 +137,7 @@ class Writer:
         self._folder = str(flights.folder_in(state_directory))
         self._parser_paths = parser_paths
 
-    def write(self, name: str, packed: Iterable[bytes]) -> str:
+    def write(self, name: str, packed: Iterable[bytes], seconds: float) -> str:
         """Empty if all went well, else what went wrong."""
         try:
             descriptor = os.memfd_create("captures")
@@ -132,17 +147,17 @@ class Writer:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
                 file.writelines(packed)
             os.lseek(descriptor, 0, os.SEEK_SET)
-            return self._ordered(name, descriptor)
+            return self._ordered(name, descriptor, seconds)
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
         finally:
             os.close(descriptor)
 
-    def _ordered(self, name: str, descriptor: int) -> str:
+    def _ordered(self, name: str, descriptor: int, seconds: float) -> str:
         order = {"folder": self._folder, "name": name, "descriptor": descriptor, "parser_paths": self._parser_paths}
         command = short_lived.running(_WRITER)
         try:
-            ended = short_lived.Asked(command, json.dumps(order), (descriptor,)).answer(_DEADLINE_SECONDS)
+            ended = short_lived.Asked(command, json.dumps(order), (descriptor,)).answer(seconds)
         except NoAnswerError as error:
             return str(error)
         last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]

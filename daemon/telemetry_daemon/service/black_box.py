@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -47,40 +47,56 @@ class BlackBox:
         self._ask_all = ask_all
         self._running: _Running | None = None
         self._state_directory = ""
+        self._flights: tuple[Flight, ...] = ()
         self.watch = Alarms(self._alarm)
         self.verbs = {"captures": Stream(requests.Captures, self._send)}
 
     def configure(self, settings: Settings) -> None:
         """Switch the flight recorder on or off."""
+        self._state_directory = settings.state.directory
         if not settings.flight_recorder.enabled:
-            self.close()
+            self._switched_off(FlightRecorder.close)
         elif self._running is None:
-            self._state_directory = settings.state.directory
+            self.look()
             ring = Ring()
             writer = Writer(settings.state.directory, settings.parsers.paths)
             bursts = Bursts(self._clock.monotonic, self._times())
-            self._running = _Running(ring, FlightRecorder(ring, bursts, writer.write, self._clock))
+            self._running = _Running(ring, FlightRecorder(ring, bursts, partial(self._write, writer), self._clock))
             self._tap.listen(ring.add, lambda: None)
 
-    def close(self) -> None:
-        """Keep nothing any more, and write nothing."""
+    def end(self, seconds: float) -> None:
+        """Keep nothing any more; what is still to be written is given so many seconds."""
+        self._switched_off(lambda recorder: recorder.end(seconds))
+
+    def flights(self) -> tuple[Flight, ...]:
+        """The files that there were when they were last looked at, the newest first: a page does not wait for a disk."""
+        return self._flights
+
+    def look(self) -> None:
+        """Look at the files that there are."""
+        if not self._state_directory:
+            return
+        try:
+            self._flights = flights.kept(self._state_directory)
+        except OSError as error:
+            self._flights = ()
+            log.debug("the flight recorder's files cannot be listed", extra={"error": error})
+
+    def _switched_off(self, close: Callable[[FlightRecorder], None]) -> None:
         running, self._running = self._running, None
         if running is not None:
             self._tap.leave(running.ring.add)
-            running.recorder.close()
+            close(running.recorder)
 
-    def flights(self) -> tuple[Flight, ...]:
-        """The files that there are, the newest first."""
-        try:
-            return flights.kept(self._state_directory) if self._state_directory else ()
-        except OSError as error:
-            log.debug("the flight recorder's files cannot be listed", extra={"error": error})
-            return ()
+    def _write(self, writer: Writer, name: str, packed: Iterable[bytes], seconds: float) -> str:
+        trouble = writer.write(name, packed, seconds)
+        self.look()
+        return trouble
 
     def _times(self) -> Iterator[float]:
         """When the files were written, by the monotonic clock: a daemon that is started again and again writes no more of them."""
         now, wall = self._clock.monotonic(), self._clock.wall()
-        return (now - (wall - flight.wall_time) for flight in self.flights() if flight.wall_time <= wall)
+        return (now - (wall - flight.wall_time) for flight in self._flights if flight.wall_time <= wall)
 
     def _alarm(self, alarm: Alarm) -> None:
         running = self._running

@@ -64,6 +64,8 @@ logger = logging.getLogger(__name__)
 HOUSEKEEPING_SECONDS = 10.0
 # Whoever stops us has not to wait longer, whatever hangs.
 LONGEST_END_SECONDS = 2.5
+# Only where something has just happened to a card. With the time above it is less than the unit gives us (TimeoutStopSec).
+_LAST_FLIGHT_SECONDS = 6.0
 _WITHOUT_CONTROL = (
     "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"
 )
@@ -213,7 +215,6 @@ class Service:
         await self._control.close()
         await asyncio.gather(self._local_site.close(), self._web.close(), self._other_names.close())
         self._guard.stop()
-        self._black_box.close()
         self._poller.stop()
         self._textfile.end()
         self._node.close()
@@ -221,6 +222,7 @@ class Service:
         if self._owners is not None:
             self._owners.end(self._store)
         last_moment.cancel()
+        self._black_box.end(_LAST_FLIGHT_SECONDS)
 
     def _leave_unfinished(self) -> None:
         logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
@@ -355,6 +357,7 @@ class Service:
         """What is worth doing now and then, on a thread of its own."""
         self._own.set_pci(self._node.pci_counts())
         self._maintenance.keep()
+        self._black_box.look()
         self._remember()
         give_free_pages_back()
 
