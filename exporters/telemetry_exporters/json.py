@@ -98,7 +98,12 @@ def _replay(snapshot: Snapshot) -> _Document | None:
     recorded = snapshot.recorded
     if recorded is None:
         return None
-    return {"recorded": utc_time(recorded.wall_time), "hostname": recorded.hostname or None}
+    return {
+        "recorded": utc_time(recorded.wall_time),
+        "hostname": recorded.hostname or None,
+        "shown": moment_text(recorded.shown),
+        "how": recorded.how or None,
+    }
 
 
 def _source(source: SourceStatus, now: float) -> _Document:

@@ -196,8 +196,12 @@ def _recorded(given: object) -> Recorded | None:
     if given is None:
         return None
     plain = table(given, "the replay")
+    shown = plain.get("shown")  # older daemons do not tell it
     return Recorded(
-        moment(plain.get("recorded"), "the replay's time"), text(plain.get("hostname"), "the replay's host")
+        moment(plain.get("recorded"), "the replay's time"),
+        text(plain.get("hostname"), "the replay's host"),
+        None if shown is None else moment(shown, "the replay's moment"),
+        text(plain.get("how"), "how the replay goes"),
     )
 
 
