@@ -1,15 +1,10 @@
-"""Durations as people write them to a command: `90`, `0.5`, `90s`, `10m`, `1h30m`, `2d`."""
+"""Durations as the flags of commands take them, each within its limits."""
 
 from __future__ import annotations
 
 import argparse
-import re
 
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
-_PART = re.compile(r"([0-9]{1,9})([dhms])")
-_WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
-
+from telemetry_daemon.spans import seconds_of
 
 # What a poll, a recording or a pause may take.
 _SHORTEST_SECONDS = 0.1
@@ -20,8 +15,7 @@ _MONTH_SECONDS = 30 * 86_400
 
 def seconds(text: str) -> float:
     """The seconds that a text names; for argparse, so a bad one is an ArgumentTypeError."""
-    text = text.strip().lower()
-    duration = float(text) if _NUMBER.match(text) else _parts(text)
+    duration = seconds_of(text)
     if not duration:
         raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m or 2d, or seconds")
     return duration
@@ -37,15 +31,9 @@ def up_to_a_day(text: str) -> float:
 
 def up_to_a_month(text: str) -> float:
     """The same, for what takes at least a second and at most thirty days; with a unit, as a bare 4 may mean hours."""
-    if _NUMBER.match(text.strip()):
+    if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = seconds(text)
     if not 1 <= duration <= _MONTH_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 1s to 30d")
     return duration
-
-
-def _parts(text: str) -> float:
-    if _WHOLE.match(text) is None:
-        return 0.0
-    return float(sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text)))

@@ -7,61 +7,36 @@ from collections.abc import Mapping, Sequence
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.profiling.tracks import NEAREST_SECONDS, Moment, Track, Wanted
+from telemetry_daemon.replay.places import Survey, placed
+from telemetry_daemon.replay.stage import Stage, parsers_of
 from telemetry_daemon.replay.tape import Tape
-from telemetry_daemon.simulate.source import simulated_parser
-from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import OTHER_SENSORS
-from telemetry_parsers.model import Absent, Capture, MergedDevice
-
-# A slow poll is that far apart; what it told holds until the next.
-_LONGEST_INTERVAL = 600.0
-
-
-class _Played:
-    """The clock of what is played."""
-
-    def __init__(self) -> None:
-        self.monotonic = self.wall = 0.0
-
-    def clock(self) -> Clock:
-        """What the store reads."""
-        return Clock(lambda: self.monotonic, lambda: self.wall)
+from telemetry_parsers.model import Absent, MergedDevice
 
 
 def tracks_of(tape: Tape, wanted: Sequence[Wanted]) -> list[Track]:
-    """Each card with its moments near the wanted seconds. Raises RecordingError."""
+    """Each card with its moments near the wanted seconds. Raises RecordingError, and CommandError if no parser reads it."""
     begin = min((one.begin for one in wanted), default=0.0) - NEAREST_SECONDS
     end = max((one.end for one in wanted), default=0.0) + NEAREST_SECONDS
     tracks: dict[str, Track] = {}
-    played = _Played()
-    store = Store("", played.clock())
+    survey = Survey.of(tape)
+    monotonic = wall = 0.0
+    clock = Clock(lambda: monotonic, lambda: wall)
+    store = Store("", clock)
     with load(find(())) as loaded:
-        parsers: Mapping[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
-        known: set[str] = set()
-        for capture in tape:
-            parser = simulated_parser(capture) or parsers.get(capture.source)
-            if parser is None or capture.wall_time > end:
+        stage = Stage(store, clock, parsers_of(survey, loaded), survey.intervals())
+        stage.set()
+        for one in placed(tape):
+            monotonic, wall = one.place, one.capture.wall_time + one.capture.seconds
+            if one.capture.wall_time > end:
                 continue
-            _play(capture, parser, store, known, played)
-            if capture.wall_time >= begin:
+            stage.put(one.capture, one.age)
+            if one.capture.wall_time >= begin:
                 for device in store.snapshot().devices:
-                    _note(device, capture.wall_time, tracks)
+                    _note(device, one.capture.wall_time, tracks)
     return list(tracks.values())
-
-
-def _play(capture: Capture, parser: Parser, store: Store, known: set[str], played: _Played) -> None:
-    poll = next((one for one in parser.polls if one.name == capture.poll), None)
-    if poll is None:
-        return
-    played.monotonic, played.wall = capture.monotonic_time, capture.wall_time
-    if parser.name not in known:
-        known.add(parser.name)
-        store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
-    report = None if capture.failure is not None else parser.parse(capture)
-    store.put(parser.name, poll, capture, report, judge(capture, report, 0), min(poll.interval, _LONGEST_INTERVAL))
 
 
 def _note(device: MergedDevice, time: float, tracks: dict[str, Track]) -> None:

@@ -7,12 +7,14 @@ import fcntl
 import os
 import stat
 import threading
-import zlib
+import zlib  # isal saves an eighth less, and a recording is to be sent
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO, final
 
+from telemetry_daemon.deflate import GZIP
 from telemetry_daemon.guarded import named
+from telemetry_daemon.guarded.unpacking import is_packed
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
 
@@ -100,7 +102,6 @@ class Recorder:
 
 # A line begins with its schema.
 _HEAD_BYTES = 1024
-_GZIP, _MAGIC = 31, b"\x1f\x8b"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -113,7 +114,7 @@ class _WholeLines:
         self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         if self._is_file:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # for as long as it is recorded to
-        self._packer = zlib.compressobj(wbits=_GZIP) if path.suffix == ".gz" else None
+        self._packer = zlib.compressobj(wbits=GZIP) if path.suffix == ".gz" else None
         self.size_bytes = 0
 
     def write(self, text: str, /) -> None:
@@ -178,7 +179,7 @@ def _check_existing(path: Path) -> None:
 
 def _is_recording(head: bytes) -> bool:
     try:
-        unpacked = zlib.decompressobj(_GZIP).decompress(head) if head.startswith(_MAGIC) else head
+        unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
     except zlib.error:  # it is packed by something else
         return False
     return CAPTURE_SCHEMA.encode() in unpacked

@@ -14,9 +14,13 @@ class Reports:
     def __init__(self, loaded: Loaded) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
 
+    def parser(self, capture: Capture) -> Parser | None:
+        """What reads the captures of its source; None if nothing here does."""
+        return simulated_parser(capture) or self._installed.get(capture.source)
+
     def of(self, capture: Capture) -> Report | None:
         """The report of a capture; None if it is of a failure, of an unknown source, or its parser fails."""
-        parser = simulated_parser(capture) or self._installed.get(capture.source)
+        parser = self.parser(capture)
         if parser is None or capture.failure is not None:
             return None
         try:

@@ -15,9 +15,8 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.replay.moments import Moment, moment
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.player import Player, Playing
-from telemetry_daemon.replay.stage import Stage
+from telemetry_daemon.replay.stage import Stage, parsers_of
 from telemetry_daemon.replay.tape import RecordingError, Tape
-from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
@@ -46,7 +45,7 @@ class ReplayNode(Node):
         except RecordingError as error:
             raise CommandError(str(error)) from None
         self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
-        self._parsers = _parsers(self.survey, loaded)
+        self._parsers = parsers_of(self.survey, loaded)
         place = at.place(self.survey) if at is not None else playing.place
         self.player = Player(path, self.survey, replace(playing, place=place))
         self.recorded = self.player.recorded
@@ -128,17 +127,6 @@ class ReplayNode(Node):
         """Play no more."""
         self.player.close()
         super().close()
-
-
-def _parsers(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
-    """The parser of each source that has one. Raises CommandError if none has."""
-    installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
-    found = {name: simulated_parser(capture) or installed.get(name) for name, capture in survey.examples.items()}
-    parsers = {name: parser for name, parser in sorted(found.items()) if parser is not None}
-    if not parsers:
-        names = ", ".join(sorted(survey.examples))
-        raise CommandError(f"no parser here reads what was recorded of {names}; install its plugin")
-    return parsers
 
 
 def _sooner(seconds: float) -> Callable[[Player], None]:

@@ -7,15 +7,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from telemetry_daemon.replay.places import Key
+from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.recording.reports import Reports
+from telemetry_daemon.replay.places import Key, Survey
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Poll, Report
 
 log = logging.getLogger(__name__)
+
+
+def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
+    """The parser of each recorded source that has one. Raises CommandError if none has."""
+    reports = Reports(loaded)
+    found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}
+    parsers = {name: parser for name, parser in found.items() if parser is not None}
+    if not parsers:
+        raise CommandError(f"no parser here reads what was recorded of {', '.join(found)}; install its plugin")
+    return parsers
 
 
 class Stage:
