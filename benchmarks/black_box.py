@@ -31,7 +31,7 @@ from kits.fake_nvml.profile import load_profile
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recording.flight_writer import write
 from telemetry_daemon.recording.ring import SECONDS, Ring
-from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.recording.tap import Listener, Tap
 from telemetry_daemon.replay.tape import Tape
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
@@ -116,9 +116,9 @@ def _of_cards(capture: Capture, cards: int) -> Capture:
     return replace(capture, outputs=capture.outputs * (cards // 64))
 
 
-def _listened(listener: object) -> Tap:
+def _listened(listener: Listener) -> Tap:
     tap = Tap()
-    tap.listen(listener, lambda: None)  # type: ignore[arg-type]  # a listener
+    tap.listen(listener, lambda: None)
     return tap
 
 

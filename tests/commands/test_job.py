@@ -242,7 +242,7 @@ def test_nobody_who_reads_does_not_fail_a_hook(folder: Path) -> None:
 def test_a_full_pipe_does_not_hold_a_hook(folder: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with suppress(BlockingIOError):
+    with suppress(BlockingIOError):  # it is full, as this test wants it
         while True:
             os.write(writing, b"x" * 4096)
     os.set_blocking(writing, True)

@@ -89,7 +89,7 @@ def held_beside(other: str) -> Iterator[tuple[int, int]]:
         with contextlib.ExitStack() as stack:
             port, process = stack.enter_context(held(os.getuid(), "in-the-way"))
             listening = None
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # taken there: another port is tried
                 listening = stack.enter_context(socket.create_server((other, port)))
             if listening is not None:
                 yield port, process

@@ -66,7 +66,7 @@ def word_of(path: str | None, environment: Mapping[str, str]) -> str:
 def _content(path: str | None, environment: Mapping[str, str]) -> bytes | None:
     try:
         return read_file(path or environment.get(FILE_VARIABLE) or DEFAULT_FILE, _LARGEST_FILE_BYTES)
-    except FileNotFoundError:
+    except FileNotFoundError:  # nobody has to have the default one
         return b"" if path is None and not environment.get(FILE_VARIABLE) else None
     except (OSError, ValueError):  # whoever checks it says what is wrong
         return None

@@ -47,5 +47,5 @@ def _nameless(path: str) -> int:
     """A new file without a name; with this path where its file system has no others (overlayfs before Linux 6.1)."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:
+    except OSError:  # what the docstring says; where the folder is at fault, this says so, too
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -74,7 +74,7 @@ def _record(job: Job, now: float) -> dict[str, object]:
 
 def boot_id(root: str) -> str:
     """What tells this start of the machine from others; empty where the kernel does not say."""
-    with suppress(OSError):
+    with suppress(OSError):  # what the docstring says
         return read_file(f"{root.rstrip('/')}/{BOOT_ID}", LARGEST_BYTES).decode(errors="replace").strip()
     return ""
 
@@ -126,6 +126,6 @@ def _remove_old(folder: OwnFolder, until: float) -> None:
 def group_of_service(*folders: str) -> int:
     """The group of the first of the daemon's folders that exists; root's if there is none."""
     for folder in folders:
-        with suppress(OSError):
+        with suppress(OSError):  # not there: the next
             return Path(folder).stat().st_gid
     return 0

@@ -97,7 +97,7 @@ def _gathered(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
 def _tell(text: str) -> None:
     """Say it on standard error and to the system's log: few schedulers keep what a hook that succeeds prints."""
     _pass_on(_STDERR, text.encode() + b"\n")
-    with suppress(OSError):
+    with suppress(OSError):  # no log here: standard error has it
         import socket
 
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
@@ -110,7 +110,7 @@ def _pass_on(descriptor: int, content: bytes) -> None:
     """Write as much as somebody takes at once: nobody may read it."""
     writable = select.poll()
     writable.register(descriptor, select.POLLOUT)
-    with suppress(OSError):
+    with suppress(OSError):  # who reads it is gone
         for start in range(0, len(content), _CHUNK_BYTES):
             if not any(event & select.POLLOUT for _, event in writable.poll(_PATIENCE_MILLISECONDS)):
                 return

@@ -75,7 +75,7 @@ def walk(text: str) -> Walk:
             return found
         try:
             value, found.used = value_at(text, found.used)
-        except IncompleteError:
+        except IncompleteError:  # the rest of it comes with the next piece
             return found
         except MalformedError:
             value = None

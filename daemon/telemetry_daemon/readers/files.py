@@ -113,5 +113,5 @@ class _Skipped:
 def _says(path: str, text: str) -> bool:
     try:
         return read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace").strip() == text.strip()
-    except OSError:
-        return False  # a folder without such a file says nothing
+    except OSError:  # a folder without such a file says nothing
+        return False

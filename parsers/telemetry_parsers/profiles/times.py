@@ -19,7 +19,7 @@ def nanoseconds(printed: str, unit: int) -> int | None:
             return _bounded(int(whole) * unit)
     try:
         value = Decimal(printed.strip())
-    except InvalidOperation:
+    except InvalidOperation:  # words, which are no time
         return None
     # Decimal raises for a number such as 1e400000000000 as soon as it is computed with.
     is_possible = value.is_finite() and value.adjusted() < MOST_DIGITS

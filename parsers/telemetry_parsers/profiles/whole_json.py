@@ -29,5 +29,5 @@ def document_in(text: str) -> Any:  # JSON of any shape
     """The document; None where the text is none."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # who asked says whether that is damage or another format
         return None

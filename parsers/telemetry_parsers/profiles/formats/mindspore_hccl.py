@@ -55,7 +55,7 @@ def _document(printed: str) -> dict[str, Any] | None:
     """The JSON in a cell; None where it is damaged."""
     try:
         told = json.loads(printed)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # counted as a bad row by who asked
         return None
     return told if isinstance(told, dict) else None
 
