@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import run
+from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml
 from kits.terminal import terminal
 
@@ -37,6 +37,21 @@ def test_a_recording_is_watched_with_keys(tmp_path: Path, monkeypatch: pytest.Mo
         shown.shows("a recording: 10 seconds back or forth")
         shown.press("q")
         assert shown.ended() == 0
+
+
+def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_still_when_told(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    path = tmp_path / "node.jsonl.gz"
+    assert run("record", "-o", str(path), "--for", "4", environment=fake.environment)[0] == 0
+    with Daemon(tmp_path, arguments=("--replay", str(path), "--once")) as daemon:
+        daemon.until(lambda: daemon.document()["replay"]["how"] == "ended")
+        assert daemon.document()["replay"]["shown"] > daemon.document()["replay"]["recorded"]
+        with terminal("top", "--config", str(daemon.config_path), columns=160) as shown:
+            shown.shows("8 × NVIDIA H100", "Shown: ", "ended")
+            shown.press("p")
+            shown.shows("Paused: nothing new is shown")
+            shown.press("q")
+            assert shown.ended() == 0
 
 
 @pytest.mark.parametrize(

@@ -14,5 +14,6 @@ _PATIENCE_SECONDS = 0.3
 def nudge(runtime_directory: str, scheduler: str) -> None:
     """Have the daemon read the jobs of a scheduler at once; where none answers, the next one reads them anyway."""
     request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
-    with suppress(OSError), connected(Path(runtime_directory, "control.sock"), _PATIENCE_SECONDS) as connection:  # what the docstring says
+    path = Path(runtime_directory, "control.sock")
+    with suppress(OSError), connected(path, _PATIENCE_SECONDS) as connection:  # what the docstring says
         connection.sendall(request)

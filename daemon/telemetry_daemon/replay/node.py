@@ -117,11 +117,12 @@ class ReplayNode(Node):
         told = player.recorded()
         return {"place": player.place, "length": self.survey.length, "shown": told.shown, "how": told.how}
 
-    def press(self, key: str) -> None:
-        """Do what a key is for; a key that is for nothing does nothing."""
+    def press(self, key: str) -> bool:
+        """Do what a key is for, and say whether it is for something here."""
         act = _KEYS.get(key)
         if act is not None:
             act(self.player)
+        return act is not None
 
     def close(self) -> None:
         """Play no more."""

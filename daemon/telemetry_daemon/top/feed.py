@@ -49,8 +49,8 @@ class Feed(Protocol):
         """What is looked at, which is wanted first; returns at once."""
         ...
 
-    def press(self, key: str, /) -> None:
-        """Take a key that is for what feeds: a recording stands still, or goes elsewhere; nothing else minds."""
+    def press(self, key: str, /) -> bool:
+        """Take a key if it is for what feeds, and say whether it was: a recording stands still, or goes elsewhere."""
         ...
 
     def close(self) -> None:

@@ -71,8 +71,9 @@ class Follower:
             self._focus = focus
             self._ask_now.set()
 
-    def press(self, key: str, /) -> None:
-        """Nothing: what a daemon tells goes on."""
+    def press(self, key: str, /) -> bool:  # noqa: ARG002  # as of any feed
+        """No: what a daemon tells goes on."""
+        return False
 
     def close(self) -> None:
         """Stop; the threads end with the process, so nothing waits for them."""

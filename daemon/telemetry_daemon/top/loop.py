@@ -41,9 +41,8 @@ def _show(feed: Feed, screen: Screen, waker: Waker, glyphs: Glyphs) -> None:
         screen.paint(frame(state, screen.size()))
         waker.wait(TICK_SECONDS)
         for key in screen.pressed():
-            if isinstance(key, str) and not state.is_typing:
-                feed.press(key)
-            state = press(state, key, screen.size())
+            if state.is_typing or not isinstance(key, str) or not feed.press(key):
+                state = press(state, key, screen.size())
         feed.look_at(Focus(state.view, state.node, state.card))
         state = fed(state, feed.nodes())
 

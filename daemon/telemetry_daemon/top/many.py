@@ -77,8 +77,9 @@ class ManyNodes:
         if self._followed is not None:
             self._followed.look_at(focus)
 
-    def press(self, key: str, /) -> None:
-        """Nothing: what daemons tell goes on."""
+    def press(self, key: str, /) -> bool:  # noqa: ARG002  # as of any feed
+        """No: what a daemon tells goes on."""
+        return False
 
     def close(self) -> None:
         """Stop; a thread that waits for a node ends with the process."""

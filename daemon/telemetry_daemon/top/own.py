@@ -33,7 +33,7 @@ class OwnNode:
         node: Node,
         settings: Settings,
         clock: Clock,
-        press: Callable[[str], None] = lambda _: None,
+        press: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.title = title
         self.press = press

@@ -163,9 +163,7 @@ def _now(state: State, _: Size) -> State:
 
 
 def _paused(state: State, _: Size) -> State:
-    """A recording stands still by itself, so that it can be looked at elsewhere meanwhile."""
-    is_replay = any(node.snapshot is not None and node.snapshot.recorded is not None for node in state.nodes)
-    return state if is_replay else replace(state, is_paused=not state.is_paused)
+    return replace(state, is_paused=not state.is_paused)
 
 
 def _over(state: State, _: Size) -> State:
