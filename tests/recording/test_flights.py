@@ -187,6 +187,32 @@ def test_a_burst_is_written_once_it_has_settled_with_what_came_meanwhile() -> No
     assert it.written == [(NAME, 2)]
 
 
+def test_what_follows_within_a_minute_is_put_into_the_file_once() -> None:
+    it = Recorder()
+    it.recorder.alarm(Alarm("xid_79", "GPU-1"))
+    it.timers.go_off()
+    it.now += 20.0
+    it.ring.add(Line("smi", "fast", it.now, b"lost\n"))
+    for _ in range(10):
+        it.recorder.alarm(Alarm("lost", "GPU-1"))
+    assert (len(it.written), it.timers.set[-1].seconds) == (1, 40.0)
+    for _ in range(10):
+        it.timers.go_off()
+        it.now += 20.0
+        it.recorder.alarm(Alarm("lost", "GPU-1"))
+    assert it.written == [(NAME, 0), (NAME, 1)]
+
+
+def test_what_is_worse_than_a_file_that_is_written_gets_its_own() -> None:
+    it = Recorder()
+    for cause, is_minor in (("xid_31", True), ("xid_31", True), ("xid_79", False)):
+        it.recorder.alarm(Alarm(cause, "GPU-1", is_minor=is_minor))
+        if is_minor:
+            it.timers.go_off()
+    it.timers.go_off()
+    assert [name for name, _ in it.written] == [NAME.replace("79", "31"), NAME.replace("79", "31"), NAME]
+
+
 def test_what_is_worse_gives_the_file_its_name() -> None:
     it = Recorder()
     for cause, is_minor in (("xid_31", True), ("xid_79", False), ("xid_31", True), ("lost", False)):

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # What follows an alarm at once belongs to it, and so does what the tools say next; but a node may not live long.
 SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
+# A card may be lost half a minute after its first error: what comes so soon after that is put into the file, too, once.
+MORE_SECONDS = 60.0
 # The process masks all that the ring holds, and a disk may be slow.
 _LONGEST_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recording.flight_writer"
@@ -43,11 +45,12 @@ class Timer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A file that is about to be written: its name, when at the latest, and the timer for it."""
+    """A file that is about to be written, or written anew: its name, when its burst began, and the timer for it."""
 
     name: str
-    latest: float
+    begun: float
     timer: Timer
+    is_anew: bool = False
 
 
 class FlightRecorder:
@@ -69,21 +72,25 @@ class FlightRecorder:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._due: _Due | None = None
+        self._written: _Due | None = None
         self._is_over = False
 
     def alarm(self, alarm: Alarm) -> None:
         """Have a file written if a burst begins with this alarm; returns at once."""
         with self._lock:
-            due, now = self._due, self._clock.monotonic()
-            begins = self._bursts.begins(alarm)
+            begins, now, due = self._bursts.begins(alarm), self._clock.monotonic(), self._due
             if self._is_over:
                 return
             name = flights.name_of(self._clock.wall(), alarm.cause)
-            if due is not None:
+            if due is not None and not due.is_anew:
                 # What is worse than what the file was about gives it its name.
-                self._put_off(due, name if begins else due.name, now)
+                latest = due.begun + LONGEST_SETTLE_SECONDS
+                self._set(name if begins else due.name, due.begun, max(0.0, min(SETTLE_SECONDS, latest - now)))
             elif begins:
-                self._set(name, now + LONGEST_SETTLE_SECONDS, SETTLE_SECONDS)
+                self._set(name, now, SETTLE_SECONDS)
+            elif due is None and self._written is not None and now < self._written.begun + MORE_SECONDS:
+                left = self._written.begun + MORE_SECONDS - now
+                self._set(self._written.name, self._written.begun, left, is_anew=True)
 
     def close(self) -> None:
         """Write nothing any more."""
@@ -105,19 +112,18 @@ class FlightRecorder:
                 due.timer.cancel()
             return due
 
-    def _put_off(self, due: _Due, name: str, now: float) -> None:
-        due.timer.cancel()
-        self._set(name, due.latest, max(0.0, min(SETTLE_SECONDS, due.latest - now)))
-
-    def _set(self, name: str, latest: float, seconds: float) -> None:
+    def _set(self, name: str, begun: float, seconds: float, *, is_anew: bool = False) -> None:
+        if self._due is not None:
+            self._due.timer.cancel()
         timer = self._timer(seconds, self._settled)
         timer.daemon = True
-        self._due = _Due(name, latest, timer)
+        self._due = _Due(name, begun, timer, is_anew)
         timer.start()
 
     def _settled(self) -> None:
         with self._lock:
             due, self._due = self._due, None
+            self._written = None if due is None or due.is_anew else due
         if due is not None:
             self._record(due.name, _LONGEST_WRITE_SECONDS)
 

@@ -1,0 +1,180 @@
+"""Each fault that the simulator knows, second by second through the real parts: what is worth a file, how many, and what it plays to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.daemon import run
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.recording import flights
+from telemetry_daemon.recording.alarms import Alarms
+from telemetry_daemon.recording.bursts import Bursts
+from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
+from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.simulate.faults import Faults
+from telemetry_daemon.simulate.source import SimulatedSource
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters import json as of_snapshot
+from telemetry_parsers.vendors import VENDORS
+
+BEGUN = 1_795_000_000.0
+MINUTE, HOUR = 60, 3600
+# The cards that tell a fault as something that happens now; the cause gives the file its name.
+ALL = frozenset(vendor.word for vendor in VENDORS if vendor.demo.source)
+CAUSES: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "events": {"xid_13": frozenset({"nvidia"})},
+    "fatal_events": {"xid_119": frozenset({"nvidia"})},
+    "hot_spells": {"throttled_by_heat": frozenset({"nvidia", "amd"})},
+    "lost_cards": {
+        "xid_79": frozenset({"nvidia"}),
+        "unhealthy": frozenset({"ascend"}),  # its health is bad before it goes
+        "lost": ALL - {"nvidia", "ascend"},
+    },
+    "links_down": {"link_down": frozenset({"nvidia", "amd", "ascend"})},
+    "uncorrected_errors": {"uncorrected_errors": frozenset({"nvidia", "amd", "hygon", "ascend", "metax", "intel"})},
+    "failed_polls": {"failed": ALL},
+    # What grows slowly, or is work that is not done, is no alarm of the moment: boards and alerts are for that.
+    **{fault: {} for fault in ("corrected_errors", "hung_cards", "hung_jobs", "slow_cards", "slow_nodes", "big_jobs")},
+}
+OF_PAIR = {
+    (fault, vendor): next((cause for cause, vendors in causes.items() if vendor in vendors), "")
+    for fault, causes in CAUSES.items()
+    for vendor in sorted(ALL)
+}
+QUICK = {"nvidia", "ascend"}
+
+
+class Due:
+    """Timers that go off when the simulated time has come."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._waiting: list[Due.One] = []
+
+    class One:
+        daemon = True
+
+        def __init__(self, at: float, act: Callable[[], None]) -> None:
+            self.at, self.act, self.is_waiting = at, act, False
+
+        def start(self) -> None:
+            self.is_waiting = True
+
+        def cancel(self) -> None:
+            self.is_waiting = False
+
+    def __call__(self, seconds: float, act: Callable[[], None]) -> Due.One:
+        self._waiting.append(Due.One(self._now() + seconds, act))
+        return self._waiting[-1]
+
+    def go_off(self) -> None:
+        for one in [each for each in self._waiting if each.is_waiting and each.at <= self._now()]:
+            one.is_waiting = False
+            one.act()
+
+
+class Simulation:
+    """Two cards of a vendor with these faults, polled as the daemon polls them, and the flight recorder beside."""
+
+    def __init__(self, vendor: str, faults: Faults, write: Callable[[str, Iterable[bytes], float], str]) -> None:
+        self.seconds = 0.0
+        self.written: list[str] = []
+        self.clock = Clock(lambda: 5000.0 + self.seconds, lambda: BEGUN + self.seconds, lambda: 0.0)
+        self._write = write
+        self._due = Due(self.clock.monotonic)
+        self._ring, self._tap = Ring(), Tap()
+        self._tap.listen(self._ring.add, lambda: None)
+        recorder = FlightRecorder(self._ring, Bursts(self.clock.monotonic), self._put, self.clock, self._due)
+        self.store = Store("node", self.clock, (), Accumulator(watch=Alarms(recorder.alarm)))
+        self._source = SimulatedSource(vendor, 2, faults=faults, clock=self.clock)
+        parser = self._source.parser
+        self.store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
+
+    def _put(self, name: str, packed: Iterable[bytes], seconds: float) -> str:
+        self.written.append(name)
+        return self._write(name, packed, seconds)
+
+    def second(self) -> None:
+        for poll in self._source.parser.polls:
+            if self.seconds % poll.interval == 0:
+                capture = self._source.reader.read(poll, Targets())
+                report = self._source.parser.parse(capture) if capture.failure is None else None
+                self._tap(capture, report)
+                self.store.put(capture.source, poll, capture, report, judge(capture, report, 0), poll.interval)
+        self.seconds += 1.0
+        self._due.go_off()
+
+    def play(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+        """Go on for so long, or until that is so."""
+        end = self.seconds + seconds
+        while self.seconds < end and not until():
+            self.second()
+
+
+def verdicts(document: Mapping[str, Any]) -> Mapping[str, str]:
+    return {one["device"]: one["condition"]["word"] for one in document["devices"]}
+
+
+@pytest.mark.parametrize(
+    ("fault", "vendor"),
+    [
+        pytest.param(*pair, id="-".join(pair), marks=() if pair[1] in QUICK else pytest.mark.rest)
+        for pair, cause in OF_PAIR.items()
+        if cause
+    ],
+)
+def test_a_fault_writes_one_file_that_plays_to_the_same_verdict(tmp_path: Path, fault: str, vendor: str) -> None:
+    live: list[Mapping[str, str]] = []
+
+    def write(name: str, packed: Iterable[bytes], seconds: float) -> str:
+        live.append(verdicts(of_snapshot.document(it.store.snapshot(), {})))
+        return Writer(str(tmp_path), ()).write(name, packed, seconds)
+
+    it = Simulation(vendor, Faults(**{fault: 60.0}), write)
+    it.play(20 * MINUTE, until=lambda: bool(it.written))
+    it.play(MINUTE)
+    (flight,) = flights.kept(str(tmp_path))
+    assert flight.cause == OF_PAIR[fault, vendor]
+    status, out, error = run("snapshot", "--replay", flight.path, "--format", "json")
+    assert status in (0, 2), error
+    assert verdicts(json.loads(out)) == live[-1]
+
+
+def test_every_fault_of_the_simulator_is_tried() -> None:
+    assert {each.name for each in fields(Faults)} == CAUSES.keys()
+
+
+@pytest.mark.parametrize(
+    ("fault", "vendor"), [pair for pair, cause in OF_PAIR.items() if not cause and pair[1] in QUICK]
+)
+def test_what_is_no_alarm_of_the_moment_writes_nothing(fault: str, vendor: str) -> None:
+    it = Simulation(vendor, Faults(**{fault: 60.0}), lambda *_: "")
+    it.play(20 * MINUTE)
+    assert it.written == []
+
+
+def test_a_healthy_node_writes_nothing() -> None:
+    it = Simulation("nvidia", Faults(), lambda *_: "")
+    it.play(HOUR)
+    assert it.written == []
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("fault", ["lost_cards", "uncorrected_errors", "links_down", "failed_polls"])
+def test_hours_of_the_same_fault_write_six_of_each_card_and_at_most_six_an_hour(fault: str) -> None:
+    it = Simulation("amd", Faults(**{fault: 20.0}), lambda *_: "")
+    for _ in range(4):
+        before = len(set(it.written))
+        it.play(HOUR)
+        assert len(set(it.written)) - before <= 6
+    assert 6 <= len(set(it.written)) <= 12
