@@ -20,6 +20,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.tool_node import TOOL, tool_node
 from kits.waiting import comes_true
 from page.nodes import Node
+from telemetry_daemon.recording import from_daemon
 
 FAST = "".join(f"[sources.{name}]\ninterval = 0.5\n" for name in ("nvml", "host"))
 # A file is written five seconds after an alarm, by a process that masks it.
@@ -176,6 +177,21 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
     assert gzip.decompress(path.read_bytes()).count(b"\n") == more, "the earlier recording is still there"
     status, _, told = run("record", "--config", str(daemon.config_path), "--from", "daemon")
     assert (status, "no daemon answers" in told) == (69, True)
+
+
+def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_time(tmp_path: Path) -> None:
+    daemon, _ = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        runtime = str(tmp_path / "run")
+        daemon.until(lambda: len(list(from_daemon.past(runtime))) > 30)
+        kept = len(list(from_daemon.past(runtime)))
+        begun, taken = time.time(), []
+        for capture in from_daemon.FromDaemon(runtime, 2.0, minutes_before=True).captures():
+            taken.append(capture)
+            time.sleep(0.1)
+    assert len(taken) >= kept
+    assert 1.0 < max(one.wall_time for one in taken) - begun < 3.0
 
 
 def test_a_recording_ends_with_the_daemon_and_says_so(tmp_path: Path) -> None:

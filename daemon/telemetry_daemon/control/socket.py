@@ -122,23 +122,36 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
 
 
 def lines(path: Path, verb: str, seconds: float, **arguments: Plain) -> Iterator[bytes]:
-    """The lines of an answer that goes on, for so many seconds or until the daemon ends it. Raises ControlError."""
-    until = time.monotonic() + seconds
+    """The lines of an answer that goes on, all that come within so many seconds, or until the daemon ends it. Raises ControlError."""
     with _talking(path, verb, arguments) as connection:
-        waiting = b""
-        while (left := until - time.monotonic()) > 0:
-            connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
-            try:
-                received = connection.recv(1 << 16)
-            except TimeoutError:  # nothing came yet
+        waiting = bytearray()
+        for received in _pieces(connection, time.monotonic() + seconds):
+            waiting += received
+            if b"\n" not in received:
                 continue
-            if not received:
-                return
-            *whole, waiting = (waiting + received).split(b"\n")
+            *whole, rest = bytes(waiting).split(b"\n")
+            waiting = bytearray(rest)
             for line in whole:
                 if line.startswith(b'{"error"'):
                     _check(decode_line(line))
                 yield line
+
+
+def _pieces(connection: socket.socket, until: float) -> Iterator[bytes]:
+    """What is received until that time, and what was on its way then: whoever takes it may be slower than it comes."""
+    while (left := until - time.monotonic()) > 0:
+        connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
+        try:
+            received = connection.recv(1 << 16)
+        except TimeoutError:  # nothing came yet
+            continue
+        if not received:
+            return
+        yield received
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(_TIMEOUT_SECONDS)
+    while received := connection.recv(1 << 16):
+        yield received
 
 
 @contextlib.contextmanager

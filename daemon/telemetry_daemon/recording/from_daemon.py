@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from telemetry_daemon.control import requests
@@ -15,7 +16,7 @@ _LONGEST_SECONDS = 30.0
 
 
 class FromDaemon:
-    """What comes within so many seconds. `lost` counts the captures for which there was no room, since they were not taken in time."""
+    """All that is captured within so many seconds, however long it takes whoever asks for it. `lost` counts the captures for which there was no room, since they were not taken in time."""
 
     def __init__(self, runtime_directory: str, seconds: float, *, minutes_before: bool) -> None:
         self._path = control.path_in(runtime_directory)
@@ -25,12 +26,13 @@ class FromDaemon:
 
     def captures(self) -> Iterator[Capture]:
         """The newest of each poll, or those of the last two minutes, and then each that comes. Raises ControlError."""
+        until = time.monotonic() + self._seconds
         asked = control.lines(self._path, "captures", self._seconds, minutes_before=self._minutes_before, live=True)
         for line in asked:
             capture = _capture(line)
             if isinstance(capture, int):
                 self.lost += capture
-            else:
+            elif capture.monotonic_time <= until:  # whoever takes them slowly asks for the end late
                 yield capture
 
 

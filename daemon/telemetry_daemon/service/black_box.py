@@ -148,6 +148,11 @@ class _Heard:
         lost, self._lost = self._lost, 0
         return f'{{"schema":"{requests.LOST_SCHEMA}","captures":{lost}}}\n'.encode() + text if lost else text
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no line waits."""
+        return self._waiting.empty()
+
     def _put(self, text: bytes) -> None:
         if self._waiting_bytes + len(text) > _MOST_WAITING_BYTES:
             self._lost += 1
@@ -157,6 +162,8 @@ class _Heard:
 
 
 async def _until_either_ends(heard: _Heard, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send what is heard; who hears no more is sent what was heard until then."""
+
     async def send() -> None:
         while True:
             writer.write(await heard.next())
@@ -169,3 +176,6 @@ async def _until_either_ends(heard: _Heard, reader: asyncio.StreamReader, writer
         for task in (sending, hung_up):
             task.cancel()
         await asyncio.gather(sending, hung_up, return_exceptions=True)
+    while not heard.is_empty:
+        writer.write(await heard.next())
+        await writer.drain()
