@@ -44,6 +44,11 @@ def test_after_a_reboot_it_goes_on_without_a_pause() -> None:
     assert [place for place, _ in places(*told)] == [0, 0, 9, 9, 11, 19]
 
 
+def test_after_a_day_without_a_capture_it_goes_on_without_a_pause() -> None:
+    told = (capture(0), capture(0), capture(9), capture(9 + 9e4), capture(9 + 9e4 + 2), capture(5e9))
+    assert [place for place, _ in places(*told)] == [0, 0, 9, 9, 11, 11]
+
+
 def test_a_survey_tells_length_time_and_pace() -> None:
     told = [capture(at) for at in range(0, 21, 2)] + [capture(20.5, "slow")]
     survey = Survey.of(told)

@@ -86,6 +86,10 @@ def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: P
         (b'{"schema": "telemetry.capture/1"}\n', "missing"),
         (line(CAPTURES[0], wall_time=-1.0), "no time"),
         (line(CAPTURES[0], wall_time=1e300), "no time"),
+        (line(CAPTURES[0], wall_time=253_402_300_799.0), "no time"),
+        (line(CAPTURES[0], monotonic_time=1e300), "no time"),
+        (line(CAPTURES[0], monotonic_time=-1.0), "no time"),
+        (line(CAPTURES[0], seconds=1e308), "no time"),
         (line(CAPTURES[0], schema="telemetry.capture/2", news=1), "later version: upgrade"),
         (line(CAPTURES[0], schema="telemetry.report/1"), "schema: expected"),
         (b"\xff\xfe\x00\n", "not JSON"),
@@ -174,6 +178,22 @@ def test_a_gzip_bomb_is_a_line_that_is_too_long(tmp_path: Path) -> None:
     assert count == "4"
     assert "longer than 64 MiB" in " ".join(words)
     assert int(mebibytes) < 300
+
+
+@pytest.mark.parametrize("useless", [b"\n", b"x\n"])
+def test_gigabytes_of_lines_without_a_capture_are_not_read(tmp_path: Path, useless: bytes) -> None:
+    path = tmp_path / "lines.gz"
+    packer = zlib.compressobj(9, wbits=31)
+    with path.open("wb") as file:
+        file.write(packer.compress(WHOLE))
+        for _ in range(1000):
+            file.write(packer.compress(useless * (1 << 19)))
+        file.write(packer.flush())
+    tape = Tape(path)
+    assert list(tape) == CAPTURES
+    assert (
+        tape.damage.cut == "no capture is in the last 100,000 lines up to line 100,004: nothing is read from there on"
+    )
 
 
 def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Capture
 
 Key = tuple[str, str]
-# A clock that goes back further was another machine's, or another boot's: the recording goes on there without a pause.
-_LONGEST_BACK_SECONDS = 60.0
+# A clock that goes further at once was another machine's, or another boot's: the recording goes on there without a pause.
+_LONGEST_BACK_SECONDS, _LONGEST_FORTH_SECONDS = 60.0, 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def placed(captures: Iterable[Capture]) -> Iterator[Placed]:
     shift, last, before_begin = 0.0, -float("inf"), list[Placed]()
     for capture in captures:
         ended = capture.monotonic_time + capture.seconds + shift
-        if ended < last - _LONGEST_BACK_SECONDS:
+        if not last - _LONGEST_BACK_SECONDS <= ended <= last + _LONGEST_FORTH_SECONDS and math.isfinite(last):
             shift, ended = shift + last - ended, last
         last = max(last, ended)
         key = (capture.source, capture.poll)

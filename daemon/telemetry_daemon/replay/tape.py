@@ -17,8 +17,10 @@ from telemetry_parsers.model import Capture, Plain
 
 # A capture has the escaped output of a tool's runs, each of at most 8 MiB.
 LONGEST_LINE_BYTES = 64 << 20
-# The end of the year 9999, in Unix seconds.
-_END_OF_TIME = 253_402_300_800.0
+# In seconds: the beginning of the year 9000, which leaves room for a long recording, a machine that runs for 300 years, a day.
+_ENDS_OF_TIME = (221_845_392_000.0, 1e10, 86_400.0)
+# Gigabytes of other lines, which take little space when they are packed, are not read to their end.
+_MOST_IN_VAIN = 100_000
 _HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
 _MOST_NAMED = 3
 _REMEDY = "give a file that `telemetry record` wrote"
@@ -75,24 +77,34 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
     stream.seek(0)
     packed = Unpacked(stream) if is_packed(head) else None
     lines = stream if packed is None else io.BufferedReader(packed, _BUFFER_BYTES)
-    number = 0
+    number = in_vain = 0
     while line := lines.readline(LONGEST_LINE_BYTES + 1):
         number += 1
         capture = _capture(line)
         if isinstance(capture, Capture):
+            in_vain = 0
             yield capture
-        elif capture and not line.endswith(b"\n"):
-            if len(line) > LONGEST_LINE_BYTES:
-                damage.cut = (
-                    f"line {number} is longer than {LONGEST_LINE_BYTES >> 20} MiB: nothing is read from there on"
-                )
-                return
-            damage.cut = f"the recording is cut off in line {number}: it ends with line {number - 1}"
-        elif capture:
+            continue
+        in_vain += 1
+        damage.cut = _end(line, number, capture, in_vain)
+        if damage.cut:
+            return
+        if capture:
             damage.count += 1
             damage.bad += [(number, capture)] * (len(damage.bad) < _MOST_NAMED)
-    if packed is not None and packed.damage and not damage.cut:
+    if packed is not None and packed.damage:
         damage.cut = f"the recording ends after line {number}: {packed.damage}"
+
+
+def _end(line: bytes, number: int, reason: str, in_vain: int) -> str:
+    """Why nothing is read after this line, which is no capture for that reason; empty where more may follow."""
+    if len(line) > LONGEST_LINE_BYTES:
+        return f"line {number} is longer than {LONGEST_LINE_BYTES >> 20} MiB: nothing is read from there on"
+    if in_vain >= _MOST_IN_VAIN:
+        return f"no capture is in the last {in_vain:,} lines up to line {number:,}: nothing is read from there on"
+    if reason and not line.endswith(b"\n"):
+        return f"the recording is cut off in line {number}: it ends with line {number - 1}"
+    return ""
 
 
 def _capture(line: bytes) -> Capture | str:
@@ -104,7 +116,8 @@ def _capture(line: bytes) -> Capture | str:
         capture = capture_from_plain(plain)
     except CodecError as error:
         return _newer(line) or str(error)
-    if not 0.0 <= capture.wall_time < _END_OF_TIME:
+    times = (capture.wall_time, capture.monotonic_time, capture.seconds)
+    if not all(0.0 <= time < end for time, end in zip(times, _ENDS_OF_TIME, strict=True)):
         return "it is of no time that a clock can tell"
     return capture
 
