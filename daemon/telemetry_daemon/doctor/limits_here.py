@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import pwd
 import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.limits import Folder, Limits
+from telemetry_daemon.doctor.machine import user_name
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.guarded.reading import text_at
 
-_LARGEST_FILE_BYTES = 1 << 20
 # Version 1 of control groups says so where there is no limit, give or take a page.
 _NO_LIMIT = 1 << 60
 
@@ -51,11 +50,11 @@ def folders(settings: Settings) -> tuple[Folder, ...]:
 def _folder(setting: str, path: Path) -> Folder | None:
     try:
         status, disk = path.stat(), os.statvfs(path)
-    except FileNotFoundError:
+    except FileNotFoundError:  # the daemon makes it
         return None
     except OSError as error:
         return Folder(setting, str(path), f"it cannot be looked at: {error.strerror or error}")
-    owner = "" if os.geteuid() in (0, status.st_uid) else _user_name(status.st_uid)
+    owner = "" if os.geteuid() in (0, status.st_uid) else user_name(status.st_uid)
     trouble = ""
     try:
         OwnFolder.at(path).close()
@@ -72,24 +71,10 @@ def _folder(setting: str, path: Path) -> Folder | None:
     )
 
 
-def _user_name(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:  # a user of the host that a container does not know
-        return str(number)
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").strip()
-    except OSError:  # no such control group, or none at all
-        return ""
-
-
 def _places(root: Path) -> Iterator[tuple[str, Path]]:
     """Our control groups, and those above them: the controllers of each (empty: all) and its folder."""
     mount = root / "sys/fs/cgroup"
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text_at(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         top = mount / controllers if controllers else mount
         folder = top / path.lstrip("/")
@@ -101,7 +86,7 @@ def _places(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _least(places: list[tuple[str, Path]], controller: str, names: tuple[str, ...]) -> int | None:
-    texts = (_text(folder / name) for listed, folder in places if _has(listed, controller) for name in names)
+    texts = (text_at(str(folder / name)) for listed, folder in places if _has(listed, controller) for name in names)
     numbers = [int(text) for text in texts if text.isdecimal()]
     return min((number for number in numbers if number < _NO_LIMIT), default=None)
 
@@ -111,8 +96,8 @@ def _least_cpus(places: list[tuple[str, Path]]) -> float | None:
     for listed, folder in places:
         if _has(listed, "cpu"):
             quota, _, period = (
-                _text(folder / "cpu.max")
-                or f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
+                text_at(f"{folder}/cpu.max")
+                or f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
             ).partition(" ")
             if quota.isdecimal() and period.isdecimal() and int(period):
                 shares.append(int(quota) / int(period))
@@ -124,7 +109,7 @@ def _has(listed: str, controller: str) -> bool:
 
 
 def _hides_processes(root: Path) -> bool:
-    fields = (line.split() for line in _text(root / "proc/self/mounts").splitlines())
+    fields = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
     return any(
         option in ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "hidepid=ptraceable")
         for parts in fields

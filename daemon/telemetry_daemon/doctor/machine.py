@@ -121,7 +121,7 @@ def _node(root: Path, path: str, vendors: tuple[str, ...]) -> DeviceNode:
     status = place.stat()
     refusal = why_denied(str(place))
     return DeviceNode(
-        path, vendors, refusal, _user_name(status.st_uid), _group_name(status.st_gid), stat.S_IMODE(status.st_mode)
+        path, vendors, refusal, user_name(status.st_uid), _group_name(status.st_gid), stat.S_IMODE(status.st_mode)
     )
 
 
@@ -132,7 +132,8 @@ def _group_name(number: int) -> str:
         return str(number)
 
 
-def _user_name(number: int) -> str:
+def user_name(number: int) -> str:
+    """The name of a user; the number where it has none."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:  # a user of the host that a container does not know

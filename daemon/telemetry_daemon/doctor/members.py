@@ -24,6 +24,7 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recording import from_daemon
 from telemetry_daemon.recording.flights import Flight
+from telemetry_daemon.recording.reports import report_of
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Device, Report
@@ -110,9 +111,7 @@ def _line(capture: Capture) -> bytes:
 def _report(capture: Capture, read: Read) -> Report | None:
     """What our own parser makes of it, so that its numbers are known to be none; those of plugins run elsewhere."""
     patient = next((one for one in read.patients if one.status.source == capture.source), None)
-    if patient is None or patient.parser is None or not patient.is_of_ours or capture.failure is not None:
-        return None
-    return patient.parser.parse(capture)
+    return report_of(capture, patient.parser) if patient is not None and patient.is_of_ours else None
 
 
 def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
@@ -200,7 +199,7 @@ def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
     bundle.document("snapshot.json", "the daemon's readings", dict(view.document))
     try:
         history = loads(material.history) if material.history else None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # the list of members says that there is none
         history = None
     bundle.document("history.json", "its last half hour and its events", history)
     bundle.text("metrics.txt", "its page of metrics", view.page, lambda text: redacted.page(text, mask), _LONGEST_PAGE)

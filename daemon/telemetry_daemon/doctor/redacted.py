@@ -65,7 +65,7 @@ def web(content: bytes) -> str:
 
     try:
         plain = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, RecursionError):  # its text may have secrets anywhere
         return "it is no YAML\n"
     return "".join(f"{line}\n" for line in _of_web(plain, ""))
 

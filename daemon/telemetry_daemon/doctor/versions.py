@@ -11,11 +11,10 @@ from pathlib import Path
 
 from telemetry_daemon.doctor.machine import Machine
 from telemetry_daemon.doctor.sources import Patient, tools_found
-from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.guarded.reading import text_at
 from telemetry_daemon.version import __version__
 
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
-_LARGEST_FILE_BYTES = 1 << 16
 # Where some drivers tell more than their module's version.
 _OF_DRIVERS = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
 
@@ -26,7 +25,7 @@ def lines(root: Path, machine: Machine, patients: Sequence[Patient]) -> Iterator
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     yield from _packages()
     yield f"kernel {platform.system()} {platform.release()}"
-    yield from (line for line in _text(root / "etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
+    yield from (line for line in text_at(f"{root}/etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
     yield from _drivers(root, machine)
     yield from _sources(patients)
 
@@ -39,9 +38,9 @@ def _packages() -> Iterator[str]:
 
 def _drivers(root: Path, machine: Machine) -> Iterator[str]:
     for driver in sorted({card.driver for card in machine.cards if card.driver}):
-        yield f"driver {driver} {_text(root / 'sys/module' / driver / 'version') or 'tells no version'}"
+        yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'tells no version'}"
     for name in _OF_DRIVERS:
-        if text := _text(root / name):
+        if text := text_at(f"{root}/{name}"):
             yield f"/{name}:\n{text}"
 
 
@@ -51,10 +50,3 @@ def _sources(patients: Sequence[Patient]) -> Iterator[str]:
             yield f"source {patient.status.source} version {patient.status.version}"
         for tool in tools_found(patient):
             yield f"tool {tool.path}"
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").strip()
-    except OSError:  # it is not there
-        return ""

@@ -53,6 +53,14 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
         os.close(descriptor)
 
 
+def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
+    """The text of a file, stripped; empty where there is none that can be read: for what is told if it is there."""
+    try:
+        return read_file(path, limit_bytes).decode("utf-8", "replace").strip()
+    except OSError:  # what the docstring says
+        return ""
+
+
 def open_file(path: str, folder: int | None = None) -> int:
     """A descriptor to read a regular file of any size, else OSError; links as for `read_file`."""
     follow = folder is None

@@ -20,10 +20,14 @@ class Reports:
 
     def of(self, capture: Capture) -> Report | None:
         """The report of a capture; None if it is of a failure, of an unknown source, or its parser fails."""
-        parser = self.parser(capture)
-        if parser is None or capture.failure is not None:
-            return None
-        try:
-            return parser.parse(capture)
-        except Exception:  # noqa: BLE001  # a parser's bug: what it would have told is found by its shape only
-            return None
+        return report_of(capture, self.parser(capture))
+
+
+def report_of(capture: Capture, parser: Parser | None) -> Report | None:
+    """What a parser makes of a capture; None if there is no parser, the capture is of a failure, or the parser fails."""
+    if parser is None or capture.failure is not None:
+        return None
+    try:
+        return parser.parse(capture)
+    except Exception:  # noqa: BLE001  # a parser's bug: what it would have told is found by its shape only
+        return None
