@@ -17,8 +17,10 @@ from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.player import Player, Playing
 from telemetry_daemon.replay.stage import Stage, parsers_of
 from telemetry_daemon.replay.tape import RecordingError, Tape
+from telemetry_daemon.terminal import waiting
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
+from telemetry_exporters.text import clean
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Plain
 
@@ -40,10 +42,13 @@ class ReplayNode(Node):
     def __init__(self, path: Path, loaded: Loaded, clock: Clock, playing: Playing, at: Moment | None = None) -> None:
         super().__init__(loaded, clock)
         tape = Tape(path)
+        waiting.show(f"looking through {clean(path.name)}")  # a day of a busy node takes half a minute
         try:
             self.survey = Survey.of(tape)
         except RecordingError as error:
             raise CommandError(str(error)) from None
+        finally:
+            waiting.show("")
         self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
         self._parsers = parsers_of(self.survey, loaded)
         place = at.place(self.survey) if at is not None else playing.place
