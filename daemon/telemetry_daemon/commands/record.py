@@ -24,7 +24,7 @@ from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.from_daemon import FromDaemon
 from telemetry_daemon.recording.record import Recorder, RecordError
-from telemetry_daemon.recording.reports import Reports
+from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log, waiting
 from telemetry_daemon.terminal.exits import CommandError

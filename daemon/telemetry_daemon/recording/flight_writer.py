@@ -22,7 +22,7 @@ from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recording import flights
-from telemetry_daemon.recording.reports import Reports
+from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.replay.tape import Damage, captures_in
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line

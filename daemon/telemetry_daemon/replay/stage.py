@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.recording.reports import Reports
 from telemetry_daemon.replay.places import Key, Survey
+from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError
