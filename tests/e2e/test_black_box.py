@@ -194,6 +194,19 @@ def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_t
     assert 1.0 < max(one.wall_time for one in taken) - begun < 3.0
 
 
+def test_a_simulated_node_is_recorded_and_one_that_plays_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "demo.jsonl.gz"
+    with Daemon(tmp_path, arguments=("--demo", "2xnvidia,1xhygon")) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 3)
+        asked = ("record", "--config", str(daemon.config_path), "--from", "daemon", "--for", "3", "-o")
+        assert run(*asked, str(path))[0] == 0
+    assert len(replayed(path)["devices"]) == 3
+    with Daemon(tmp_path, arguments=("--replay", str(path))) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 3)
+        status, _, told = run(*asked, str(tmp_path / "again.jsonl"))
+        assert (status, "one that plays a recording polls nothing" in told) == (69, True)
+
+
 def test_a_recording_ends_with_the_daemon_and_says_so(tmp_path: Path) -> None:
     daemon, _ = tool_node(tmp_path)
     path = tmp_path / "recording.jsonl"

@@ -136,13 +136,18 @@ def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Names
     runtime_directory = settings.state.runtime_directory
     daemon = FromDaemon(runtime_directory, arguments.duration, minutes_before=arguments.before)
     until = time.monotonic() + arguments.duration
+    taken = 0
     try:
         for capture in daemon.captures():
             keep(capture, reports.of(capture))
+            taken += 1
     except ControlError as error:
         raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
     if daemon.lost:
         _say(f"{daemon.lost} captures are missing: this command could not take them in time")
+    if not taken:
+        text = "the daemon was told nothing in that time; one that plays a recording polls nothing: copy the recording"
+        raise CommandError(text, status=exits.UNAVAILABLE)
     if (left := until - time.monotonic()) > LONGEST_WAIT_SECONDS:
         _say(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
 

@@ -99,7 +99,7 @@ def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
     if instead.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
-        return DemoNode(instead.demo, clock)
+        return DemoNode(instead.demo, clock, tap)
     if instead.recording is not None:
         from telemetry_daemon.replay.node import ReplayNode
 

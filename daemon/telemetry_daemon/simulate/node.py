@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, no_bus, no_capture
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.source import Source
+from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.simulate.demo import DemoError, by_vendor, parse_demo
@@ -24,12 +24,13 @@ from telemetry_parsers.contract import Parser
 class DemoNode(Node):
     """Simulated sources that take the place of this machine's."""
 
-    def __init__(self, text: str, clock: Clock) -> None:
+    def __init__(self, text: str, clock: Clock, on_capture: OnCapture = no_capture) -> None:
         try:
             groups = parse_demo(text)
         except DemoError as error:
             raise CommandError(str(error)) from None
         super().__init__(Loaded(), clock)
+        self._on_capture = on_capture
         self._simulated = {item.parser.name: item for item in simulated_sources(groups)}
         self._groups = groups
         self._counts = by_vendor(groups)
@@ -55,7 +56,7 @@ class DemoNode(Node):
         elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
         readers = {poll.name: reader for poll in parser.polls}
-        return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)
+        return Source(parser, readers, settings.source(name), no_bus, self._clock, self._on_capture)
 
     def pci_counts(self) -> dict[str, int]:
         """As many cards on the bus as are simulated, the lost ones included."""
