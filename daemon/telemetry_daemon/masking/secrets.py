@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from telemetry_daemon.masking import columns, words
@@ -15,6 +16,8 @@ Kind = Literal["whole", "whole_number", "address"]
 # These treatments also apply to a place of which a part was judged before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
+# Keys and words of documents stand in each capture again.
+_SHORT = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 
 
@@ -36,9 +39,27 @@ class Known:
     processes: tuple[tuple[str, str], ...] = ()
     harmless: frozenset[str] = frozenset()
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether an identity, a name or a process that is known stands in the text."""
+        patterns = (pattern for pattern in (self.ids, self.names) if pattern is not None)
+        return any(pattern.search(text) for pattern in patterns) or any(name in text for _, name in self.processes)
+
 
 def secrets(text: str, known: Known, announced: Treatment | None = None) -> list[Secret]:
     """The secrets of a text in order, none within another; `announced` is the treatment that the text's key asks for."""
+    if len(text) <= _SHORT and _is_nothing(text, announced) and not known.may_be_in(text):
+        return []
+    return sorted(_searched(text, known, announced).found, key=lambda secret: secret.start)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_nothing(text: str, announced: Treatment | None) -> bool:
+    """Whether nothing in the text is judged by its key or shape: what is harmless does not matter there, either."""
+    search = _searched(text, Known(), announced)
+    return not search.found and not search.has_judged
+
+
+def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
     search = _Search(text)
     for pattern in (known.ids, known.names):
         if pattern is not None:
@@ -54,7 +75,7 @@ def secrets(text: str, known: Known, announced: Treatment | None = None) -> list
     if announced == "names":
         search.take([(0, len(text), announced)])
     search.keep((start, end, "whole") for start, end in words.odd(text, known.harmless))
-    return sorted(search.found, key=lambda secret: secret.start)
+    return search
 
 
 def whole_words(texts: Iterable[str]) -> re.Pattern[str] | None:
@@ -72,6 +93,11 @@ class _Search:
         self._text = text
         self._judged = bytearray(len(text))
         self.found: list[Secret] = []
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether any part of the text was judged."""
+        return any(self._judged)
 
     def take(self, places: Iterable[tuple[int, int, Treatment]]) -> None:
         """Keep the secrets in these places, unless they were judged before, and mark the places as judged."""
