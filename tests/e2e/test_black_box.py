@@ -130,6 +130,8 @@ def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
         daemon.until(lambda: "lost" in conditions(daemon.document()).values())
         time.sleep(SETTLED_SECONDS)
         assert flights(daemon) == []
+        asked = ("record", "--config", str(daemon.config_path), "-o", str(tmp_path / "x.gz"), "--for", "2", "--before")
+        assert "nothing of before is kept" in run(*asked)[2]
         daemon.write_config(FAST)
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: daemon.logged("configuration reloaded"))

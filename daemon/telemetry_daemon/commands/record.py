@@ -135,20 +135,23 @@ def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Names
     reports = Reports(loaded)
     runtime_directory = settings.state.runtime_directory
     daemon = FromDaemon(runtime_directory, arguments.duration, minutes_before=arguments.before)
-    until = time.monotonic() + arguments.duration
-    taken = 0
+    begun = time.monotonic()
+    taken = earlier = 0
     try:
         for capture in daemon.captures():
             keep(capture, reports.of(capture))
             taken += 1
+            earlier += capture.monotonic_time < begun
     except ControlError as error:
         raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
+    if arguments.before and not earlier:
+        _say("nothing of before is kept: the daemon's flight recorder is switched off (flight_recorder.enabled)")
     if daemon.lost:
         _say(f"{daemon.lost} captures are missing: this command could not take them in time")
     if not taken:
         text = "the daemon was told nothing in that time; one that plays a recording polls nothing: copy the recording"
         raise CommandError(text, status=exits.UNAVAILABLE)
-    if (left := until - time.monotonic()) > LONGEST_WAIT_SECONDS:
+    if (left := begun + arguments.duration - time.monotonic()) > LONGEST_WAIT_SECONDS:
         _say(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
 
 
