@@ -17,7 +17,7 @@ import pytest
 from kits.daemon import clean_environment
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file, read_lines
+from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file
 from telemetry_daemon.guarded.sockets import bound, connected
 from telemetry_daemon.guarded.way import UnsafeError
 
@@ -156,16 +156,6 @@ def test_in_our_own_folders_no_link_is_read_through(tmp_path: Path) -> None:
     (tmp_path / "x").symlink_to("/etc/passwd")
     with OwnFolder.at(tmp_path) as own, pytest.raises(NotAFileError, match="it is a link"):
         own.read("x", 1 << 20)
-
-
-def test_lines_without_end_and_without_number_end_at_the_limit() -> None:
-    with Path("/dev/zero").open("rb") as zero, pytest.raises(TooLargeError, match="a line in it is larger than 1 KiB"):
-        list(read_lines(zero, 1024, 1 << 20, "zero"))
-    reading, writing = os.pipe()
-    os.write(writing, b"line\n" * 300)
-    with os.fdopen(reading, "rb") as lines, pytest.raises(TooLargeError, match="it is larger than 1 KiB"):
-        list(read_lines(lines, 1024, 1024, "lines"))
-    os.close(writing)
 
 
 def started(path: Path, content: bytes) -> None:

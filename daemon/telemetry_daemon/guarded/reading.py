@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from typing import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
@@ -33,10 +32,10 @@ class NotAFileError(OSError):
 
 
 class TooLargeError(OSError):
-    """A file, or a line of it, is larger than may be read; `strerror` says how much may be."""
+    """A file is larger than may be read; `strerror` says how much may be."""
 
-    def __init__(self, limit_bytes: int, path: str, what: str = "it") -> None:
-        super().__init__(errno.EFBIG, f"{what} is larger than {_in_words(limit_bytes)}", path)
+    def __init__(self, limit_bytes: int, path: str) -> None:
+        super().__init__(errno.EFBIG, f"it is larger than {_in_words(limit_bytes)}", path)
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
@@ -81,18 +80,6 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
         if len(content) > limit_bytes:
             raise TooLargeError(limit_bytes, name)
     return bytes(content)
-
-
-def read_lines(stream: BinaryIO, line_bytes: int, limit_bytes: int, name: str) -> Iterator[bytes]:
-    """The lines of a stream that the user named; TooLargeError if a line is too long, or all are together."""
-    total = 0
-    while line := stream.readline(line_bytes + 1):
-        total += len(line)
-        if len(line) > line_bytes:
-            raise TooLargeError(line_bytes, name, "a line in it")
-        if total > limit_bytes:
-            raise TooLargeError(limit_bytes, name)
-        yield line
 
 
 def _content(descriptor: int, limit_bytes: int, path: str) -> bytes:
