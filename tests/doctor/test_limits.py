@@ -46,6 +46,10 @@ def test_what_a_container_gives(limits: Limits, expected: list[str]) -> None:
         ({"MemoryMax": "infinity", "TasksMax": "18446744073709551615"}, []),
         ({"MemoryMax": str(512 * MIB), "TasksMax": "256", "LimitNOFILE": "524288"}, []),
         ({"MemoryMax": str(32 * MIB)}, ["MemoryMax= in a drop-in"]),
+        ({"CPUQuotaPerSecUSec": "infinity"}, []),
+        ({"CPUQuotaPerSecUSec": "1min 2s 50ms"}, []),
+        ({"CPUQuotaPerSecUSec": "100ms"}, []),
+        ({"CPUQuotaPerSecUSec": "50ms"}, ["CPUQuota= in a drop-in"]),
         ({"TasksMax": "8", "LimitNOFILE": "100"}, ["TasksMax= in a drop-in", "LimitNOFILE= in a drop-in"]),
     ],
 )

@@ -64,13 +64,18 @@ def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
 
 def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
     """What the unit gives too little of."""
-    for name, least, unit_word in _OF_UNIT if unit is not None else ():
-        number = unit.number(name) if unit is not None else None
+    if unit is None:
+        return
+    if unit.cpus is not None and unit.cpus < LEAST_CPUS:
+        yield _small(UNIT, f"{unit.cpus:g} CPUs", f"{LEAST_CPUS:g}", f"CPUQuota= {_DROP_IN}")
+    for name, least, unit_word in _OF_UNIT:
+        number = unit.number(name)
         if number is not None and number < least:
             shown, needed = (byte_size(number), byte_size(least)) if name == "MemoryMax" else (str(number), str(least))
-            yield _small(UNIT, f"{shown}{unit_word}", needed, f"{name}= in a drop-in (systemctl edit telemetry)")
+            yield _small(UNIT, f"{shown}{unit_word}", needed, f"{name}= {_DROP_IN}")
 
 
+_DROP_IN = "in a drop-in (systemctl edit telemetry)"
 _OF_UNIT = (
     ("MemoryMax", LEAST_MEMORY_BYTES, " of memory"),
     ("TasksMax", LEAST_TASKS, " processes and threads"),

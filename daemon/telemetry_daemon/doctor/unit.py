@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,9 +13,11 @@ from telemetry_daemon.readers.tool_path import Whereabouts
 UNIT = "telemetry.service"
 PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "UnitFileState", "User"),
-    *("MemoryMax", "TasksMax", "LimitNOFILE"),
+    *("MemoryMax", "TasksMax", "LimitNOFILE", "CPUQuotaPerSecUSec"),
 )
 _SECONDS = 5.0
+_UNITS: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ class Unit:
         """A limit of the unit; None where there is none."""
         text = self.properties.get(name, "")
         return int(text) if text.isdecimal() and int(text) < 1 << 60 else None
+
+    @property
+    def cpus(self) -> float | None:
+        """How many processors its quota (CPUQuota=) gives it; None where there is none. systemd prints `1min 2s 50ms`."""
+        parts = _SPAN.findall(self.properties.get("CPUQuotaPerSecUSec", ""))
+        return sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else None
 
 
 def unit() -> Unit | None:
