@@ -61,7 +61,13 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+# recording/test_faults.py tries every fault with the parts in one process.
+QUICK = {"lost", "hung tool"}
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(each, marks=() if each in QUICK else pytest.mark.rest) for each in FAULTS]
+)
 def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, fault: str) -> None:
     node = Node(tmp_path, "2xnvidia", {"lasting": [], "once": [], "readings": [], "events": []}, config=FAST)
     with node.daemon() as daemon:
