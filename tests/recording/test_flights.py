@@ -44,7 +44,7 @@ def captures(path: Path) -> list[Capture]:
 
 def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
     assert flights.kept(str(tmp_path)) == ()
-    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE), 60.0) == ""
+    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE)) == ""
     path = tmp_path / "flights" / NAME
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -121,7 +121,7 @@ def a_link_in_place_of_the_file(folder: Path) -> None:
 )
 def test_what_stands_in_the_way_costs_the_file_only(tmp_path: Path, prepare, trouble: str) -> None:
     prepare(tmp_path / "flights")
-    told = Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE), 60.0)
+    told = Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE))
     assert trouble in told if trouble else not told
     if (tmp_path / "secret").exists():
         assert (tmp_path / "secret").read_text() == "stays"
@@ -130,7 +130,7 @@ def test_what_stands_in_the_way_costs_the_file_only(tmp_path: Path, prepare, tro
 
 
 def test_a_plugins_folder_that_is_gone_does_not_cost_the_file(tmp_path: Path) -> None:
-    assert Writer(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE), 60.0) == ""
+    assert Writer(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE)) == ""
 
 
 class Timers:
@@ -273,7 +273,7 @@ def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_p
     tap.listen(ring.add, lambda: None)
     for capture in found:
         tap(capture, None)
-    assert Writer(str(tmp_path), ()).write(NAME, ring.packed(), 60.0) == ""
+    assert Writer(str(tmp_path), ()).write(NAME, ring.packed()) == ""
     written = captures(tmp_path / "flights" / NAME)
     assert len(written) == len(found)
     assert [left_in(capture) for capture in written if left_in(capture)] == []

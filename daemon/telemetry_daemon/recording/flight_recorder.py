@@ -143,7 +143,7 @@ class Writer:
         self._folder = str(flights.folder_in(state_directory))
         self._parser_paths = parser_paths
 
-    def write(self, name: str, packed: Iterable[bytes], seconds: float) -> str:
+    def write(self, name: str, packed: Iterable[bytes], seconds: float = _LONGEST_WRITE_SECONDS) -> str:
         """Empty if all went well, else what went wrong."""
         try:
             descriptor = os.memfd_create("captures")
