@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kits.planted_identities import PLANTS
-from telemetry_daemon.masking.secrets import Known, _searched, secrets, whole_words
+from telemetry_daemon.masking.secrets import Known, _searched, secrets
+from telemetry_daemon.masking.whole_words import WholeWords
 
 WORDS = (
     *("Serial Number", "uuid", "Hostname", "power_usage", "temperature", "P0", "ok", "4242", "1.2.3.4", "10.0.0.7", "tiger"),
@@ -16,8 +17,8 @@ WORDS = (
 TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=5).map(" ".join) | st.text(max_size=90)
 KNOWN = st.builds(
     Known,
-    ids=st.lists(st.sampled_from(WORDS), max_size=2).map(whole_words),
-    names=st.lists(st.sampled_from(WORDS), max_size=2).map(whole_words),
+    ids=st.lists(st.sampled_from(WORDS), max_size=2).map(WholeWords),
+    names=st.lists(st.sampled_from(WORDS), max_size=2).map(WholeWords),
     processes=st.lists(st.tuples(st.just("4242"), st.sampled_from(("train.py", "tiger"))), max_size=1).map(tuple),
     harmless=st.frozensets(st.sampled_from(WORDS), max_size=3),
 )

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from telemetry_daemon.masking import words
 from telemetry_daemon.masking.disguise import Disguise
-from telemetry_daemon.masking.secrets import Kind, Known, secrets, whole_words
+from telemetry_daemon.masking.secrets import Kind, Known, secrets
 from telemetry_daemon.masking.shapes import Treatment, is_private, is_telling, treatment_of_key
+from telemetry_daemon.masking.whole_words import WholeWords
 from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
@@ -30,8 +31,7 @@ class Mask:
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._turn = threading.Lock()
         self._disguise = Disguise(key)
-        self._known = Known(names=whole_words(name for name in names if words.may_be_name(name)))
-        self._learnt: frozenset[str] = frozenset()
+        self._known = Known(names=WholeWords(name for name in names if words.may_be_name(name)))
         self._places = 0
         self._stand_ins: Mapping[Kind, Callable[[str], str]] = {
             "whole": self._disguise.of_id,
@@ -87,13 +87,9 @@ class Mask:
     def _learn(self, report: Report) -> Known:
         """What is known now: the identities so far, and this capture's processes and readings."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
-        new_identities = {
-            text for text in identities if len(text) >= _SHORTEST_LEARNT and is_telling(text)
-        } - self._learnt
-        self._learnt |= new_identities
+        self._known.ids.add(text for text in identities if len(text) >= _SHORTEST_LEARNT and is_telling(text))
         return replace(
             self._known,
-            ids=whole_words(self._learnt) if new_identities else self._known.ids,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
             harmless=frozenset((*_measured(report), *_versions(report))),
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
 from telemetry_daemon.masking import columns, words
 from telemetry_daemon.masking.shapes import SHAPES, Shape, Treatment, is_telling
+from telemetry_daemon.masking.whole_words import WholeWords
 
 Kind = Literal["whole", "whole_number", "address"]
 
@@ -32,17 +33,17 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known besides the text: patterns of identities and names, processes with their pids, harmless numbers."""
+    """What is known besides the text: identities and names, processes with their pids, harmless numbers."""
 
-    ids: re.Pattern[str] | None = None
-    names: re.Pattern[str] | None = None
+    ids: WholeWords = field(default_factory=WholeWords)
+    names: WholeWords = field(default_factory=WholeWords)
     processes: tuple[tuple[str, str], ...] = ()
     harmless: frozenset[str] = frozenset()
 
     def may_be_in(self, text: str) -> bool:
         """Whether an identity, a name or a process that is known stands in the text."""
-        patterns = (pattern for pattern in (self.ids, self.names) if pattern is not None)
-        return any(pattern.search(text) for pattern in patterns) or any(name in text for _, name in self.processes)
+        found = (place for known in (self.ids, self.names) for place in known.find(text))
+        return any(found) or any(name in text for _, name in self.processes)
 
 
 def secrets(text: str, known: Known, announced: Treatment | None = None) -> list[Secret]:
@@ -61,9 +62,8 @@ def _is_nothing(text: str, announced: Treatment | None) -> bool:
 
 def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
     search = _Search(text)
-    for pattern in (known.ids, known.names):
-        if pattern is not None:
-            search.take((match.start(), match.end(), "whole") for match in pattern.finditer(text))
+    for words_known in (known.ids, known.names):
+        search.take((start, end, "whole") for start, end in words_known.find(text))
     if announced == "each" and is_telling(text):
         search.take([(0, len(text), announced)])
     search.take(
@@ -76,14 +76,6 @@ def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
         search.take([(0, len(text), announced)])
     search.keep((start, end, "whole") for start, end in words.odd(text, known.harmless))
     return search
-
-
-def whole_words(texts: Iterable[str]) -> re.Pattern[str] | None:
-    """A pattern of these words that does not match within longer words; None without words."""
-    longest_first = sorted(set(texts), key=len, reverse=True)
-    if not longest_first:
-        return None
-    return re.compile(rf"(?<![0-9a-zA-Z])(?:{'|'.join(map(re.escape, longest_first))})(?![0-9a-zA-Z])", re.IGNORECASE)
 
 
 class _Search:
