@@ -1,12 +1,20 @@
-"""A test's time limit does not run while pytest makes the report on it: an alarm in there would end pytest and all tests after it."""
+"""What may take how long: a test's limit does not run while pytest makes the report on it, and no thread outlasts the tests.
+
+An alarm during the report would end pytest and all tests after it; a thread that a failed test has left would keep it for ever.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from typing import Any
 
 import pytest
 
 _SETTINGS = pytest.StashKey[Any]()
+# For all threads that are still there after the last test.
+_LEFT_SECONDS = 10.0
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -28,3 +36,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     finally:
         if call.when != "teardown":
             item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """End with status 1 where threads that Python would wait for are left by a test, and name them."""
+    left = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
+    for thread in left:
+        thread.join(_LEFT_SECONDS / len(left))
+    if names := [thread.name for thread in left if thread.is_alive()]:
+        print(f"threads were left by tests: {', '.join(names)}", flush=True)
+        sys.stderr.flush()
+        os._exit(1)

@@ -143,6 +143,20 @@ def test_a_report_that_takes_longer_than_the_test_may_ends_no_other_test(project
     assert re.search(r"^1 failed, 1 passed in", done.stdout, re.MULTILINE), done.stdout
 
 
+def test_a_thread_that_a_test_leaves_keeps_no_part_from_its_end(project: Path) -> None:
+    left = "import threading, time\ndef test_it():\n    threading.Thread(target=time.sleep, args=(900,), name='left').start()\n"
+    put(project, "e2e", left)
+    hurried = (
+        (project / "tests/kits/pytest_limits.py").read_text().replace("_LEFT_SECONDS = 10.0", "_LEFT_SECONDS = 0.1")
+    )
+    (project / "tests/kits/pytest_limits.py").write_text(hurried)
+    status, lines = run(project)
+    assert status == 1
+    assert "  daemons: ended with status 1, see build/tests/daemons.log" in lines
+    assert "threads were left by tests: left" in lines
+    assert lines[-1] == f"{len(FOLDERS)} passed, 1 failed, 0 skipped"
+
+
 def test_where_nothing_may_be_left_out_it_is_a_failure(project: Path) -> None:
     put(project, "e2e", 'import pytest\ndef test_it():\n    pytest.skip("because")\n')
     status, lines = run(project, ci="true")

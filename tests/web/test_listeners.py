@@ -157,7 +157,7 @@ def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> Non
 
 
 class Scraper(threading.Thread):
-    """Scrapes without a pause until `stop`, each time on a new connection, and counts."""
+    """Scrapes without a pause until the end of its block, each time on a new connection, and counts."""
 
     def __init__(self, port: int) -> None:
         super().__init__()
@@ -177,24 +177,24 @@ class Scraper(threading.Thread):
         except (OSError, http.client.HTTPException, AssertionError) as error:
             self.failures.append(repr(error))
 
-    def stop(self) -> None:
+    def __enter__(self) -> Scraper:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._enough.set()
         self.join()
 
 
 def test_changing_from_loopback_to_all_interfaces_and_back_loses_no_scrape() -> None:
-    with running_server() as running:
-        port = running.port
-        narrow, wide = (f"127.0.0.1:{port}",), (f":{port}",)
-        running.call(running.server.reconfigure(narrow, ""))
-        scraper = Scraper(port)
-        scraper.start()
+    port = nobodys_port()
+    narrow, wide = (f"127.0.0.1:{port}",), (f":{port}",)
+    with running_server(listen=narrow) as running, Scraper(port) as scraper:
         for _ in range(10):
             for listen in (wide, narrow):
                 before = scraper.good
                 running.call(running.server.reconfigure(listen, ""))
                 until(lambda: scraper.good >= before + 3, "scrapes after the change")  # noqa: B023  # called at once
-        scraper.stop()
     assert scraper.failures == []
     assert scraper.good >= 60
 
