@@ -12,7 +12,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint wheel bench review docs clean
+.PHONY: help run test test-all coverage lint wheel bench review docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,8 +23,11 @@ run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated nod
 test: $(VENV)/.installed-dev ## Test what every module does, in five minutes (ARGS="tests/config -x")
 	@$(BIN)/python .ci/run_tests.py $(ARGS)
 
-test-all: $(VENV)/.installed-dev ## Run what `make test` runs and what it leaves out, and measure what all of it covers
+test-all: $(VENV)/.installed-dev ## Run what `make test` runs and what it leaves out
 	@$(BIN)/python .ci/run_tests.py --all $(ARGS)
+
+coverage: $(VENV)/.installed-dev ## Run them all and measure which lines and branches they reach
+	@$(BIN)/python .ci/run_tests.py --coverage
 
 lint: $(VENV)/.installed-dev ## Check style, types, import directions and the project's own rules
 	$(BIN)/ruff check

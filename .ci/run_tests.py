@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs tests in parts side by side, tells how far they are, and ends with one verdict over all of them.
 
-With `--all` in front it runs all of them and measures what they cover; else those that are marked as `rest` are left out.
-Other arguments go to one pytest, which then runs what they name and tells its own. Every line of a part is in build/tests.
+With `--all` in front it runs all of them, with `--coverage` it measures what they reach, too; else those that are marked as
+`rest` are left out. Other arguments go to one pytest, which then runs what they name and tells its own. Every line of a part is in build/tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from test_part import LOGS, PYTHON, Part
@@ -26,8 +27,8 @@ QUIET_SECONDS = 20
 LONGEST_REASON = 160
 # Half of the parts wait for processes most of the time: four keep two cores busy.
 SIDE_BY_SIDE = 4
-# What runs together, a line each, the longest first, so that none is left alone at the end. A line that names no folder stands
-# for all folders that no line names.
+# What runs together, a line each, the longest first, so that none is left alone at the end: folders, and files of folders that
+# another line names. A line that names none stands for all folders that no line names.
 TOGETHER = Path("tests/parts.txt")
 # It runs the parsers tens of thousands of times, which tracing makes ten times as long.
 NOT_TRACED = frozenset({"contract"})
@@ -40,14 +41,28 @@ def quick_parts() -> tuple[Part, ...]:
 
 def all_parts() -> tuple[Part, ...]:
     """What `make test-all` runs."""
-    return tuple(Part(name, places, covered=name not in NOT_TRACED) for name, places in _places().items())
+    return tuple(Part(name, places) for name, places in _places().items())
+
+
+def traced_parts() -> tuple[Part, ...]:
+    """What `make coverage` runs: all of them, of which many take three times as long."""
+    return tuple(replace(part, covered=part.name not in NOT_TRACED) for part in all_parts())
 
 
 def _places() -> dict[str, list[str]]:
     lines = [line.split() for line in TOGETHER.read_text().splitlines()]
-    named = {name: [f"tests/{folder}" for folder in folders] for name, *folders in lines}
-    others = [f"--ignore={folder}" for folders in named.values() for folder in folders]
-    return {name: folders or others for name, folders in named.items()}
+    named = {name: [f"tests/{place}" for place in places] for name, *places in lines}
+    elsewhere = {name: [place for other in named if other != name for place in named[other]] for name in named}
+    return {name: places + _ignored(places, elsewhere[name]) for name, places in named.items()}
+
+
+def _ignored(places: Sequence[str], elsewhere: Iterable[str]) -> list[str]:
+    """The arguments that leave out what lies in these places, or anywhere without one, and runs elsewhere."""
+    folders = [f"{place}/" for place in places] or ["tests/"]
+    return [f"--ignore={place}" for place in elsewhere if place.startswith(tuple(folders))]
+
+
+EXTENTS: Mapping[str, Callable[[], tuple[Part, ...]]] = {"--all": all_parts, "--coverage": traced_parts}
 
 
 class Progress:
@@ -170,7 +185,8 @@ def main(arguments: Sequence[str]) -> int:
     said = subprocess.run([".ci/needs.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     if said:
         print(said, flush=True)
-    parts, chosen = (all_parts, arguments[1:]) if arguments[:1] == ["--all"] else (quick_parts, arguments)
+    first, *others = arguments or [""]
+    parts, chosen = (EXTENTS[first], others) if first in EXTENTS else (quick_parts, arguments)
     if chosen:
         return subprocess.run([*PYTHON, "pytest", *chosen], check=False).returncode
     return run_parts(parts(), said)

@@ -56,11 +56,24 @@ class _Server:
 
     def __enter__(self) -> Any:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until(self._is_ready, f"an answer of {self._command[0]}")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait(timeout=PATIENCE_SECONDS)
+
+    def _is_ready(self) -> bool:
+        assert self._process.poll() is None, f"{self._command} has ended with status {self._process.returncode}"
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5):
+                return True
+        except OSError:  # nobody listens yet, or its storage is not ready
+            return False
 
     def get(self, path: str) -> Any:
         """The JSON answer, None while there is none."""

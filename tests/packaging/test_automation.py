@@ -155,6 +155,7 @@ def test_make_alone_lists_every_target() -> None:
         "run",
         "test",
         "test-all",
+        "coverage",
         "lint",
         "wheel",
         "deb",

@@ -15,7 +15,7 @@ import pytest
 from kits.captures import ROOT
 
 FOLDERS = ["codec", "contract", "docs", "e2e", "exporters", "mtml", "state", "web", "workers"]
-PARTS = "contract contract\ndaemons e2e\nothers\ncomputing codec state\n"
+PARTS = "contract contract\ndaemons e2e\nothers\ncomputing codec state\nalone state/test_state.py\n"
 PASSING = "def test_it():\n    pass\n"
 PYPROJECT = """
 [tool.pytest.ini_options]
@@ -78,6 +78,9 @@ def test_all_that_passes_is_added_up_and_the_rest_left_to_test_all(project: Path
     assert (status, lines[-1]) == (0, f"{len(FOLDERS)} passed, 0 failed, 0 skipped")
     assert not [line for line in lines if line.startswith(("failed", "left out", "covered"))]
     status, lines = run(project, "--all")
+    assert (status, lines[-1]) == (0, f"{len(FOLDERS) + 1} passed, 0 failed, 0 skipped")
+    assert not [line for line in lines if line.startswith("covered")]
+    status, lines = run(project, "--coverage")
     assert (status, lines[-1]) == (0, f"{len(FOLDERS) + 1} passed, 0 failed, 0 skipped")
     assert lines[-2].startswith("covered: ")
 
