@@ -34,15 +34,15 @@ class WholeWords:
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Where they stand in the text, the longest at each place, none within another."""
         end = 0
-        for head in _HEAD.finditer(text):
-            start = head.start()
-            if start >= end and (word_end := self._end(head[0].lower(), text, start)):
+        for match in _HEAD.finditer(text) if self._lengths else ():
+            head = match[0].lower()
+            if head in self._lengths and match.start() >= end and (word_end := self._end(head, text, match.start())):
                 end = word_end
-                yield start, end
+                yield match.start(), end
 
     def _end(self, head: str, text: str, start: int) -> int:
         """Where the word ends that begins there; 0 if none does."""
-        for length in self._lengths.get(head, ()):
+        for length in self._lengths[head]:
             end = start + length
             is_whole = end <= len(text) and text[end : end + 1].lower() not in _NO_END
             if is_whole and text[start:end].lower() in self._by_head[head]:
