@@ -26,6 +26,10 @@ install() {
     get install --yes --no-install-recommends "$@" >/dev/null
 }
 
+# Two at once would meet in apt's lists and in the guard.
+exec {turn}<"${BASH_SOURCE[0]}"
+flock "$turn"
+
 echo "installing $*"
 if [ -e "$guard" ]; then "${as_root[@]}" mv "$guard" "$saved"; fi
 trap restore EXIT
