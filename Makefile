@@ -20,7 +20,7 @@ help: ## Show this list
 run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated node when there are none (ARGS="…")
 	@.ci/serve.sh $(ARGS)
 
-test: $(VENV)/.installed-dev ## Test what every module does, in five minutes (ARGS="tests/config -x")
+test: $(VENV)/.installed-dev ## Test what every module does, in ten minutes (ARGS="tests/config -x")
 	@$(BIN)/python .ci/run_tests.py $(ARGS)
 
 test-all: $(VENV)/.installed-dev ## Run what `make test` runs and what it leaves out
