@@ -58,7 +58,7 @@ class _Server:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until(self._is_ready, f"an answer of {self._command[0]}")
-        except BaseException:
+        except BaseException:  # whatever it is, the program must not stay
             self.__exit__()
             raise
         return self

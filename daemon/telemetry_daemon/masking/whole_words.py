@@ -22,10 +22,11 @@ class WholeWords:
         """Find these, too; signs before a word's first letter or digit are no part of it."""
         for word in words:
             if head := _HEAD.search(word):
-                self._add(head[0].lower(), word[head.start() :].lower())
+                self._add(head[0].lower(), word[head.start() :])
 
     def _add(self, head: str, word: str) -> None:
-        self._by_head.setdefault(head, set()).add(word)
+        self._by_head.setdefault(head, set()).add(word.lower())
+        # As it is written: some capitals (İ) are two small letters.
         lengths = self._lengths.setdefault(head, [])
         if len(word) not in lengths:
             lengths.append(len(word))
