@@ -169,7 +169,7 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
     with daemon:
         daemon.until_state(TOOL, "ok")
         status, _, told = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "3")
-        assert (status, "captures of" in told) == (0, True)
+        assert (status, "sources from the daemon in " in told) == (0, True)
         calls = tools.calls(TOOL)
         recorded = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
         of_tool = [one for one in recorded if one["source"] == TOOL and one["outputs"]]

@@ -263,7 +263,8 @@ def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, 
     status, out, error = run("record", "-o", "-", "--for", "1", "--config", config, environment=environment)
     assert (status, '"source":"mthreads-gmi"' in out.replace(" ", "")) == (0, True)
     assert re.fullmatch(
-        r"telemetry: recorded \d+ captures of \d+ sources in 1 s: \d+ identities have stand-ins.*\n", error
+        r"telemetry: recorded \d+ captures of \d+ sources from the tools in 1 s: \d+ identities have stand-ins.*\n",
+        error,
     )
     assert not (tmp_path / "-").exists()
 

@@ -151,6 +151,15 @@ def test_once_it_stays_at_the_end_as_long_as_nobody_goes_elsewhere(tmp_path: Pat
         assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
 
 
+def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> None:
+    with played(tmp_path, MINUTE, Playing(loops=False), at="end") as it:
+        player = it.node.player
+        assert comes_true(lambda: player.how() == "ended")
+        player.seek(30.0)
+        player.go_on()
+        assert (player.how(), player.place) == ("", pytest.approx(30.0, abs=5.0))
+
+
 def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, Playing(loops=False)) as it:
         player = it.node.player

@@ -34,6 +34,7 @@ from telemetry_parsers.model import Capture, Report
 
 # Takes a capture, and its parser's report.
 _Keep = Callable[[Capture, Report | None], None]
+_Record = Callable[[Loaded, Settings, argparse.Namespace, _Keep], None]
 
 _STANDARD_OUTPUT = Path("-")
 _PROGRESS_SECONDS = 0.5
@@ -83,11 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     with load(find(settings.parsers.paths)) as loaded:
         options.check_names(arguments, settings, loaded.polls)
-        record = _way(arguments)
+        whom, record = _way(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
         recorder = _recorder(arguments.output)
         try:
-            with _told(recorder, mask, arguments) as tell, recorder:
+            with _told(recorder, mask, arguments, whom) as tell, recorder:
                 record(loaded, settings, arguments, _kept(recorder, mask, tell))
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
@@ -115,13 +116,13 @@ def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> _K
     return keep
 
 
-def _way(arguments: argparse.Namespace) -> Callable[[Loaded, Settings, argparse.Namespace, _Keep], None]:
-    """Whom to record from; an earlier recording is still there when this is refused. Raises CommandError."""
+def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
+    """Whom to record from, and how; an earlier recording is still there when this is refused. Raises CommandError."""
     if arguments.origin == "daemon" or (arguments.origin is None and _daemon_may_tell(arguments)):
-        return _record_daemon
+        return "the daemon", _record_daemon
     if arguments.before:
         raise CommandError("--before needs the daemon, which keeps the minutes before; start it, or leave --before out")
-    return _record_tools
+    return "the tools", _record_tools
 
 
 def _daemon_may_tell(arguments: argparse.Namespace) -> bool:
@@ -145,7 +146,8 @@ def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Names
     except ControlError as error:
         raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
     if arguments.before and not earlier:
-        _say("nothing of before is kept: the daemon's flight recorder is switched off (flight_recorder.enabled)")
+        why = "the daemon's flight recorder is off (flight_recorder.enabled, and with simulated cards)"
+        _say(f"nothing of before is kept: {why}")
     if daemon.lost:
         _say(f"{daemon.lost} captures are missing: this command could not take them in time")
     if not taken:
@@ -181,7 +183,9 @@ def _record_tools(loaded: Loaded, settings: Settings, arguments: argparse.Namesp
 
 
 @contextlib.contextmanager
-def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace) -> Iterator[Callable[[], None]]:
+def _told(
+    recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, whom: str
+) -> Iterator[Callable[[], None]]:
     """Says on standard error how far it is, on a terminal, and in the end what was recorded, however it ends."""
     begun = time.monotonic()
     next_time = begun
@@ -197,10 +201,11 @@ def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace) 
         yield tell
     finally:
         waiting.show("")
-        _say(_summary(recorder, mask, arguments.output, time.monotonic() - begun))
+        seconds = human.seconds(round(time.monotonic() - begun))
+        _say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
 
 
-def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, seconds: float) -> str:
+def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: str) -> str:
     size = recorder.size_bytes
     to_file = "" if size is None else f" to {output} ({human.byte_size(size)})"
     masked = (
@@ -208,8 +213,7 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, seconds
         if mask is None
         else f"{mask.values} identities have stand-ins; look through it before you send it"
     )
-    counted = f"{recorder.captures} captures of {recorder.sources} sources"
-    return f"recorded {counted} in {human.seconds(round(seconds))}{to_file}: {masked}"
+    return f"recorded {recorder.captures} captures of {recorder.sources} sources {how}{to_file}: {masked}"
 
 
 def _say(text: str) -> None:

@@ -46,16 +46,21 @@ class Performance:
         self._history = history
         self._loops = loops
         self._slot = 0
-        self.has_ended = False
+        self._stays = False
 
     def run(self) -> None:
         """Play from where the timeline wants to be, until it is closed."""
         while not self._timeline.is_over:
             self._perform()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it stays at the end, and is not wanted elsewhere."""
+        return self._stays and not self._timeline.is_elsewhere()
+
     def begin(self) -> Iterator[Placed]:
         """Show what there was where the timeline wants to be, and give what came after it. Raises RecordingError."""
-        self.has_ended = False
+        self._stays = False
         with self._timeline.held() as goal:
             first = max(0.0, goal - LOOK_BACK_SECONDS)
             newest, rest = self._until(first)
@@ -123,16 +128,13 @@ class Performance:
         return not self._timeline.is_elsewhere()
 
     def _stay(self) -> None:
-        """Stand still at the end until somebody wants to be elsewhere; there it goes on, unless it stood still before."""
+        """Stay at the end until somebody wants to be elsewhere."""
         if not self._is_there(self._length):
             return
-        ran = self._timeline.runs
-        self._timeline.stop()
-        self.has_ended = True
+        self._timeline.allow(self._length)
+        self._stays = True
         self.renew()
         self._timeline.wait(math.inf)
-        if ran:
-            self._timeline.run()
 
     def _reach(self, place: float, goal: float) -> None:
         """Be at that place on the way to the goal; the slots until there end."""

@@ -87,8 +87,8 @@ class Player:
         self._renew()
 
     def toggle(self) -> None:
-        """Stand still, or go on."""
-        if self._timeline.runs:
+        """Stand still, or go on; after the end from the beginning."""
+        if self._timeline.runs and not self._has_ended():
             self.pause()
         else:
             self.go_on()

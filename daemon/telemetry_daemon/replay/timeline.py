@@ -114,7 +114,7 @@ class Timeline:
         """Until it is there, or whoever plays is to be elsewhere."""
         with self._changed:
             while (left := place - self._place()) > 0 and not self.is_elsewhere():
-                self._changed.wait(left / self._speed if self._runs else None)
+                self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
 
     def _change(self, *, runs: bool, speed: float) -> None:
         with self._changed:
