@@ -10,6 +10,8 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 	$(BIN)/python -m pip install --quiet
 # What goes to the command: make run ARGS="--web.listen-address=:19820", make test ARGS="tests/config -x"
 ARGS ?=
+# Of what `make test` leaves out, run this share as well: make test REST=2/8.
+REST ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage lint wheel bench review docs clean
@@ -20,8 +22,8 @@ help: ## Show this list
 run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated node when there are none (ARGS="…")
 	@.ci/serve.sh $(ARGS)
 
-test: $(VENV)/.installed-dev ## Test what every module does, in ten minutes (ARGS="tests/config -x")
-	@$(BIN)/python .ci/run_tests.py $(ARGS)
+test: $(VENV)/.installed-dev ## Test what every module does, in ten minutes (ARGS="tests/config -x", REST=2/8)
+	@$(BIN)/python .ci/run_tests.py $(REST:%=--rest=%) $(ARGS)
 
 test-all: $(VENV)/.installed-dev ## Run what `make test` runs and what it leaves out
 	@$(BIN)/python .ci/run_tests.py --all $(ARGS)

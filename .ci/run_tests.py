@@ -2,7 +2,7 @@
 """Runs tests in parts side by side, tells how far they are, and ends with one verdict over all of them.
 
 With `--all` in front it runs all of them, with `--coverage` it measures what they reach, too; else those that are marked as
-`rest` are left out. Other arguments go to one pytest, which then runs what they name and tells its own. Every line of a part is in build/tests.
+`rest` are left out, but for one share of them with `--rest=2/8`. Other arguments go to one pytest, which then runs what they name and tells its own. Every line of a part is in build/tests.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ NOT_TRACED = frozenset({"contract"})
 def quick_parts() -> tuple[Part, ...]:
     """What `make test` runs."""
     return tuple(Part(name, ("-m", "not rest", *places)) for name, places in _places().items())
+
+
+def parts_and_share(rest: str) -> tuple[Part, ...]:
+    """What `make test` runs, and a share of what it leaves out."""
+    return tuple(Part(name, (rest, *places)) for name, places in _places().items())
 
 
 def all_parts() -> tuple[Part, ...]:
@@ -186,6 +191,8 @@ def main(arguments: Sequence[str]) -> int:
     if said:
         print(said, flush=True)
     first, *others = arguments or [""]
+    if first.startswith("--rest=") and not others:
+        return run_parts(parts_and_share(first), said)
     parts, chosen = (EXTENTS[first], others) if first in EXTENTS else (quick_parts, arguments)
     if chosen:
         return subprocess.run([*PYTHON, "pytest", *chosen], check=False).returncode

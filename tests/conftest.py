@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 # Tests whose tools are missing are left out, named, and in CI a failure; each that ended is told; none may hide the others.
-pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits")
+pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits", "kits.pytest_rest")
 
 # What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
 _OF_THE_CALLER = re.compile(

@@ -36,6 +36,7 @@ def project(tmp_path: Path) -> Path:
         "tests/kits/pytest_needs.py",
         "tests/kits/pytest_tally.py",
         "tests/kits/pytest_limits.py",
+        "tests/kits/pytest_rest.py",
         "tests/kits/captures.py",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +44,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "tests/needs.txt").write_text("")
     (tmp_path / "tests/parts.txt").write_text(PARTS)
     (tmp_path / "tests/conftest.py").write_text(
-        'pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits")\n'
+        'pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits", "kits.pytest_rest")\n'
     )
     for name in FOLDERS:
         (tmp_path / "tests" / name).mkdir()
@@ -83,6 +84,18 @@ def test_all_that_passes_is_added_up_and_the_rest_left_to_test_all(project: Path
     status, lines = run(project, "--coverage")
     assert (status, lines[-1]) == (0, f"{len(FOLDERS) + 1} passed, 0 failed, 0 skipped")
     assert lines[-2].startswith("covered: ")
+
+
+def test_the_shares_of_the_rest_are_all_of_it_and_each_is_in_one(project: Path) -> None:
+    many = '@pytest.mark.rest\n@pytest.mark.parametrize("each", range(12))\ndef test_rest(each):\n    pass\n'
+    put(project, "web", f"import pytest\n{PASSING}{many}")
+    passed = []
+    for share in ("1/3", "2/3", "3/3"):
+        status, lines = run(project, f"--rest={share}")
+        assert status == 0
+        passed.append(int(lines[-1].split()[0]) - len(FOLDERS))
+    assert (sum(passed), min(passed) > 0) == (12, True)
+    assert run(project, "--rest=4/3", "tests/web")[0] != 0
 
 
 def test_what_failed_and_what_was_left_out_is_told_over_all_parts_at_the_end(project: Path) -> None:
