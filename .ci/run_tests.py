@@ -2,7 +2,8 @@
 """Runs tests in parts side by side, tells how far they are, and ends with one verdict over all of them.
 
 With `--all` in front it runs all of them, with `--coverage` it measures what they reach, too; else those that are marked as
-`rest` are left out, but for one share of them with `--rest=2/8`. Other arguments go to one pytest, which then runs what they name and tells its own. Every line of a part is in build/tests.
+`rest` are left out, but for one share of them with `--rest=2/8`. Other arguments go to one pytest, which then runs what they name and
+tells its own. Every line of a part is in build/tests.
 """
 
 from __future__ import annotations
@@ -34,24 +35,19 @@ TOGETHER = Path("tests/parts.txt")
 NOT_TRACED = frozenset({"contract"})
 
 
+def parts_with(*options: str) -> tuple[Part, ...]:
+    """All tests, of which pytest runs what these options leave in."""
+    return tuple(Part(name, (*options, *places)) for name, places in _places().items())
+
+
 def quick_parts() -> tuple[Part, ...]:
     """What `make test` runs."""
-    return tuple(Part(name, ("-m", "not rest", *places)) for name, places in _places().items())
-
-
-def parts_and_share(rest: str) -> tuple[Part, ...]:
-    """What `make test` runs, and a share of what it leaves out."""
-    return tuple(Part(name, (rest, *places)) for name, places in _places().items())
-
-
-def all_parts() -> tuple[Part, ...]:
-    """What `make test-all` runs."""
-    return tuple(Part(name, places) for name, places in _places().items())
+    return parts_with("-m", "not rest")
 
 
 def traced_parts() -> tuple[Part, ...]:
     """What `make coverage` runs: all of them, of which many take three times as long."""
-    return tuple(replace(part, covered=part.name not in NOT_TRACED) for part in all_parts())
+    return tuple(replace(part, covered=part.name not in NOT_TRACED) for part in parts_with())
 
 
 def _places() -> dict[str, list[str]]:
@@ -67,7 +63,7 @@ def _ignored(places: Sequence[str], elsewhere: Iterable[str]) -> list[str]:
     return [f"--ignore={place}" for place in elsewhere if place.startswith(tuple(folders))]
 
 
-EXTENTS: Mapping[str, Callable[[], tuple[Part, ...]]] = {"--all": all_parts, "--coverage": traced_parts}
+EXTENTS: Mapping[str, Callable[[], tuple[Part, ...]]] = {"--all": parts_with, "--coverage": traced_parts}
 
 
 class Progress:
@@ -167,7 +163,7 @@ def coverage() -> str:
 
 def run_parts(parts: Sequence[Part], said: str) -> int:
     """Run them and print the verdict; the exit status."""
-    shutil.rmtree(LOGS, ignore_errors=True)
+    shutil.rmtree(LOGS, ignore_errors=True)  # there are none before the first time
     LOGS.mkdir(parents=True)
     subprocess.run([*PYTHON, "coverage", "erase"], check=True)
     print(f"running {len(parts)} parts, {SIDE_BY_SIDE} side by side; what each says: {LOGS}", flush=True)
@@ -192,7 +188,7 @@ def main(arguments: Sequence[str]) -> int:
         print(said, flush=True)
     first, *others = arguments or [""]
     if first.startswith("--rest=") and not others:
-        return run_parts(parts_and_share(first), said)
+        return run_parts(parts_with(first), said)
     parts, chosen = (EXTENTS[first], others) if first in EXTENTS else (quick_parts, arguments)
     if chosen:
         return subprocess.run([*PYTHON, "pytest", *chosen], check=False).returncode

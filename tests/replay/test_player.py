@@ -158,6 +158,10 @@ def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> N
         player.seek(30.0)
         player.go_on()
         assert (player.how(), player.place) == ("", pytest.approx(30.0, abs=5.0))
+        player.seek(60.0)
+        assert comes_true(lambda: player.how() == "ended")
+        player.toggle()
+        assert (player.how(), player.place) == ("", pytest.approx(0.0, abs=5.0))
 
 
 def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
