@@ -22,6 +22,9 @@ _HOSTS = re.compile(
 _MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
 _BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
 
+# How Python and the shell let an error go by.
+_SWALLOWS = re.compile(r"""\bsuppress\(|ignore_(?:cleanup_)?errors=True|filter\("ignore"|\|\| true\b""")
+
 
 @dataclass(frozen=True)
 class File:
@@ -85,6 +88,19 @@ def bare_excuses(file: File) -> Iterator[str]:
             yield f"{file.name}:{number}: say behind it why the check does not hold here"
 
 
+def silent_swallows(file: File) -> Iterator[str]:
+    """What lets an error go by has its reason on that line or beside it."""
+    lines = (file.text or "").splitlines()
+    if not (file.is_python or (file.text or "").startswith("#!")):
+        return
+    for number, line in file.lines():
+        passes = line.strip() in {"pass", "continue"} and lines[number - 2].lstrip().startswith("except")
+        if (passes or _SWALLOWS.search(line)) and not any(
+            "#" in each for each in lines[max(0, number - 3) : number + 1]
+        ):
+            yield f"{file.name}:{number}: say beside it why that error may go by"
+
+
 CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
     long_modules,
     long_functions,
@@ -92,6 +108,7 @@ CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
     stray_folders,
     foreign_places,
     bare_excuses,
+    silent_swallows,
 )
 
 

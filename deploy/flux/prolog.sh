@@ -4,6 +4,7 @@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 # Flux tells only the id of the job and the number of its user; these say which of the job's cards are this node's, and whose it is.
+# What cannot be asked is empty; what these say of it would stand in the job's output.
 FLUX_JOB_R=$(timeout -s KILL 0.4 flux job info "${FLUX_JOB_ID:-}" R 2>/dev/null)
 FLUX_RANK=$(timeout -s KILL 0.2 flux getattr rank 2>/dev/null)
 FLUX_JOB_USER=$(timeout -s KILL 0.2 id -nu "${FLUX_JOB_USERID:-}" 2>/dev/null)

@@ -49,7 +49,7 @@ def fuzz(target: Target, number: int, examples: int) -> str:
 
     try:
         check()
-    except BaseException as error:
+    except BaseException as error:  # a failed assertion of pytest and an exit are findings, too
         if isinstance(error, KeyboardInterrupt):
             raise
         return "".join(traceback.format_exception(error))

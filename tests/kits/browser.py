@@ -125,6 +125,7 @@ def chromium(*more_flags: str) -> Iterator[Browser]:
         theirs.append(fcntl.fcntl(end, fcntl.F_DUPFD, 10))
         ours.append(other)
         os.close(end)
+    # What Chromium started may still write into its profile while that is removed.
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
         shell = ["bash", "-c", _PIPES_IN_PLACE.format(reads=theirs[0], writes=theirs[1]), "bash"]
         process = subprocess.Popen(

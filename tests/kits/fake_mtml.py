@@ -117,7 +117,7 @@ class FakeMtml:
 def _built() -> Path:
     """The library, built once for this process and all its tests."""
     folder = Path(tempfile.mkdtemp(prefix="fake-mtml-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # nobody is left to be told
     library = folder / LIBRARY
     ran = subprocess.run(["cc", *_FLAGS, "-o", str(library), str(SOURCE)], capture_output=True, text=True)
     if ran.returncode != 0:

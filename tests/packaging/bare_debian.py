@@ -63,7 +63,7 @@ def unpacked(suite: str) -> Path:
     """The Debian of that name, unpacked once and kept; what is half unpacked is begun anew."""
     tree, done = TREES / suite, TREES / f"{suite}.done"
     if not done.exists():
-        shutil.rmtree(tree, ignore_errors=True)
+        shutil.rmtree(tree, ignore_errors=True)  # there is none before the first time
         TREES.mkdir(parents=True, exist_ok=True)
         line = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(tree)]
         # Whatever it mounts goes with the namespace.

@@ -37,6 +37,9 @@ def script(name: str, *arguments: str | Path) -> tuple[int, str]:
         ("deploy/b.sh", "\ncd /" + "work/main", ":2: /work" + "/main is a place of one machine or registry"),
         ("tests/t.py", "import x  # no" + "qa: F401\n", ":1: say behind it why the check does not hold here"),
         ("tests/t.py", "x = y  # type: " + "ignore[arg-type]\n", ":1: say behind it why the check does not hold here"),
+        ("tests/t.py", "with suppress" + "(OSError):\n    x()\n", ":1: say beside it why that error may go by"),
+        ("tests/t.py", "try:\n    x()\nexcept OSError:\n    pass\n", ":4: say beside it why that error may go by"),
+        ("deploy/t", "#!/bin/sh\n\n\nx || " + "true\n", ":4: say beside it why that error may go by"),
     ],
 )
 @pytest.mark.parametrize("in_git", ["added", "untracked", "no repository"])

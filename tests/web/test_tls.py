@@ -127,7 +127,7 @@ def test_versions(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_ve
     context = pki.trusting()
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of TLS 1.0 and 1.1, which are what is tried
         version = ssl.TLSVersion[client_version]
         context.minimum_version = version
         context.maximum_version = version

@@ -52,7 +52,7 @@ def build_once(level: int) -> Path:
 @functools.cache
 def _session_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="fake-nvml-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # nobody is left to be told
     return folder
 
 
