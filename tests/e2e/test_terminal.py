@@ -96,3 +96,14 @@ def test_the_log_goes_into_no_file_that_got_the_number_of_a_closed_stream(tmp_pa
         finally:
             closed.terminate()
             assert closed.wait(10) == 0
+
+
+def test_who_ends_the_daemon_as_soon_as_it_listens_ends_it_well(tmp_path) -> None:
+    listening, config = tmp_path / "web.sock", tmp_path / "telemetry.toml"
+    config.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
+    line = [*COMMAND, "serve", "--demo", "1xamd", "--web.listen-address", f"unix:{listening}", "--config", str(config)]
+    with subprocess.Popen(line, env=clean_environment({}), stderr=subprocess.DEVNULL) as process:
+        while not listening.exists():
+            assert process.poll() is None
+        process.terminate()
+        assert process.wait(20) == 0

@@ -165,11 +165,14 @@ class Service:
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
-        self._site.make_ahead(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):  # who sees it listen may end it
+            loop.add_signal_handler(number, self._stop.set)
+        self._site.make_ahead(loop)
         self._store.tell_changes(self._site.snapshot_changed)
         await self._web.start()
         await self._other_names.serve(self._settings, self._site.respond)
-        self._install_signals()
+        self._reload_by_signal()
         await self._start_local(self._control, _WITHOUT_CONTROL)
         await self._start_local(self._local_site, _WITHOUT_LOCAL)
         self._set_own_metrics()
@@ -241,10 +244,8 @@ class Service:
             return {}
         return {READS_HEADER: reads(self._settings), GIVEN_HEADER: self._given}
 
-    def _install_signals(self) -> None:
+    def _reload_by_signal(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
         reloads: set[asyncio.Task[None]] = set()
 
         def reload() -> None:
