@@ -73,6 +73,16 @@ def test_keys_lead_through_the_views(daemon):
             assert time.monotonic() < until, shown.text
 
 
+def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
+    """The daemon's stream tells one temperature of a card; the others were said to be not reported, twice a second."""
+    with terminal(*of(daemon), rows=70) as shown:
+        shown.shows("K100_AI")
+        shown.press("\n")
+        shown.shows("temperature edge", "temperature junction", "temperature core")
+        shown.read(4.0)
+        assert b"not reported" not in shown.printed
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_the_terminal_as_it_was(daemon, number):
     with terminal(*of(daemon)) as shown:

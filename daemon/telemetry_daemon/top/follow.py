@@ -110,9 +110,15 @@ class Follower:
 
     def _take_numbers(self, told: Mapping[str, Any], columns: Sequence[str], scales: Sequence[float]) -> None:
         with self._lock:
-            if self._snapshot is not None:
-                self._snapshot = with_readings(self._snapshot, told, columns, scales)
-                self.known.put(self._snapshot)
+            before = self._snapshot
+            if before is not None:
+                newest = with_readings(before, told, columns, scales)
+                if (
+                    self._focus.view is View.CARD
+                ):  # it is asked for whole each second: the stream tells one sensor of several
+                    newest = _with_device_of(newest, before, self._card_in(before))
+                self._snapshot = newest
+                self.known.put(newest)
         self._wake()
 
     def _ask(self) -> None:
@@ -145,13 +151,17 @@ class Follower:
             self._fetched = now
             self._put(self._snapshot_at(client, SNAPSHOT))
         elif focus.view is View.CARD and self._snapshot is not None:
-            self._fetch_card(client, focus.card or next((one.id for one in self._snapshot.devices), ""))
+            self._fetch_card(client, self._card_in(self._snapshot))
         else:
             with self.known.asking():  # so that a daemon that hangs is named within a second or two
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
             self._past_fetched = now
             self._fetch_past(client)
+
+    def _card_in(self, snapshot: Snapshot) -> str:
+        """The card that is looked at; the first where none was chosen."""
+        return self._focus.card or next((one.id for one in snapshot.devices), "")
 
     def _fetch_card(self, client: Client, card: str) -> None:
         try:
@@ -163,9 +173,8 @@ class Follower:
             return
         with self._lock:
             shown = self._snapshot
-        newest = {} if found is None else {device.id: device for device in found.devices}
-        if shown is not None and newest:
-            self._put(replace(shown, devices=tuple(newest.get(device.id, device) for device in shown.devices)))
+        if shown is not None and found is not None:
+            self._put(_with_device_of(shown, found, card))
 
     def _fetch_past(self, client: Client) -> None:
         past = self._past
@@ -191,6 +200,12 @@ class Follower:
             self._snapshot = snapshot
             self.known.put(snapshot)
         self._wake()
+
+
+def _with_device_of(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
+    """The snapshot with that card as it is in the other one."""
+    kept = {device.id: device for device in other.devices if device.id == card}
+    return replace(snapshot, devices=tuple(kept.get(device.id, device) for device in snapshot.devices))
 
 
 def with_readings(
