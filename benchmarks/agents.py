@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,13 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.extend(
-    str(Path(__file__).resolve().parents[1] / name) for name in ("benchmarks", "daemon", "exporters", "parsers")
+    str(Path(__file__).resolve().parents[1] / name)
+    for name in ("benchmarks", "daemon", "exporters", "parsers", "tests")
 )
 
 from fleet_parts.measure import Load, page_size, running_fleet
 from fleet_parts.nodes import STEP_SECONDS
 from fleet_parts.report import machine
 from fleet_parts.series import table
+
+from kits.ports import free_address
 
 KINDS = ("8xnvidia", "8xamd", "8xascend")
 DAY_SECONDS = 86_400
@@ -50,8 +52,8 @@ class Agent:
         """How it is started."""
         if self.command == "vmagent":
             queue = ["-remoteWrite.tmpDataPath=" + str(folder), f"-remoteWrite.url=http://{store}/api/v1/write"]
-            return [f"-promscrape.config={config}", f"-httpListenAddr={nobodys_address()}", *queue, *QUEUE_FLAGS]
-        listen = f"--web.listen-address={nobodys_address()}"
+            return [f"-promscrape.config={config}", f"-httpListenAddr={free_address()}", *queue, *QUEUE_FLAGS]
+        listen = f"--web.listen-address={free_address()}"
         return [*agent_flag(), f"--config.file={config}", f"--storage.agent.path={folder}", listen, "--log.level=error"]
 
     def config(self, targets: Sequence[str], store: str) -> str:
@@ -70,17 +72,11 @@ def agent_flag() -> list[str]:
     return ["--agent"] if " --[no-]agent" in done.stdout + done.stderr else ["--enable-feature=agent"]
 
 
-def nobodys_address() -> str:
-    """A port of loopback that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"127.0.0.1:{free.getsockname()[1]}"
-
-
 def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder: Path) -> float:
     """How much its folder grows with each scrape, once it knows the series."""
     folder.mkdir()
     config, waiting = folder / "config.yml", folder / "waiting"
-    store = nobodys_address()
+    store = free_address()
     config.write_text(agent.config(targets, store), "utf-8")
     command = [agent.command, *agent.arguments(config, waiting, store)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.extend(
     str(Path(__file__).resolve().parents[1] / name)
-    for name in ("benchmarks", "daemon", "exporters", "grafana", "parsers")
+    for name in ("benchmarks", "daemon", "exporters", "grafana", "parsers", "tests")
 )
 
 from fleet_parts import density, queries, report, series

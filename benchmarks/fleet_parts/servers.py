@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from kits.ports import free_address
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "rules"
@@ -56,8 +57,7 @@ class Server:
         self._folder = folder
         folder.mkdir(parents=True)
         self.targets_file = folder / "targets.json"
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._address = free_address()
 
     @classmethod
     def is_installed(cls) -> bool:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
 import json
 import resource
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fleet_parts.nodes import Course, Fleet, FleetNode
+from kits.ports import free_port
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 
 # 127.0.0.1 itself is left to others.
 _NODES_PER_NET = 250
 MOST_NODES = 60 * _NODES_PER_NET
 _LONGEST_HEAD = 16384
-_TRIES = 5
 
 
 def address(number: int) -> str:
@@ -74,15 +72,9 @@ async def serve(fleet: Fleet, step_seconds: float, targets_file: Path) -> None:
 
 async def _listen(nodes: Mapping[str, FleetNode]) -> int:
     """Listen on all addresses at one port that is free on each of them."""
-    loop = asyncio.get_running_loop()
-    for last in range(_TRIES - 1, -1, -1):
-        with socket.create_server((next(iter(nodes)), 0)) as free:
-            port: int = free.getsockname()[1]
-        # Somebody took the port on another address meanwhile: another port is tried. The last try tells it.
-        with contextlib.suppress(OSError) if last else contextlib.nullcontext():
-            await loop.create_server(lambda: _Connection(nodes), list(nodes), port, backlog=64)
-            return port
-    raise AssertionError("the last try returns or raises")
+    port = free_port()
+    await asyncio.get_running_loop().create_server(lambda: _Connection(nodes), list(nodes), port, backlog=64)
+    return port
 
 
 async def _go_on(courses: Sequence[Course], step_seconds: float) -> None:

@@ -7,7 +7,6 @@ import os
 import random
 import resource
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -21,8 +20,6 @@ from side_by_side.measured import Round
 from side_by_side.scraping import Scrape, Scraper
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
-# Below those that Linux gives to outgoing connections.
-_PORTS = (20000, 32000)
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _LOG_BYTES = 16 << 20
@@ -30,15 +27,6 @@ _LOG_BYTES = 16 << 20
 _LOOK_AGAIN_SECONDS = 0.02
 # Until the polls that come once a minute have been made, too.
 SETTLE_SECONDS = 5.0
-
-
-def free_port() -> int:
-    """A port that nobody listens on just now, and that no outgoing connection gets before the program starts again."""
-    while True:
-        port = random.randrange(*_PORTS)
-        with socket.socket() as probe, contextlib.suppress(OSError):  # somebody listens there: another one is drawn
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def installed_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

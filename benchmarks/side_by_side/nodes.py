@@ -16,8 +16,9 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
+from kits.ports import free_port
 from side_by_side import installs
-from side_by_side.contestants import SETTLE_SECONDS, Contestant, free_port, installed_environment, running
+from side_by_side.contestants import SETTLE_SECONDS, Contestant, installed_environment, running
 from side_by_side.fake_nvidia_smi import write_tool
 from side_by_side.installs import Missing
 from side_by_side.ours import THIS, Checkout, telemetry

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from side_by_side.contestants import Contestant, free_port, installed_environment
+from kits.ports import free_port
+from side_by_side.contestants import Contestant, installed_environment
 
 COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
 _PACKAGES = ("daemon", "exporters", "parsers")

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from side_by_side import installs, measured, processes, tables
-from side_by_side.contestants import Contestant, NotServingError, Plan, free_port, in_turns, running, together
+from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, running, together
 from side_by_side.goals import Results, rows
 from side_by_side.measured import Round, spread
 from side_by_side.processes import Memory
 
 from kits.captures import ROOT
 from kits.fake_nvml.library import FakeNvml
+from kits.ports import free_port
 from kits.waiting import comes_true
 
 BENCH = ROOT / "benchmarks" / "bench.py"

@@ -14,7 +14,8 @@ import yaml
 from kits.captures import in_ci, shared_folder
 from kits.daemon import Daemon
 from kits.grafana_board import queries
-from kits.prometheus import ConfiguredPrometheus, free_address
+from kits.ports import free_address
+from kits.prometheus import ConfiguredPrometheus
 from kits.waiting import until
 from telemetry_exporters.compat.peers import MODULES
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import COMMAND, Daemon, clean_environment
-from kits.prometheus import free_address
+from kits.ports import free_address
 from telemetry_exporters.compat.peers import MODULES
 
 CARDS = ("--demo", "2xnvidia,1xascend")

@@ -20,7 +20,8 @@ import yaml
 
 from deploy.outages import PASSWORD, Pair, Program, Store, Target, placed, prometheus_store, scraped
 from kits.daemon import Daemon
-from kits.prometheus import free_address, tool
+from kits.ports import free_address
+from kits.prometheus import tool
 from kits.waiting import until
 from kits.web_server import Pki, basic, make_pki
 

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from deploy.placed_configs import agent_flags
 from kits.captures import ROOT
-from kits.prometheus import free_address, tool
+from kits.ports import free_address
+from kits.prometheus import tool
 from kits.waiting import until
 from kits.web_server import Pki, basic, cheap_hash, make_pki
 

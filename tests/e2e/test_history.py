@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from grafana.drill_node import ALL, Actor
-from kits.prometheus import Prometheus, free_address
+from kits.ports import free_address
+from kits.prometheus import Prometheus
 from telemetry_exporters.past import KEPT, SLOT_SECONDS
 from telemetry_parsers.metrics import BY_KEY, is_main_temperature
 

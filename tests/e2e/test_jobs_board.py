@@ -20,7 +20,8 @@ from kits.fake_kubelet import FakeKubelet
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from kits.pod_resources import listed, pod
-from kits.prometheus import Prometheus, free_address, impatient
+from kits.ports import free_address
+from kits.prometheus import Prometheus, impatient
 from kits.waiting import until
 
 pytestmark = [

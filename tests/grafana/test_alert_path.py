@@ -12,7 +12,8 @@ from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.prometheus import Alertmanager, Prometheus, free_address, impatient
+from kits.ports import free_address
+from kits.prometheus import Alertmanager, Prometheus, impatient
 from kits.stepped_clock import SteppedClock
 from kits.waiting import until
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import urllib.error
@@ -17,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from kits.ports import free_address
 from kits.waiting import PATIENCE_SECONDS, until
 
 
@@ -25,12 +25,6 @@ def tool(name: str) -> str:
     path = shutil.which(name)
     assert path is not None, f"{name} is not installed: apt-get install prometheus prometheus-alertmanager"
     return path
-
-
-def free_address() -> str:
-    """A port of loopback that nobody listens on just now."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def impatient(rules: Sequence[Path], folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from kits.prometheus import free_address
+from kits.ports import free_port
 from kits.waiting import PATIENCE_SECONDS, until
 
 NODE = "testnode"
@@ -60,11 +60,10 @@ class Slurm:
             (folder / name).mkdir(parents=True)
         for number in range(CARDS):
             os.mknod(folder / f"card{number}", stat.S_IFCHR | 0o600, _NULL)
-        ports = (free_address().rpartition(":")[2] for _ in range(2))
         text = _CONFIGURATION.format(
             host=socket.gethostname().partition(".")[0],
-            controller_port=next(ports),
-            node_port=next(ports),
+            controller_port=free_port(),
+            node_port=free_port(),
             folder=folder,
             prolog=prolog,
             epilog=epilog,

@@ -69,14 +69,6 @@ class RunningServer:
         return sum(counts[phase] for phase in phases or Phase)
 
 
-def nobodys_port() -> int:
-    """A port that nobody has at any address: one that is free on 127.0.0.1 may be a client's on another address."""
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        probe.bind(("::", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def running_server(
     handler: Handler = echo,

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
-from kits.prometheus import free_address
+from kits.ports import free_address
 
 # Those of Debian's own with which a newcomer comes.
 SUITES = ("bookworm", "trixie")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -18,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
+from kits.ports import free_port
 from telemetry_daemon.version import __version__
 
 BUNDLE = ROOT / "build" / f"device-telemetry-{__version__}-offline-{platform.machine()}.tar.gz"
@@ -61,8 +61,7 @@ def staged(node: Path) -> tuple[Path, ...]:
 
 def demo_scrape(program: Sequence[Path], folder: Path) -> str:
     """A page of a simulated node."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     environment = os.environ | {
         "TELEMETRY_STATE_DIRECTORY": str(folder / "lib"),
         "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(folder / "run"),

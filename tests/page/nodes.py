@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kits.daemon import Daemon
-from kits.web_server import nobodys_port
+from kits.ports import free_port
 
 # The same daemon under another version.
 _OTHER_VERSION = """
@@ -30,7 +30,7 @@ class Node:
     cards: str
     told: dict[str, Any] = field(default_factory=dict)
     config: str = ""
-    port: int = field(default_factory=nobodys_port)
+    port: int = field(default_factory=free_port)
 
     @property
     def url(self) -> str:

@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from device_telemetry.prometheus import Collector
 from kits.daemon import Daemon
-from kits.prometheus import _Server, free_address, tool
+from kits.ports import free_address
+from kits.prometheus import _Server, tool
 from kits.waiting import until
 
 

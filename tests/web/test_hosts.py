@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.web_server import Pki, exchange, fetch, nobodys_port, read_to_end, running_server
+from kits.ports import free_port
+from kits.web_server import Pki, exchange, fetch, read_to_end, running_server
 from telemetry_daemon.web.access.hosts import HostRule
 from telemetry_daemon.web.clients import client_of
 
@@ -125,7 +126,7 @@ def test_the_refusal_says_what_to_do_and_the_log_says_so_once(caplog: pytest.Log
 
 
 def test_a_reload_changes_what_is_answered_for_on_open_connections_too() -> None:
-    address = f"127.0.0.1:{nobodys_port()}"
+    address = f"127.0.0.1:{free_port()}"
     with running_server(listen=(address,)) as running:
         port = running.port
 

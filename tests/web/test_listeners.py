@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kits.ports import free_port
 from kits.waiting import until
-from kits.web_server import LOOPBACK, connect, echo, fetch, nobodys_port, read_to_end, running_server
+from kits.web_server import LOOPBACK, connect, echo, fetch, read_to_end, running_server
 from telemetry_daemon.web.addresses import TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.messages import Request, Response
@@ -64,17 +65,17 @@ def start_error(*listen: str) -> str:
 
 
 def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other, socket.create_server(("127.0.0.1", 0)) as free:
-        taken, free_port = other.getsockname()[1], free.getsockname()[1]
-        free.close()
-        message = start_error(f"127.0.0.1:{free_port}", f"127.0.0.1:{taken}")
+    free = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        message = start_error(f"127.0.0.1:{free}", f"127.0.0.1:{taken}")
     name = Path("/proc/self/comm").read_text().strip()
     assert message == (
         f"cannot listen on 127.0.0.1:{taken}: port {taken} is already in use by {name} (process {os.getpid()}); "
         "stop it or set another listen_address"
     )
     with pytest.raises(ConnectionRefusedError):
-        connect(free_port)
+        connect(free)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ class Scraper(threading.Thread):
 
 
 def test_changing_from_loopback_to_all_interfaces_and_back_loses_no_scrape() -> None:
-    port = nobodys_port()
+    port = free_port()
     narrow, wide = (f"127.0.0.1:{port}",), (f":{port}",)
     with running_server(listen=narrow) as running, Scraper(port) as scraper:
         for _ in range(10):
@@ -243,7 +244,7 @@ def break_listener(port: int) -> None:
 
 
 def test_a_second_server_cannot_take_a_port_that_was_handed_over() -> None:
-    with running_server(listen=(f"127.0.0.1:{nobodys_port()}",)) as running:
+    with running_server(listen=(f"127.0.0.1:{free_port()}",)) as running:
         port = running.port
         running.call(running.server.reconfigure((f":{port}",), ""))
         assert "already in use" in start_error(f":{port}")
