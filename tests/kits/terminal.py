@@ -12,15 +12,56 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyte
+from pyte.screens import Margins
 
 from kits.daemon import COMMAND, clean_environment
 from kits.waiting import PATIENCE_SECONDS, scaled
 
 _READ_BYTES = 1 << 16
+
+
+class Xterm(pyte.Screen):
+    """A screen that knows all that programs print which take it for an xterm, and fails on what it does not know."""
+
+    def draw(self, data: str) -> None:
+        """Write text where the cursor is."""
+        super().draw(data)
+        self._drawn = data[-1:]
+
+    def repeat(self, times: int = 1) -> None:
+        """Write the last character again."""
+        self.draw(self._drawn * max(1, times))
+
+    def scroll_up(self, lines: int = 1) -> None:
+        """The lines within the margins go up; the cursor stays."""
+        self._scroll(lines, (self.margins or Margins(0, self.lines - 1)).bottom, self.index)
+
+    def scroll_down(self, lines: int = 1) -> None:
+        """The lines within the margins go down; the cursor stays."""
+        self._scroll(lines, (self.margins or Margins(0, self.lines - 1)).top, self.reverse_index)
+
+    def change_unseen(self, *_numbers: int) -> None:
+        """What changes nothing on the screen: the window's title is kept, the keypad sends other keys."""
+
+    def debug(self, *numbers: int, **_: object) -> None:
+        """Fail: what is not known makes a screen that nobody would see."""
+        raise AssertionError(f"a sequence that this terminal does not know, with {numbers}")
+
+    def _scroll(self, lines: int, edge: int, step: Callable[[], None]) -> None:
+        stays, self.cursor.y = self.cursor.y, edge
+        for _ in range(max(1, lines)):
+            step()
+        self.cursor.y = stays
+
+
+class _Stream(pyte.ByteStream):
+    escape: ClassVar = pyte.ByteStream.escape | {"=": "change_unseen", ">": "change_unseen"}
+    csi: ClassVar = pyte.ByteStream.csi | {"S": "scroll_up", "T": "scroll_down", "b": "repeat", "t": "change_unseen"}
 
 
 @dataclass
@@ -31,11 +72,11 @@ class Terminal:
     descriptor: int
     side: int
     before: list
-    screen: pyte.Screen
+    screen: Xterm
     printed: bytearray = field(default_factory=bytearray)
 
     def __post_init__(self) -> None:
-        self._stream = pyte.ByteStream(self.screen)
+        self._stream = _Stream(self.screen)
 
     @property
     def text(self) -> str:
@@ -61,13 +102,13 @@ class Terminal:
 
     def shows(self, *wanted: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until all of this is on the screen."""
-        until = time.monotonic() + scaled(patience_seconds)
+        until = time.monotonic() + min(scaled(patience_seconds), PATIENCE_SECONDS)
         while not all(each in self.text for each in wanted):
             assert time.monotonic() < until, f"{wanted} is not on the screen:\n{self.text}"
 
     def prints(self, wanted: bytes, times: int = 1) -> None:
         """Wait until it has printed this so many times."""
-        until = time.monotonic() + scaled(PATIENCE_SECONDS)
+        until = time.monotonic() + PATIENCE_SECONDS
         while self.printed.count(wanted) < times:
             self.read(0.05)
             assert time.monotonic() < until, f"it did not print {wanted!r}"
@@ -79,7 +120,7 @@ class Terminal:
 
     def ended(self) -> int:
         """The exit status; waits for it."""
-        until = time.monotonic() + scaled(PATIENCE_SECONDS)
+        until = time.monotonic() + PATIENCE_SECONDS
         while self.process.poll() is None:
             self.read(0.05)
             assert time.monotonic() < until, f"it did not end:\n{self.text}"
@@ -117,7 +158,7 @@ def terminal(
         preexec_fn=_take_terminal,  # noqa: PLW1509  # one system call, which takes no lock
     )
     try:
-        yield Terminal(process, descriptor, side, before, pyte.Screen(columns, rows))
+        yield Terminal(process, descriptor, side, before, Xterm(columns, rows))
     finally:
         with contextlib.suppress(ProcessLookupError):  # it has ended, as it should
             os.killpg(process.pid, signal.SIGKILL)
