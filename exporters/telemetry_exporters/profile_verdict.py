@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from telemetry_exporters import human
+from telemetry_exporters.thresholds import pattern
 from telemetry_parsers.profiles.combine import Profile
 from telemetry_parsers.profiles.ranks import Straggler, straggler_of
 from telemetry_parsers.profiles.summary import Usual
@@ -16,6 +18,8 @@ Cause = Literal["throttled", "straggler", "data", "communication", "copy", "host
 
 # Below these shares of a step nothing is worth a sentence.
 _LEAST_THROTTLED, _LEAST_WAIT, _LEAST_DATA, _LEAST_COPY = 0.10, 0.10, 0.05, 0.10
+# An H200 that waits for its host most of the time says `sw_power_cap` all the time, at 1,950 of 1,980 MHz (tests/h200).
+_LEAST_LOST = 0.05
 _FEWEST_LAUNCHES = 10  # of fewer the gap between two says nothing
 _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 
@@ -34,6 +38,14 @@ class Verdict:
         return self.cause not in ("compute", "unknown")
 
 
+class _HeldBack(NamedTuple):
+    """A throttled card, what of a step that may cost at most, and whether it does just what its power limit asks for."""
+
+    verdict: Verdict
+    lost: float
+    is_by_limit: bool
+
+
 def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | None]) -> Verdict:
     """The first of the causes that lie outside the program, else the largest within it."""
     # Beside files that tell the time, those with sums only say nothing of it.
@@ -46,36 +58,40 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
         ranks, then = [rank for rank, _ in timed], [card for _, card in timed]
     slow_rank = straggler_of(ranks)
     throttled = _throttled(ranks, then, slow_rank)
-    if throttled is not None:
-        return throttled
+    if throttled is not None and not throttled.is_by_limit:
+        return throttled.verdict
     if slow_rank is not None:
-        return _straggler(slow_rank)
+        return throttled.verdict if throttled is not None else _straggler(slow_rank)
     found = [verdict for cause in _CAUSES if (verdict := cause(ranks, profile)) is not None]
-    return max(found, key=lambda verdict: verdict.share or 0.0) if found else _working(ranks, profile)
+    largest = max(found, key=lambda verdict: verdict.share or 0.0) if found else None
+    if throttled is not None and (largest is None or throttled.lost >= (largest.share or 0.0)):
+        return throttled.verdict
+    return largest or _working(ranks, profile)
 
 
-def _throttled(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> Verdict | None:
-    """A card that telemetry says was held back; with a straggler only that rank's card explains anything."""
-    worst: Verdict | None = None
+def _throttled(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> _HeldBack | None:
+    """The card that was held back most, as telemetry says; with a straggler only that rank's card explains anything."""
+    worst: _HeldBack | None = None
     for rank, card in zip(ranks, then, strict=True):
         if card is None:
             continue
         if slow_rank is not None and rank.member.device.rank != slow_rank.rank:
             continue
         found = _held_back(rank, card)
-        if found is not None and (worst is None or (found.share or 0.0) > (worst.share or 0.0)):
+        if found is not None and (worst is None or found.lost > worst.lost):
             worst = found
     return worst
 
 
-def _held_back(rank: Usual, card: Then) -> Verdict | None:
+def _held_back(rank: Usual, card: Then) -> _HeldBack | None:
     begin, end = rank.member.begin_unix_ns, rank.member.end_unix_ns
     reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds if reason not in _IDLE_REASONS]
     if begin is None or end is None or end <= begin or not reasons:
         return None
     reason, seconds = reasons[0]
     share = min(1.0, seconds * 1e9 / (end - begin))
-    if share < _LEAST_THROTTLED:
+    lost = _lost(rank, card, share)
+    if share < _LEAST_THROTTLED or lost < _LEAST_LOST:
         return None
     clock = ""
     if card.clock_hertz is not None and card.clock_max_hertz:
@@ -83,11 +99,18 @@ def _held_back(rank: Usual, card: Then) -> Verdict | None:
     whose = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
     if card.is_guess:
         whose += f", if it is {card.device},"
-    return Verdict(
-        "throttled",
-        f"{whose} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}",
-        share,
-    )
+    text = f"{whose} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}"
+    is_by_limit = all(re.fullmatch(pattern("cap_reasons"), reason) for reason, _ in reasons)
+    return _HeldBack(Verdict("throttled", text, share), lost, is_by_limit)
+
+
+def _lost(rank: Usual, card: Then, share: float) -> float:
+    """What of a step a lower clock costs at most: nothing while the card waits. Where no clock was told, the throttled time."""
+    if card.clock_hertz is None or not card.clock_max_hertz:
+        return share
+    span, idle = rank.split.span_ns, rank.split.idle_ns
+    working = 1.0 - idle / span if span and idle is not None else 1.0
+    return max(0.0, 1.0 - card.clock_hertz.mean / card.clock_max_hertz) * working
 
 
 def _straggler(slow: Straggler) -> Verdict:

@@ -15,6 +15,7 @@ from kits.waiting import comes_true
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.nvml.events import WAIT_MILLISECONDS
+from telemetry_daemon.readers.nvml.gpm import SHORTEST_SECONDS
 from telemetry_parsers.model import Library, Plain, Poll
 
 pytestmark = pytest.mark.needs("cc")
@@ -73,13 +74,14 @@ def test_ctypes_util_is_the_real_one_for_whoever_wants_it(tmp_path: Path) -> Non
     assert said.stdout.split() == ["libc.so.6", "libc.so.6", "True", "True"], said.stderr
 
 
-@pytest.mark.parametrize(("profile", "most"), [("h100", 180), ("vgpu", 140), ("jetson", 100)])
+@pytest.mark.parametrize(("profile", "most"), [("h100", 205), ("vgpu", 140), ("jetson", 100)])
 def test_a_fast_poll_calls_few_functions_of_python_for_each_gpu(profile: str, most: int, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)
     with reading(fake, TELLING) as bench:
         for tier in TIERS:
             bench.data(tier)
         gpus = len(bench.data()["gpus"])
+        time.sleep(2 * SHORTEST_SECONDS)  # sooner, what the card counted since the poll before would not be asked for
         assert told(bench, "functions") / gpus <= most
 
 

@@ -1,0 +1,101 @@
+"""What a real H200 told (driver 580.159.04): the readings beside nvidia-smi's of that second, an Xid as it came, and why a step was slow.
+
+`h200/` has what `telemetry record` and the flight recorder wrote there, masked, and a trace of torch.profiler of the same minute.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.daemon import run
+
+HERE = Path(__file__).parent / "h200"
+RECORDING, TRACE = HERE / "load.jsonl.gz", HERE / "trace.json.gz"
+FLIGHT = HERE / "20261126T105327Z-xid_31.jsonl.gz"
+MIB = 1 << 20
+# `nvidia-smi -q` within the second of the poll that is shown, and by how much one may differ from the other.
+NVIDIA_SMI = [
+    ("temperature_celsius", "core", 41, 0),
+    ("temperature_celsius", "memory", 40, 0),
+    ("utilization_ratio", None, 0.26, 0),
+    ("memory_activity_ratio", None, 0.07, 0),
+    ("memory_total_bytes", None, 143_771 * MIB, 0),
+    ("memory_used_bytes", None, 1241 * MIB, MIB),
+    ("memory_free_bytes", None, 141_916 * MIB, MIB),
+    ("memory_reserved_bytes", None, 616 * MIB, MIB),
+    ("bar1_total_bytes", None, 262_144 * MIB, 0),
+    ("bar1_used_bytes", None, 1242 * MIB, MIB),
+    ("power_watts", None, 372.88, 2),
+    ("power_memory_watts", None, 58.25, 0.2),
+    ("power_cap_watts", None, 700, 0),
+    ("power_cap_min_watts", None, 200, 0),
+    ("throttled", "sw_power_cap", 1, 0),
+    ("throttled_seconds_total", "sw_power_cap", 14.53, 0.2),
+    ("clock_hertz", "memory", 3.201e9, 0),
+    ("clock_hertz", "video", 1.545e9, 0),
+    ("clock_max_hertz", "sm", 1.98e9, 0),
+    ("performance_state", None, 0, 0),
+    ("pcie_link_generation", None, 5, 0),
+    ("pcie_link_width", None, 16, 0),
+    ("pcie_replays_total", None, 0, 0),
+    ("temperature_margin_limit_celsius", "slowdown", -2, 0),
+    ("temperature_margin_limit_celsius", "shutdown", -8, 0),
+    ("ecc_uncorrected_total", "dram", 0, 0),
+    ("remapped_rows", "uncorrectable", 0, 0),
+    ("recovery_action", "none", 1, 0),
+]
+
+
+def shown(*arguments: str | Path) -> dict[str, Any]:
+    """The one device of a recording at a moment."""
+    status, out, errors = run("snapshot", "--format", "json", *map(str, arguments))
+    assert status == 0, errors
+    (device,) = json.loads(out)["devices"]
+    return dict(device)
+
+
+def test_the_readings_are_those_of_nvidia_smi() -> None:
+    readings = shown("--replay", RECORDING, "--at", "10:52:56")["readings"]
+    told = {(name, label): readings[name] if label is None else readings[name][label] for name, label, *_ in NVIDIA_SMI}
+    assert told == {
+        (name, label): pytest.approx(value, rel=1e-9, abs=tolerance) for name, label, value, tolerance in NVIDIA_SMI
+    }
+
+
+def test_the_process_and_its_job_are_told() -> None:
+    device = shown("--replay", RECORDING, "--at", "10:52:56")
+    (process,) = device["processes"]
+    assert (process["name"], process["memory_used_bytes"], process["utilization_ratio"]) == (
+        "python3",
+        1232 * MIB,
+        0.26,
+    )
+
+
+def test_the_work_that_counters_tell_is_what_the_program_counted() -> None:
+    """It made 220.5 TFLOP/s of bf16 over the whole of its time."""
+    readings = shown("--replay", RECORDING, "--at", "10:52:56")["readings"]
+    clock = readings["clock_hertz"]["sm"]
+    assert readings["tensor_active_ratio"] * readings["flops_per_cycle"]["bf16"] * clock == pytest.approx(
+        220.5e12, rel=0.15
+    )
+
+
+def test_the_flight_recorder_kept_what_led_to_an_xid() -> None:
+    """A program wrote to an address that is not mapped."""
+    assert shown("--replay", FLIGHT, "--at", "30s")["condition"]["word"] != "xid_31"
+    device = shown("--replay", FLIGHT)
+    assert device["condition"] == {"word": "xid_31", "severity": "quiet"}
+
+
+def test_a_card_that_waits_is_not_slow_because_of_a_clock_that_is_nearly_the_highest() -> None:
+    """`sw_power_cap` all the time, at 1,950 of 1,980 MHz and 149 of 700 W, while the host makes random numbers."""
+    status, out, errors = run("profile", str(TRACE), "--recording", str(RECORDING), "--format", "json")
+    assert status == 0, errors
+    document = json.loads(out)
+    assert document["verdict"]["cause"] == "host"
+    assert document["devices"][0]["telemetry"]["throttled_seconds"]["sw_power_cap"] > 0
