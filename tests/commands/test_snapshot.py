@@ -25,6 +25,7 @@ import pytest
 from kits.daemon import COMMAND, Daemon, clean_environment, run
 from kits.fake_mthreads_gmi import BUSY_TABLE, TABLE
 from kits.fake_tools import ToolFolder
+from kits.ports import free_address
 from telemetry_daemon.readers.proc import FIRST_NAMESPACE
 
 SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n'
@@ -40,7 +41,8 @@ def tools(tmp_path: Path) -> ToolFolder:
 @pytest.fixture
 def config(tmp_path: Path) -> str:
     path = tmp_path / "alone.toml"
-    path.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
+    state = f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n'
+    path.write_text(f'{state}[web]\nlisten_address = "{free_address()}"\n')
     return str(path)
 
 

@@ -16,6 +16,7 @@ from kits.captures import ROOT
 from kits.daemon import clean_environment
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
+from kits.ports import free_address
 from kits.waiting import PATIENCE_SECONDS
 
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
@@ -33,6 +34,11 @@ if int(refusal):
     machine.why_denied = lambda path: int(refusal)
 sys.exit(cli.main())
 """
+
+
+def _no_daemon() -> dict[str, str]:
+    """Settings by which no daemon is found but that of the runtime directory: this machine may have one."""
+    return {"TELEMETRY_WEB_LISTEN_ADDRESS": free_address()}
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class Played:
                 *(sys.executable, "-c", _PROGRAM, str(self.root), str(self.refusal)),
                 *("doctor", *arguments, "--config", str(self.config_path)),
             ],
-            env=clean_environment({"PATH": self.tools.search_path, **self.environment}),
+            env=clean_environment({"PATH": self.tools.search_path, **_no_daemon(), **self.environment}),
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
