@@ -49,6 +49,19 @@ def test_a_unit() -> None:
     check(shown, ("ExecStart=/usr/bin/telemetry serve", "Environment=A=removed B=removed C=removed", "D=removed"))
 
 
+def test_a_variable_on_a_further_line_of_a_unit() -> None:
+    shown = redacted.unit("[Service]\nEnvironment=A=x \\\n   B=Hunter2xyzzy\nGroup=marlowe\n", mask())
+    check(shown, ("Environment=A=removed B=removed\nGroup=",))
+
+
+def test_the_number_of_a_job_is_the_same_as_in_a_recording() -> None:
+    text = (
+        'x{owner_kind="job",owner="482131",job_id="482131",user="marlowe"} 1\n'
+        'x{owner_kind="pod",owner="zebrahost",user="marlowe"} 1\n'
+    )
+    check(redacted.page(text, mask()), ('owner="482131",job_id="482131"',))
+
+
 def test_a_page() -> None:
     """Long numbers stay, which a text of its own would not keep."""
     sample = 'accelerator_energy_joules_total{vendor="amd",device="0",model="AMD INSTINCT MI210"} 68702699520123'

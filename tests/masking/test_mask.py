@@ -59,6 +59,24 @@ def shape(text: str) -> str:
         ("report of node7.example.org, 8 cards\n", "node7.example.org"),
         ("node7: 8 cards\n", "node7"),
         ("4242  /home/maria/venv/bin/python\n", "maria"),
+        ('token "Hunter2xyzzy" refused\n', "Hunter2xyzzy"),
+        ("the password 'hunter' is wrong\n", "hunter"),
+        ("smi --token 'Hunter2 xyzzy' -a\n", "Hunter2 xyzzy"),
+        ("wrong password Hunter2xyzzy\n", "Hunter2xyzzy"),
+        ("api key: hunter, pass=xyzzy\n", "xyzzy"),
+        ("private key = hunter\n", "hunter"),
+        ("Authorization: Token hunter\n", "hunter"),
+        ('password: "my pass phrase"\n', "my pass phrase"),
+        (r'detail="it printed {\"password\": \"hunter\", \"serial\": \"QX7AB\"}"', "hunter"),
+        (r'detail="failed\nnode7 is down"', "node7"),
+        ("of GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e…\n", "8f16-2a6c7e"),
+        ("of 9d1b7b3c-5e2a-4c…\n", "9d1b7b3c-5e2a-4c"),
+        ("uid=1000(maria) gid=1000(maria) groups=1000(maria),2000(physics)\n", "physics"),
+        ("PBS_JOBID=482131.zebra\n", "zebra"),
+        ("telemetry 0.2.0 on qv, run as wu, in the groups wu video\n", "qv"),
+        ("run as wu, in the groups wu video\n", "wu"),
+        ("10.0.0.1\n", "10.0.0.1"),
+        ("100.100.100.100\n", "100.100.100.100"),
     ],
 )
 def test_a_secret_is_replaced_by_something_of_its_shape(text: str, secret: str) -> None:
@@ -92,6 +110,13 @@ def test_a_secret_is_replaced_by_something_of_its_shape(text: str, secret: str) 
         "VRAM Total Memory (B): 206158430208, 1564621013400 uJ\n",
         "FW 1.2.3-rc4, tool 24.6.2+2b02a07, V100R001C15SPC012B220\n",
         "0x00000000fcd9ffff 0x81AF8000 18446744073709551615\n",
+        "free 56674405818 bytes in /var/lib/telemetry, used 12345678901 of 99999999991 bytes\n",
+        "tx_bytes 12345678901 rx_bytes 99999999991\n",
+        "energy_accumulator (15.259uJ (2^-16)): 209852498314\n",
+        "Linuxversion6.14.0-24-generic, Linux version 6.8.0-1021-azure-fde\n",
+        "telemetry top --replay /var/lib/telemetry/flights/20261126T105327Z-xid_31.jsonl.gz\n",
+        "see docs/owners.md and docs/writing-a-parser.md; /dev/dri/renderD*, /proc/meminfo, /opt/tops/bin\n",
+        "token expired, unexpected token in line 3\n",
     ],
 )
 def test_what_tells_of_nobody_stays(text: str) -> None:
@@ -111,6 +136,58 @@ def test_one_identity_has_one_stand_in_in_every_form() -> None:
     assert tool.text == f"GPU[0]\t\t: Unique ID: 0x{stand_in.upper()}\n"
     assert rocminfo.text == f"  Uuid:                    GPU-{stand_in}\n"
     assert kfd.text == f"simd_count 440\nunique_id {int(stand_in, 16)}\n"
+
+
+def test_a_leading_zero_is_printed_or_not_and_the_number_is_the_same() -> None:
+    sysfs, tool, kfd = masked(
+        Output(name="/sys/class/drm/card0/device/unique_id", text="084cafeae17e7696\n"),
+        Output(text="GPU[0]\t\t: Unique ID: 0x84cafeae17e7696\n"),
+        Output(name="/sys/class/kfd/kfd/topology/nodes/1/properties", text=f"unique_id {0x084CAFEAE17E7696}\n"),
+    )
+    stand_in = sysfs.text.strip()
+    assert tool.text == f"GPU[0]\t\t: Unique ID: 0x{stand_in[1:]}\n"
+    assert kfd.text == f"unique_id {int(stand_in, 16)}\n"
+
+
+def test_the_addresses_of_a_network_have_stand_ins_of_their_own() -> None:
+    addresses = [f"10.0.0.{number}" for number in range(1, 255)]
+    stand_ins = masked_text("\n".join(addresses)).split("\n")
+    assert len(set(stand_ins)) == len(addresses)
+    assert not set(stand_ins) & set(addresses)
+
+
+def test_an_old_mig_instance_is_the_same_behind_a_key_and_in_a_text() -> None:
+    uuid = "MIG-GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e91d845/7/0"
+    keyed, told, gpu = masked(
+        Output(data={"uuid": uuid}), Output(text=f"{uuid} is lost\n"), Output(text=f"{uuid[4:44]} is there\n")
+    )
+    assert told.text == f"{keyed.data['uuid']} is lost\n"
+    assert gpu.text == f"{keyed.data['uuid'][4:44]} is there\n"
+    assert "9d1b7b3c" not in told.text
+
+
+def test_users_of_a_map_are_masked_and_a_plugins_request() -> None:
+    assert "anna" not in str(masked(Output(data={"users": {"1000": "anna"}})))
+    asked = Command((("smi", "--token", "Hunter2xyzzy"),), folders=("/home/marlowe/bin",))
+    globs = Files(("/home/marlowe/*",), links=("/home/marlowe/x",))
+    for request in (asked, globs):
+        text = str(Mask(KEY, ()).capture(Capture("any", "any", request), None))
+        assert "Hunter2xyzzy" not in text
+        assert "marlowe" not in text
+
+
+def test_what_a_reader_calls_its_answers_stays_whatever_people_are_called() -> None:
+    for name in ("slurm", "flux", "pbs"):
+        capture = Capture(name, "jobs", Library("jobs", (name,)), (Output(name, data=[]),))
+        assert Mask(KEY, (name,)).capture(capture, None) == capture
+
+
+def test_a_host_that_is_called_as_its_cards_changes_no_model() -> None:
+    output = Output(text="NVIDIA H100 80GB HBM3\nrun on h100\n", data={"hostname": "h100"})
+    report = Report(devices=(Device("nvidia", model="NVIDIA H100 80GB HBM3"),))
+    hidden = Mask(KEY, ("h100",)).capture(Capture("any", "any", Library("any"), (output,)), report).outputs[0]
+    assert hidden.text.startswith("NVIDIA H100 80GB HBM3\n")
+    assert "h100" not in f"{hidden.text}{hidden.data}"
 
 
 def test_data_are_masked_by_their_keys() -> None:
@@ -174,16 +251,19 @@ def test_names_that_this_machine_knows_are_masked_wherever_they_stand() -> None:
 
 
 def test_the_names_of_a_machine_are_found(tmp_path: Path) -> None:
-    hosts, users = tmp_path / "hosts", tmp_path / "passwd"
+    hosts, users, groups = tmp_path / "hosts", tmp_path / "passwd", tmp_path / "group"
     hosts.write_text("127.0.0.1 localhost\n10.0.0.7 tiger.example tig # the large one\n")
     users.write_text(
         "root:x:0:0::/root:/bin/sh\nmaria:x:1001:1001::/home/maria:/bin/sh\nnobody:x:65534:1::/:/bin/no\nodd\n"
+        "slurm:x:64030:64030::/nonexistent:/bin/no\nldap:x:1200034:100::/home/ldap:/bin/sh\n"
     )
-    found = names_here(hosts, users, {"SUDO_USER": "ada"})
+    groups.write_text("video:x:44:maria\nphysics:x:2000:maria\n")
+    found = names_here(hosts, users, {"SUDO_USER": "ada"}, groups)
     assert found - set(os.uname().nodename.split(".")) - {os.uname().nodename} == {
-        "localhost", "tiger.example", "tiger", "tig", "maria", "ada",
+        "localhost", "tiger.example", "tiger", "tig", "maria", "ldap", "physics", "ada",
     }  # fmt: skip
-    assert names_here(tmp_path / "none", tmp_path / "none", {})
+    none = tmp_path / "none"
+    assert names_here(none, none, {}, none)
 
 
 def test_what_a_reader_was_asked_is_masked_without_harm() -> None:

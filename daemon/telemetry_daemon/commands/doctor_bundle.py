@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace, root: Path) -> int:
 def _head(time: float, mask: Mask) -> str:
     return (
         f"telemetry doctor --bundle, by telemetry {__version__}, {utc_time(time)}\n"
-        f"{mask.values} values that may identify this node, its cards or its people have stand-ins, the same everywhere in here.\n"
+        f"{mask.values} values that may identify this node, its cards or its people have stand-ins, the same everywhere in here;\n"
+        "the files of the flight recorder have others, since they were masked when they were written.\n"
         "Look through it before you send it: docs/troubleshooting.md says what is masked, and what cannot be."
     )
 

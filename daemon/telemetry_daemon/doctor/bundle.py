@@ -116,6 +116,8 @@ class Bundle:
 
 def check(path: Path) -> None:
     """Raise BundleError where no bundle can be written: no folder, or something there that is no bundle."""
+    if path == Path("-"):
+        raise BundleError("a bundle is an archive, and nothing for a terminal: name a file, such as bug.tar.gz")
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise NotAFileError(path.lstat().st_mode, str(path))

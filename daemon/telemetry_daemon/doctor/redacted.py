@@ -17,9 +17,17 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _OF_HOSTS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 # Labels that name somebody or something of theirs, whatever the names look like.
-_OF_PEOPLE = frozenset(name for names in OWNER_LABELS.values() for name in names) - {"owner_kind", "basis", "pid"}
+_OF_PEOPLE = frozenset(name for names in OWNER_LABELS.values() for name in names) - {
+    "owner_kind",
+    "job_id",
+    "basis",
+    "pid",
+}
+# A job's number stays everywhere, and joins what is told of it.
+_JOB, _OWNER = 'owner_kind="job"', "owner"
 _NAMING = _OF_PEOPLE | {"server", "instance", "nodename"}
 _ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
+_CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
 _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
 # What a web configuration may say without telling a secret, a name or a path.
 _PLAIN_WORD = re.compile(
@@ -38,7 +46,8 @@ def settings(text: str, mask: Mask) -> str:
 
 def unit(text: str, mask: Mask) -> str:
     """A unit as `systemctl cat` prints it: of its environment only the names of the variables."""
-    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in text.split("\n"))
+    whole = _CONTINUED.sub(" ", text)
+    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in whole.split("\n"))
     return mask.text("\n".join(lines))
 
 
@@ -50,11 +59,10 @@ def page(text: str, mask: Mask) -> str:
         return mask.name(value) if name in _NAMING else mask.text(value, name)
 
     def sample(line: str) -> str:
-        return (
-            line
-            if line.startswith("#")
-            else _LABEL.sub(lambda match: f'{match[1]}="{shown(match[1], match[2])}"', line)
-        )
+        if line.startswith("#"):
+            return line
+        free = _OWNER if _JOB in line else ""
+        return _LABEL.sub(lambda match: f'{match[1]}="{shown("" if match[1] == free else match[1], match[2])}"', line)
 
     return "\n".join(map(sample, text.split("\n")))
 

@@ -6,19 +6,23 @@ import hashlib
 import ipaddress
 import re
 from collections.abc import Callable
-from itertools import count
 
 _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
-_HEX = re.compile(r"[0-9a-f]+\Z")
+# Whoever prints a number has its leading zeros, or not.
+_HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
+_OCTET = re.compile(r"[0-9]{1,3}")
+# The least and the greatest number of so many digits.
+_OCTETS = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _DIGITS = "123456789"
 _HEX_LETTERS = "abcdef"
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Without those that no id in Crockford's base 32 has, such as Slurm's.
+_LETTERS = "abcdefghjkmnpqrstvwxyz"
 # As many of the commonest ideographs, of the same width.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
 # After so many attempts two short values may get the same stand-in.
 _MOST_ATTEMPTS = 64
 
-_StandIn = Callable[[str, str, int], str]
+_StandIn = Callable[[str, int], str]
 
 
 class Disguise:
@@ -40,7 +44,9 @@ class Disguise:
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
         core = "".join(sign.lower() if sign.isascii() else sign for sign in body if sign.isalnum())
-        fresh = iter(self._kept(core, _nibble if _HEX.match(core) else _letter))
+        number = _HEX.match(core)
+        zeros = 0 if number is None else number.start("digits")
+        fresh = iter("0" * zeros + self._kept(core[zeros:], _letter if number is None else _nibble))
         return prefix + "".join(_in_case_of(old, next(fresh)) if old.isalnum() else old for old in body)
 
     def of_whole_number(self, value: str) -> str:
@@ -51,23 +57,27 @@ class Disguise:
         """The stand-in for an IP address: another address of the same form."""
         if isinstance(ipaddress.ip_address(value), ipaddress.IPv6Address) and "." not in value:
             return self._kept(value.lower(), _nibble)
-        return self._kept(value.lower(), _octet_digit)
+        return self._kept_of(value.lower(), _octets)
 
     def _kept(self, value: str, stand_in: _StandIn) -> str:
+        return self._kept_of(value, lambda value, stream: "".join(map(stand_in, value, stream)))
+
+    def _kept_of(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
         if value not in self._stand_ins:
-            self._stand_ins[value] = self._unlike_others(value, stand_in)
+            self._stand_ins[value] = self._unlike_others(value, replaced)
+            self._taken.add(self._stand_ins[value])
         return self._stand_ins[value]
 
-    def _unlike_others(self, value: str, stand_in: _StandIn) -> str:
-        for attempt in count():
-            stand_in_value = _replaced(value, stand_in, self._stream(value, attempt))
-            # It must not be another value or its stand-in: a uuid of nearly all zeros has only nine digits to choose from.
-            if attempt == _MOST_ATTEMPTS or (
-                stand_in_value not in self._taken and stand_in_value not in self._stand_ins and stand_in_value != value
-            ):
-                break
-        self._taken.add(stand_in_value)
-        return stand_in_value
+    def _unlike_others(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
+        """Not another value or its stand-in, as long as there is any: a uuid of nearly all zeros has only nine digits to choose from."""
+        others = []
+        for attempt in range(_MOST_ATTEMPTS):
+            stand_in = replaced(value, self._stream(value, attempt))
+            if stand_in != value:
+                if stand_in not in self._taken and stand_in not in self._stand_ins:
+                    return stand_in
+                others.append(stand_in)
+        return next(iter(others), value)  # what has nothing but zeros stays
 
     def _stream(self, value: str, attempt: int) -> bytes:
         blocks = (
@@ -77,17 +87,13 @@ class Disguise:
         return b"".join(blocks)
 
 
-def _replaced(value: str, stand_in: _StandIn, stream: bytes) -> str:
-    return "".join(stand_in(value[:place], old, stream[place]) for place, old in enumerate(value))
-
-
-def _nibble(_before: str, old: str, choice: int) -> str:
+def _nibble(old: str, choice: int) -> str:
     if old in _DIGITS:
         return _DIGITS[choice % len(_DIGITS)]
     return _HEX_LETTERS[choice % len(_HEX_LETTERS)] if old in _HEX_LETTERS else old
 
 
-def _letter(_before: str, old: str, choice: int) -> str:
+def _letter(old: str, choice: int) -> str:
     if old in _DIGITS:
         return _DIGITS[choice % len(_DIGITS)]
     if not old.isalpha():
@@ -95,12 +101,16 @@ def _letter(_before: str, old: str, choice: int) -> str:
     return _LETTERS[choice % len(_LETTERS)] if old.isascii() else chr(_IDEOGRAPHS[choice])
 
 
-def _octet_digit(before: str, old: str, choice: int) -> str:
-    """A digit of an octet. The first digit of three becomes a 1, so that no octet is above 199."""
-    if old not in _DIGITS:
-        return _nibble(before, old, choice)
-    starts = not before or before.endswith((".", ":"))
-    return "1" if starts and old in "12" else _DIGITS[choice % len(_DIGITS)]
+def _octets(value: str, stream: bytes) -> str:
+    """An address in which each number is another one of as many digits, and each hexadecimal part another one, too."""
+    head, colon, quad = value.rpartition(":")
+    choices = iter(stream)
+
+    def octet(match: re.Match[str]) -> str:
+        least, greatest = _OCTETS[len(match[0])]
+        return str(least + next(choices) % (greatest - least + 1))
+
+    return "".join(map(_nibble, head, reversed(stream))) + colon + _OCTET.sub(octet, quad)
 
 
 def _in_case_of(old: str, new: str) -> str:

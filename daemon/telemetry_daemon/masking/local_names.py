@@ -1,4 +1,4 @@
-"""The names of hosts and people that this machine knows: its own name, its hosts file and its users."""
+"""The names of hosts and people that this machine knows: its own name, its hosts file, its users and groups."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from telemetry_daemon.guarded.reading import read_file
 
 _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
+_GROUPS = Path("/etc/group")
 _LARGEST_FILE_BYTES = 64 << 20
-# The user ids of people in Linux distributions; services are below, nobody is above.
-_OF_PEOPLE = range(1000, 65534)
+# The ids of people in Linux distributions. Below are services; above are services that a distribution or systemd has numbered, and
+# nobody; then those of directories.
+_OF_PEOPLE = (range(1000, 60_000), range(65_536, 1 << 32))
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 def names_here(
-    hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ
+    hosts: Path = _HOSTS,
+    users: Path = _USERS,
+    environment: Mapping[str, str] = os.environ,
+    groups: Path = _GROUPS,
 ) -> frozenset[str]:
     """All these names; a host name also without its domain."""
     own_name = os.uname().nodename
     hosts_known = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
-    people = (*_people(_lines(users)), *(environment.get(name, "") for name in _LOGINS))
+    people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
     return frozenset((*hosts_known, *(name.partition(".")[0] for name in hosts_known), *people)) - {""}
 
 
@@ -36,5 +41,5 @@ def _lines(path: Path) -> list[str]:
 def _people(lines: list[str]) -> Iterator[str]:
     for line in lines:
         name, *fields = line.split(":")
-        if len(fields) > 1 and fields[1].isdecimal() and int(fields[1][:9]) in _OF_PEOPLE:
+        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _OF_PEOPLE):
             yield name

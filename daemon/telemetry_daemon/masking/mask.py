@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from telemetry_daemon.masking import words
@@ -13,12 +13,13 @@ from telemetry_daemon.masking.disguise import Disguise
 from telemetry_daemon.masking.secrets import Kind, Known, secrets
 from telemetry_daemon.masking.shapes import Treatment, is_private, is_telling, treatment_of_key
 from telemetry_daemon.masking.whole_words import WholeWords
-from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
+from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
 _SHORTEST_LEARNT = 6
 _BYTES = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
+_WORD_OF_A_MODEL = re.compile(r"[0-9A-Za-z]+")
 _QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
 
 
@@ -80,32 +81,44 @@ class Mask:
         return replace(
             capture,
             request=self._request(capture.request),
-            outputs=tuple(self._output(output) for output in capture.outputs),
+            outputs=tuple(self._output(output, _calls(capture.request)) for output in capture.outputs),
             failure=None if failure is None else replace(failure, text=self._text(failure.text)),
         )
 
     def _learn(self, report: Report) -> Known:
-        """What is known now: the identities so far, and this capture's processes and readings."""
+        """What is known now: the identities so far, and this capture's processes, readings and models."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
         self._known.ids.add(text for text in identities if len(text) >= _SHORTEST_LEARNT and is_telling(text))
         return replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
             harmless=frozenset((*_measured(report), *_versions(report))),
+            models=frozenset(_of_models(report)),
         )
 
     def _request(self, request: Request) -> Request:
-        if not isinstance(request, Command):
-            return request
-        lines = tuple(tuple(self._text(word) for word in line) for line in request.alternatives)
-        env = tuple((name, self._text(value, treatment_of_key(name))) for name, value in request.env)
-        return replace(request, alternatives=lines, env=env)
+        if isinstance(request, Command):
+            lines = tuple(map(self._line, request.alternatives))
+            env = tuple((name, self._text(value, treatment_of_key(name))) for name, value in request.env)
+            return replace(request, alternatives=lines, env=env, folders=self._texts(request.folders))
+        if isinstance(request, Files):
+            globs, links, binary = map(self._texts, (request.globs, request.links, request.binary))
+            return replace(request, globs=globs, links=links, binary=binary)
+        return request
 
-    def _output(self, output: Output) -> Output:
+    def _texts(self, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self._text(text) for text in texts)
+
+    def _line(self, line: tuple[str, ...]) -> tuple[str, ...]:
+        """The words of a command line: a flag says what the next word is."""
+        masked = self._text("\t".join(line)).split("\t")
+        return tuple(masked) if len(masked) == len(line) else self._texts(line)
+
+    def _output(self, output: Output, calls: Collection[str]) -> Output:
         announced = treatment_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
         return replace(
             output,
-            name=self._text(output.name),
+            name=output.name if output.name in calls else self._text(output.name),
             target=self._text(output.target),
             text=self._text(output.text, announced),
             stderr=self._text(output.stderr),
@@ -114,7 +127,8 @@ class Mask:
 
     def _plain(self, plain: Plain, announced: Treatment | None) -> Plain:
         if isinstance(plain, dict):
-            inherited = announced if announced == "names" else None
+            # Of a job's owner only the user is a name: see the shapes of jobs.
+            inherited = announced if announced == "names" and plain.get("kind") != "job" else None
             return {
                 self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)
                 for key, value in plain.items()
@@ -140,6 +154,11 @@ class Mask:
         yield text[end:]
 
 
+def _calls(request: Request) -> Collection[str]:
+    """What outputs of a library or of a reader of ours are called."""
+    return request.calls if isinstance(request, Library) else ()
+
+
 def _versions(report: Report) -> Iterator[str]:
     """The versions of four numbers in the report, such as 1.2.3.4, unless they could be private IP addresses."""
     texts = [device.driver or "" for device in report.devices]
@@ -147,6 +166,12 @@ def _versions(report: Report) -> Iterator[str]:
     for quad in _QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
         if not is_private(quad):
             yield quad
+
+
+def _of_models(report: Report) -> Iterator[str]:
+    """The words of the models: a host may be called `h100`."""
+    for device in report.devices:
+        yield from _WORD_OF_A_MODEL.findall(device.model or "")
 
 
 def _measured(report: Report) -> Iterator[str]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from telemetry_daemon.masking import columns, words
-from telemetry_daemon.masking.shapes import SHAPES, Shape, Treatment, is_telling
+from telemetry_daemon.masking.shapes import FIRST_SHAPES, SHAPES, Shape, Treatment, is_telling
 from telemetry_daemon.masking.whole_words import WholeWords
 
 Kind = Literal["whole", "whole_number", "address"]
@@ -33,12 +33,13 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known besides the text: identities and names, processes with their pids, harmless numbers."""
+    """What is known besides the text: identities and names, processes with their pids, harmless numbers, models' words."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)
     processes: tuple[tuple[str, str], ...] = ()
     harmless: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
 
     def may_be_in(self, text: str) -> bool:
         """Whether an identity, a name or a process that is known stands in the text."""
@@ -62,15 +63,20 @@ def _is_nothing(text: str, announced: Treatment | None) -> bool:
 
 def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
     search = _Search(text)
-    for words_known in (known.ids, known.names):
-        search.take((start, end, "whole") for start, end in words_known.find(text))
+    search.take((start, end, "whole") for start, end in known.ids.find(text))
+    names = known.names.find(text)
+    search.take((start, end, "whole") for start, end in names if text[start:end] not in known.models)
+    for shape in FIRST_SHAPES:
+        search.take(_of_shape(text, shape, known.harmless))
     if announced == "each" and is_telling(text):
         search.take([(0, len(text), announced)])
     search.take(
         (start, end, treatment) for start, end, treatment in columns.announced(text) if is_telling(text[start:end])
     )
+    lower = text.lower()
     for shape in SHAPES:
-        search.take(_of_shape(text, shape, known.harmless))
+        if shape.may_be_in(lower):
+            search.take(_of_shape(text, shape, known.harmless))
     search.take(_of_processes(text, known.processes))
     if announced == "names":
         search.take([(0, len(text), announced)])

@@ -6,10 +6,11 @@ import functools
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from telemetry_daemon.masking.harmless import KNOWN
+from telemetry_daemon.masking.words import looks_like_identity
 from telemetry_parsers import units
 
 # What is done to a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for
@@ -26,25 +27,33 @@ _SERIALS = (
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
     r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|container|account)[ _-]?name"
-    r"|(?:job|login)[ _-]?user|(?<![a-z])(?:user[ _-]?(?:name)?|logname)|(?<![a-z])(?:owner|login|account|namespace|tenant|e-?mail|domain[ _-]?name)"
+    r"|(?:job|login)[ _-]?user|(?<![a-z])(?:users?|user[ _-]?name|logname|(?:primary|supplementary)?groups?(?=[ \t]?=))|(?<![a-z])(?:owner|login|account|namespace|tenant|e-?mail|domain[ _-]?name)"
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
 _SECRETS = (
-    r"(?:passw(?:or)?d|passphrase|(?<![a-z])pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?"
+    r"(?:passw(?:or)?d|pass[ _-]?phrase|(?<![a-z])pwd|(?<![a-z])pass(?==)|secret|token|(?:api|access|private)[ _-]?key|credentials?"
     r"|(?<![a-z])auth(?:orization)?|cookie)(?:[_-]?(?:id|key|file))?|密码|口令|令牌|密钥"
 )
+# Each of these has one of those.
+_IN_SECRETS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "密码", "口令", "令牌", "密钥")
 # The value must not be the next key.
 _NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
-_TO_VALUE = r"[\"'\])]{0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}[\"'\[]?" + _NO_KEY
+# In a log, quotes stand after backslashes.
+_ASSIGNED = r"(?:\\{0,4}[\"'\])]){0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}"
+_TO_VALUE = _ASSIGNED + r"(?:\\{0,4}[\"'\[])?" + _NO_KEY
+_QUOTED = r"\\{0,4}([\"'])(?P<value>(?:(?!\1)[^\\\r\n]){1,400})"
+_MIXED_WORD = r"(?P<value>(?=[^\s]{0,60}[0-9])(?=[^\s]{0,60}[A-Za-z])[^\s\"',;|]{6,60})"
 _TO_THE_END = r"(?P<value>[^\s\"'|,;<}\]][^\"'|,;<\r\n}\]]{0,400}?)(?=[\"'|,;<\r\n}\]]|[ \t]{2}|[ \t]{0,2}$)"
 _DIE_ID = r"(?P<value>[0-9a-fA-F]{3,8}(?: [0-9a-fA-F]{3,8}){1,7})"
 _WORD = r"(?P<value>[^\s\"'|,;<>&]{1,2000})"
 _WORD_OF_A_TABLE = r"(?P<value>[^\s\"'|,;<}\]]{1,400})"
 _HEX = "[0-9a-fA-F]"
+_UUID = rf"{_HEX}{{8}}([-_])(?:{_HEX}{{4}}\2){{3}}{_HEX}{{12}}"
 _QUANTITIES = (units.BYTES, units.JOULES, units.HERTZ, units.SECONDS, units.WATTS)
 _UNITS = "|".join(sorted({re.escape(unit) for each in _QUANTITIES for unit in each}))
 _VERSION = r"[vV]?[0-9]{1,3}\.[0-9]{1,6}(?:\.(?:[0-9]{1,6}|rc[0-9]*|RC[0-9]*|B[0-9]{3}))*"
+_RUNTIMES = "cri-containerd|docker|crio|libpod(?:-payload|-conmon)?|crio-conmon|nerdctl|isulad?|buildkit"
 _BUILD = r"(?:[0-9a-f]{7,10}|[a-zV]{0,8}[0-9]{0,3}(?:\.[0-9]\w{0,3}){0,3}|[0-9]{1,3}-[a-z]{1,10})"
 _MEASURES = (
     r"mem(?:ory)?|v?ram|gtt|size|bytes?|used|usage|free|total|energy|count(?:er)?s?|clock|time(?:stamp)?|acc(?:umulated)?|num|oct"
@@ -54,11 +63,16 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A row of the table: a pattern, what is done to its value, and when a match counts."""
+    """A row of the table: a pattern, what is done to its value, when a match counts, and words of which its texts have one."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
     counts: Callable[[re.Match[str]], bool] = lambda _: True
+    needs: tuple[str, ...] = ()
+
+    def may_be_in(self, lower: str) -> bool:
+        """Whether a text in small letters has what it needs: to search without regard to capitals is slow."""
+        return not self.needs or any(word in lower for word in self.needs)
 
 
 def is_telling(value: str) -> bool:
@@ -113,8 +127,16 @@ def _many_digits(match: re.Match[str]) -> bool:
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Whether it has capitals, small letters and digits, as keys and tokens have; paths and words do not."""
-    return all(re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]"))
+    """Whether it has capitals, small letters and digits, as keys and tokens have; absolute paths are none."""
+    return not match["value"].startswith("/") and all(
+        re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]")
+    )
+
+
+def _begins_a_uuid(match: re.Match[str]) -> bool:
+    """Whether what looks like a UUID that was cut off is one: no two numbers with a hyphen."""
+    head = match["value"].partition("-")[0]
+    return (head.isupper() and head.isalpha()) or (_telling_id(match) and not head.isdigit() and not head.isalpha())
 
 
 def _telling_id(match: re.Match[str]) -> bool:
@@ -127,7 +149,8 @@ def _measured(match: re.Match[str]) -> bool:
 
 
 _TO_MEASURE = re.compile(
-    rf"(?:{_MEASURES})[\w ]{{0,20}}(?:\([^()\n]{{1,12}}\))?[\"']?[ \t]{{0,40}}[:=]?[ \t]{{0,40}}[\"']?\Z", re.IGNORECASE
+    rf"(?:{_MEASURES})[\w ]{{0,20}}(?:\((?:[^()\n]|\([^()\n]{{0,12}}\)){{1,24}}\))?[\"']?[ \t]{{0,40}}[:=]?[ \t]{{0,40}}[\"']?\Z",
+    re.IGNORECASE,
 )
 _TO_VERSION = re.compile(
     r"(?<![a-z])(?:[\w-]{0,20}(?:version|driver|firmware|release|bios|library|runtime|smi)|ver|rev|fw)\)?[\"']?"
@@ -140,20 +163,38 @@ def _rows(*rows: tuple[str, Treatment] | tuple[str, Treatment, Callable[[re.Matc
     return tuple(Shape(re.compile(row[0], re.MULTILINE), *row[1:]) for row in rows)
 
 
+_OF_SECRETS = _rows(
+    (r"(?i:(?:authorization|cookie)\\{0,4}[\"']?[ \t]*[:=][ \t]*)\\{0,4}[\"']?(?P<value>[^\"'\\\r\n]{1,4000})", "each"),
+    (rf"(?i:(?:{_SECRETS})(?:{_ASSIGNED}|[ \t]+)){_QUOTED}", "each"),
+    (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
+    (rf"(?i:(?:{_SECRETS})[ \t]+){_MIXED_WORD}", "each"),
+)  # fmt: skip
 # In order: what one row has found, no later one takes.
-SHAPES = _rows(
+SHAPES = (*(replace(shape, needs=_IN_SECRETS) for shape in _OF_SECRETS), *_rows(
     # What a key announces. What KFD prints in decimal digits, others print in hexadecimal ones.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
-    (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
+    (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t]+){_WORD}", "each"),
-    (r"(?<![\w-])-p[ \t=]?(?P<value>(?=[^\s]{0,60}[0-9])(?=[^\s]{0,60}[A-Za-z])[^\s\"',;|]{6,60})", "each"),
+    (rf"(?<![\w-])-p[ \t=]?{_MIXED_WORD}", "each"),
     (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
     (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
     (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_telling(match["value"])),
     (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _numbered),
     (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _long),
     # What looks like one, whatever is before it.
-    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_HEX}{{8}}([-_])(?:{_HEX}{{4}}\2){{3}}{_HEX}{{12}})", "whole", _telling_id),
+    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _telling_id),
+    (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _begins_a_uuid),
+    # Containers and pods, in whose names a runtime stands: `cri-containerd-ID.scope`.
+    (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
+    (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
+    (r"(?<![\w-])machine-(?P<value>[^/\s\"']{1,200}?)\.scope", "whole"),
+    # Jobs: a number says nothing to who is not of the cluster, and joins what is told of one; the server's name behind it does.
+    (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
+    (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
+    (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
+    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _telling_id),
+    (r"(?<![\w])[fƒ](?P<value>[1-9A-HJ-NP-Za-km-z]{5,12})(?![\w])", "whole", lambda match: looks_like_identity(f"f{match['value']}")),
+    (r"(?<![0-9a-zA-Z])shell-[0-9]{1,9}-(?P<value>[^/.\s]{1,60})\.service", "odd"),
     (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _telling_id),
     (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _telling_id),
     (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _telling_id),
@@ -166,16 +207,23 @@ SHAPES = _rows(
     # What looks like one and is none: part numbers, versions with what they were built from, measures.
     (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?P<value>{_VERSION}(?:[+-]{_BUILD})?)(?![\w-])", "keep"),
-    (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}))(?![\w])", "keep"),
+    (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}|bytes?))(?![\w])", "keep"),
+    (r"(?P<value>Linux ?version ?[0-9][\w.+~-]{0,80})", "keep"),
+    # A file of the flight recorder.
+    (r"(?<![\w])(?P<value>[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,60}\.jsonl\.gz)(?![\w])", "keep"),
     (r"(?<![\w.])(?P<value>[0-9]+\.[0-9]+)(?![\w]|\.[\w])", "keep"),
     (r"(?<![\w])(?P<value>V[0-9]{3}R[0-9]{3}C[0-9]{2}(?:SPC[0-9]{3})?(?:B[0-9]{3})?|[0-9]{3,6}base\w{1,12}|pci:v[0-9A-F]{8}d\w{8,48})(?![\w-])", "keep"),
     (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
     (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
-    (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$))", "keep", _measured),
+    (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _measured),
     # Where names stand.
     (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
     (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
-    (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|[ug]id=[0-9]{1,10}\())(?P<value>[^\s,;:()]+)", "names"),
+    (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|(?:[ug]id|groups)=[0-9]{1,10}\()|,[0-9]{1,10}\()(?P<value>[^\s,;:()]+)", "names"),
+    # What the doctor says of this machine and of who runs it, also of names that are too short to be known.
+    (r"\btelemetry [\w.+-]{1,40} on (?P<value>[^\s,]{1,255})(?=, run as )", "names"),
+    (r"\brun as (?P<value>[^\s,]{1,64})", "names"),
+    (r", in the groups (?P<value>[^\n;:,]{1,400})", "names"),
     # Of the kernel's messages: `pid=4242, name=python`.
     (r"(?i:\bpid[=: ]{1,2}'?[0-9]{1,10}'?[, ]{1,3}(?:name|comm|process)[=: ]{1,2})(?P<value>[^\s,;]+)", "names"),
     # Of environments: every value.
@@ -187,12 +235,17 @@ SHAPES = _rows(
     (r"(?<![\w%)\]/<])(?P<value>[~.]{0,3}[\w.-]{0,80}/[^\s\"'|,;:<>()\[\]{}/=]+(?:/[^\s\"'|,;:<>()\[\]{}/=]*)+)", "names"),
     (r"(?<![\w%)\]./<])(?P<value>[~.]?/[^\s\"'|,;:<>()\[\]{}/=]+)", "names"),
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
-)  # fmt: skip
+))  # fmt: skip
+
+# Of what a key announces, too: the form tells more than the key.
+FIRST_SHAPES = _rows(
+    (rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])", "whole", _telling_id),
+)
 
 _KEYS: tuple[tuple[str, Treatment], ...] = (
     (_SECRETS, "each"),
     (rf"{_SERIALS}|v?die[ _-]?id", "each"),
-    (rf"{_NAMES}|{_COMMANDS}|processes", "names"),
+    (rf"{_NAMES}|{_COMMANDS}|processes|partition|cluster[ _-]?name", "names"),
 )
 _KEY_PATTERNS = tuple((re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _KEYS)
 _LONGEST_KEY = 60

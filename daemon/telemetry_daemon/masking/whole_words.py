@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 # A word is looked up by what it begins with: its first letters and digits, or one sign of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
+# A log has a line end or tab as two signs, and what comes after it begins a word.
+_ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
 _NO_END = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
@@ -36,10 +38,14 @@ class WholeWords:
         """Where they stand in the text, the longest at each place, none within another."""
         end = 0
         for match in _HEAD.finditer(text) if self._lengths else ():
-            head = match[0].lower()
-            if head in self._lengths and match.start() >= end and (word_end := self._end(head, text, match.start())):
-                end = word_end
-                yield match.start(), end
+            for start in (
+                (match.start(), match.start() + 1) if _ESCAPE.match(text, match.start() - 1) else (match.start(),)
+            ):
+                head = text[start : match.end()].lower()
+                if head in self._lengths and start >= end and (word_end := self._end(head, text, start)):
+                    end = word_end
+                    yield start, end
+                    break
 
     def _end(self, head: str, text: str, start: int) -> int:
         """Where the word ends that begins there; 0 if none does."""

@@ -69,11 +69,18 @@ def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
 def _odd_parts(token: str) -> Iterator[Span]:
     if _HOST.match(token) or _is_domain(token):
         labels = (match for match in _LABEL.finditer(token) if match[0].lower() not in TOP_DOMAINS)
-        yield from (match.span() for match in labels if not is_harmless(match[0]))
+        yield from (match.span() for match in labels if not _is_harmless_label(match[0], token))
     elif "-" in token and _is_coded(token):
         yield 0, len(token)
     else:
         yield from (match.span() for match in _NAME.finditer(token) if looks_like_identity(match[0]))
+
+
+def _is_harmless_label(label: str, token: str) -> bool:
+    """Whether a label of a domain identifies nobody; one of a file or unit may be of several words, as in `user-1000.slice`."""
+    if token.rpartition(".")[2].lower() not in SUFFIXES:
+        return is_harmless(label)
+    return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
 
 
 def _is_coded(token: str) -> bool:
