@@ -180,7 +180,7 @@ def test_a_throttled_card_is_named_for_the_same_seconds_only(tmp_path: Path) -> 
         fake.tell(0, call, THERMAL)
     recording, file = tmp_path / "node.jsonl", tmp_path / "trace.json"
     begin = time.time()
-    done = Done(*run("record", "-o", str(recording), "--for", "4s", environment=fake.environment))
+    done = Done(*run("record", "--from", "tools", "-o", str(recording), "--for", "4s", environment=fake.environment))
     assert done.returncode == 0, done.stderr
     file.write_text(json.dumps(trace(begin + 2)))
     told = document(file, "--recording", recording)

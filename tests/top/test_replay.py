@@ -17,7 +17,7 @@ def test_a_recording_is_watched_with_keys(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)  # the first line has room for a short name
     fake = FakeNvml(tmp_path / "nvml", "h100")
     path = Path("node.jsonl.gz")
-    assert run("record", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
+    assert run("record", "--from", "tools", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
     with terminal("top", "--replay", str(path), "--once", "--speed", "0.5", columns=120) as shown:
         shown.shows("node.jsonl.gz", "8 × NVIDIA H100", "Replay: this is a recording of", "0.5 ×")
         shown.press(" ")
@@ -42,7 +42,7 @@ def test_a_recording_is_watched_with_keys(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_still_when_told(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", "h100")
     path = tmp_path / "node.jsonl.gz"
-    assert run("record", "-o", str(path), "--for", "4", environment=fake.environment)[0] == 0
+    assert run("record", "--from", "tools", "-o", str(path), "--for", "4", environment=fake.environment)[0] == 0
     with Daemon(tmp_path, arguments=("--replay", str(path), "--once")) as daemon:
         daemon.until(lambda: daemon.document()["replay"]["how"] == "ended")
         assert daemon.document()["replay"]["shown"] > daemon.document()["replay"]["recorded"]
