@@ -157,11 +157,13 @@ def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> N
         assert comes_true(lambda: player.how() == "ended")
         player.seek(30.0)
         player.go_on()
-        assert (player.how(), player.place) == ("", pytest.approx(30.0, abs=5.0))
+        assert player.how() in ("", "on its way to 2026-11-18 11:07:11 UTC")
+        assert player.place == pytest.approx(30.0, abs=5.0)
         player.seek(60.0)
         assert comes_true(lambda: player.how() == "ended")
         player.toggle()
-        assert (player.how(), player.place) == ("", pytest.approx(0.0, abs=5.0))
+        assert player.how() in ("", "on its way to 2026-11-18 11:06:41 UTC")
+        assert player.place == pytest.approx(0.0, abs=5.0)
 
 
 def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
@@ -180,6 +182,48 @@ def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
         assert player.how() == "50 ×, paused"
         player.toggle()
         assert it.comes(99.0, None)
+
+
+@pytest.mark.parametrize("tells_then", [True, False])
+def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_then: bool
+) -> None:
+    """As long as the parser is held up at the new place; and who changes their mind is not kept waiting."""
+    goes_on, arrived = threading.Event(), threading.Event()
+    goes_on.set()
+
+    def parse_held_up(given: Capture) -> Report:
+        if not goes_on.is_set():
+            arrived.set()
+            goes_on.wait()
+        return parse(given)
+
+    monkeypatch.setitem(
+        globals(), "LOADED", Loaded((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
+    )
+    hours = [capture(at, f"{at // 60} 50") for at in range(0, 7201, 10)]
+    with played(tmp_path, hours, Playing(tells_then=tells_then), at="10m") as it:
+        assert it.comes(10.0, 50.0)
+        it.node.player.pause()
+        before = it.store.snapshot()
+        goes_on.clear()
+        it.node.press("}")
+        it.node.player.seek(7200.0)
+        assert arrived.wait(30)
+        try:
+            for goal, hour in ((7200.0, "13:06:40"), (3600.0, "12:06:50")):
+                it.node.player.seek(goal)
+                told = it.store.snapshot()
+                assert told.recorded is not None
+                assert it.temperatures() == [10.0, 50.0]
+                assert told.recorded.shown == pytest.approx(BEGUN + 610, abs=5)
+                assert told.recorded.how == f"paused, on its way to 2026-11-18 {hour} UTC"
+                assert told.wall_time == pytest.approx(before.wall_time, abs=5)
+        finally:
+            goes_on.set()
+        assert it.comes(60.0, 50.0)
+        assert comes_true(lambda: it.node.player.how() == "paused")
+        assert it.node.recorded().shown == pytest.approx(BEGUN + 3610)
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ class ReplayNode(Node):
                 _ACTIONS[request.action](player, request.value)
         except (CommandError, ValueError) as error:
             return {"error": str(error)}
-        told = player.recorded()
-        return {"place": player.place, "length": self.survey.length, "shown": told.shown, "how": told.how}
+        place = player.place
+        return {"place": place, "length": self.survey.length, "shown": player.wall_time(place), "how": player.how()}
 
     def press(self, key: str) -> bool:
         """Do what a key is for, and say whether it is for something here."""

@@ -59,20 +59,15 @@ class Performance:
         return self._stays and not self._timeline.is_elsewhere()
 
     def begin(self) -> Iterator[Placed]:
-        """Show what there was where the timeline wants to be, and give what came after it. Raises RecordingError."""
+        """Show what there was where the timeline wants to be, and give what came after it. Raises RecordingError.
+
+        Until all of it is there, what was shown before is shown on: nobody sees one moment's numbers as another's.
+        """
         self._stays = False
-        with self._timeline.held() as goal:
-            first = max(0.0, goal - LOOK_BACK_SECONDS)
-            newest, rest = self._until(first)
-            with self._store.unchanged():  # nobody sees a node without devices
-                self._slot = int(first // SLOT_SECONDS)
-                self._timeline.put(first, goal)
-                self._store.start_anew()
-                self._stage.set()
-                for one in newest:
-                    self._put(one)
-            rest = self._caught_up(rest, goal)
-            self._reach(goal, goal)
+        with self._store.still(), self._timeline.held():
+            rest = self._built(self._timeline.set_out())
+            while self._timeline.is_elsewhere() and not self._timeline.is_over:
+                rest = self._built(self._timeline.set_out())
         self.renew()
         return rest
 
@@ -88,11 +83,30 @@ class Performance:
             log.error("the recording cannot be played on", extra={"error": error})  # the text says all
             self._stay()
 
+    def _built(self, goal: float) -> Iterator[Placed]:
+        """Have in the store what there was there, unless somebody wants to be elsewhere meanwhile, and give what came after it."""
+        first = max(0.0, goal - LOOK_BACK_SECONDS)
+        newest, rest = self._until(first)
+        if self._timeline.is_elsewhere():
+            return rest
+        self._slot = int(first // SLOT_SECONDS)
+        self._timeline.put(first, goal)
+        self._store.start_anew()
+        self._stage.set()
+        for one in newest:
+            self._put(one)
+        rest = self._caught_up(rest, goal)
+        if not self._timeline.is_elsewhere():
+            self._reach(goal, goal)
+        return rest
+
     def _until(self, first: float) -> tuple[list[Placed], Iterator[Placed]]:
-        """The newest of each poll up to that place, and what came after it."""
+        """The newest of each poll up to that place, and what came after it; nothing if somebody wants to be elsewhere."""
         newest: dict[Key, Placed] = {}
         every = placed(self._tape)
         for one in every:
+            if self._timeline.is_elsewhere():
+                return [], iter(())
             if one.place > first:
                 return list(newest.values()), _and(one, every)
             newest[one.key] = one
@@ -149,7 +163,7 @@ class Performance:
     def _look(self) -> None:
         """End the slots of the history that are over."""
         self._slot = int(self._timeline.place() // SLOT_SECONDS)
-        self._history.look(self._store.snapshot)
+        self._history.look(self._store.current)
 
     def _put(self, one: Placed) -> None:
         late = max(0.0, self._timeline.place() - one.place) + one.age

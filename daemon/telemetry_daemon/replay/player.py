@@ -14,6 +14,7 @@ from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_exporters import human
 from telemetry_parsers.recorded import Recorded
 
 
@@ -54,15 +55,21 @@ class Player:
 
     def recorded(self) -> Recorded:
         """When what is shown was recorded, where, and how it is played."""
-        begun = self.survey.wall_time
-        return Recorded(begun, self.survey.hostname, begun + self.place, self.how())
+        shown = min(self._timeline.place(), self.survey.length)
+        return Recorded(self.survey.wall_time, self.survey.hostname, self.wall_time(shown), self.how())
+
+    def wall_time(self, place: float) -> float:
+        """The Unix time at which that place was recorded."""
+        return self.survey.wall_time + place
 
     def how(self) -> str:
         """A word where it is not just played."""
         speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
         is_silent = self._performance is None or self._timeline.runs
         state = "ended" if self._has_ended() else "" if is_silent else "paused"
-        return ", ".join(filter(None, (speed, state)))
+        goal = self._timeline.goal()
+        way = "" if goal is None else f"on its way to {human.utc(self.wall_time(goal))}"
+        return ", ".join(filter(None, (speed, state, way)))
 
     @property
     def place(self) -> float:
@@ -96,6 +103,7 @@ class Player:
     def seek(self, place: float) -> None:
         """Go to that place, at most to the end; who stands still stays still there."""
         self._timeline.want(min(max(0.0, place), self.survey.length))
+        self._renew()
 
     def set_speed(self, speed: float) -> None:
         """Play so many times as fast from now on."""
@@ -117,5 +125,5 @@ class Player:
     def _wall(self) -> float:
         """The time of then, or that of now less what is still to be caught up with."""
         if self._playing.tells_then:
-            return self.survey.wall_time + self._timeline.place()
+            return self.wall_time(self._timeline.place())
         return time.time() - self._timeline.behind
