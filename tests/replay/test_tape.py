@@ -137,14 +137,44 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, make: Callable[[Pa
     assert str(error.value).startswith(f"{path}{says}")
 
 
-def test_damaged_packed_data_end_it_there() -> None:
-    packed = bytearray(
-        gzip.compress(b"".join(line(replace(one, monotonic_time=at)) for at in range(500) for one in CAPTURES))
-    )
-    packed[len(packed) // 2] ^= 0xFF
-    captures, damage = read(bytes(packed))
-    assert len(captures) < 2000
-    assert damage.cut or damage.count
+MANY = b"".join(line(replace(one, monotonic_time=at)) for at in range(500) for one in CAPTURES)
+PACKED = {
+    "one member": gzip.compress(MANY),
+    "several members": gzip.compress(MANY[:300_000]) + gzip.compress(MANY[300_000:]),
+}
+
+
+@pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
+@pytest.mark.parametrize("tenth", range(1, 10))
+def test_damaged_packed_data_end_it_there(packed: bytes, tenth: int) -> None:
+    at = len(packed) * tenth // 10
+    damaged = packed[:at] + b"\xff" * 16 + packed[at + 16 :]
+    before = packed_up_to(packed[:at]).count(b"\n")
+    captures, damage = read(damaged)
+    assert before <= len(captures) < 2000
+    assert captures[:before] == [capture for at in range(500) for capture in told_at(at)][:before]
+    assert damage.cut
+
+
+@pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
+def test_a_wrong_checksum_at_the_end_costs_no_line(packed: bytes) -> None:
+    captures, damage = read(packed[:-8] + bytes([packed[-8] ^ 0xFF]) + packed[-7:])
+    assert len(captures) == 2000
+    assert damage.cut.startswith("the recording ends after line 2000: its packed data are damaged")
+
+
+def packed_up_to(packed: bytes) -> bytes:
+    """What is in the beginning of packed data, of one or more members."""
+    text = b""
+    while packed:
+        inflate = zlib.decompressobj(31)
+        text += inflate.decompress(packed)
+        packed = inflate.unused_data
+    return text
+
+
+def told_at(at: int) -> list[Capture]:
+    return [replace(one, monotonic_time=float(at)) for one in CAPTURES]
 
 
 BOMB = """
