@@ -312,6 +312,12 @@ def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown
         (tmp_path / "recording.jsonl.gz").unlink()
         it.node.player.seek(5.0)
         assert comes_true(lambda: any("cannot be played on" in record.message for record in caplog.records))
+        assert comes_true(lambda: it.node.player.how() == "cannot be played on")
+        assert it.node.player.place == pytest.approx(20.0, abs=5.0)
+        before = it.temperatures()
+        assert None not in before
+        time.sleep(0.5)
+        assert it.temperatures() == before
 
 
 def test_whatever_is_done_with_it_nothing_is_older_than_before(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Performance:
         self._history = history
         self._loops = loops
         self._slot = 0
-        self._stays = False
+        self._stays = self._is_broken = False
 
     def run(self) -> None:
         """Play from where the timeline wants to be, until it is closed."""
@@ -58,12 +58,17 @@ class Performance:
         """Whether it stays at the end, and is not wanted elsewhere."""
         return self._stays and not self._timeline.is_elsewhere()
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether it could not go on, and is not wanted elsewhere."""
+        return self._is_broken and not self._timeline.is_elsewhere()
+
     def begin(self) -> Iterator[Placed]:
         """Show what there was where the timeline wants to be, and give what came after it. Raises RecordingError.
 
         Until all of it is there, what was shown before is shown on: nobody sees one moment's numbers as another's.
         """
-        self._stays = False
+        self._stays = self._is_broken = False
         with self._store.still(), self._timeline.held():
             rest = self._built(self._timeline.set_out())
             while self._timeline.is_elsewhere() and not self._timeline.is_over:
@@ -81,7 +86,7 @@ class Performance:
             self._play(self.begin())
         except RecordingError as error:  # it was changed or removed since it was surveyed
             log.error("the recording cannot be played on", extra={"error": error})  # the text says all
-            self._stay()
+            self._stop()
 
     def _built(self, goal: float) -> Iterator[Placed]:
         """Have in the store what there was there, unless somebody wants to be elsewhere meanwhile, and give what came after it."""
@@ -147,6 +152,13 @@ class Performance:
             return
         self._timeline.allow(self._length)
         self._stays = True
+        self.renew()
+        self._timeline.wait(math.inf)
+
+    def _stop(self) -> None:
+        """Stay where it is, so that what is shown does not grow old, until somebody wants to be elsewhere."""
+        self._timeline.allow(self._timeline.place())
+        self._is_broken = True
         self.renew()
         self._timeline.wait(math.inf)
 

@@ -65,11 +65,17 @@ class Player:
     def how(self) -> str:
         """A word where it is not just played."""
         speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
-        is_silent = self._performance is None or self._timeline.runs
-        state = "ended" if self._has_ended() else "" if is_silent else "paused"
+        state = self._state()
         goal = self._timeline.goal()
         way = "" if goal is None else f"on its way to {human.utc(self.wall_time(goal))}"
         return ", ".join(filter(None, (speed, state, way)))
+
+    def _state(self) -> str:
+        performance = self._performance
+        if performance is None:
+            return ""
+        state = "cannot be played on" if performance.is_broken else "ended" if performance.has_ended else ""
+        return state or ("" if self._timeline.runs else "paused")
 
     @property
     def place(self) -> float:
