@@ -52,7 +52,7 @@ class ReplayNode(Node):
         self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
         self._parsers = parsers_of(self.survey, loaded)
         place = at.place(self.survey) if at is not None else playing.place
-        self.player = Player(path, self.survey, replace(playing, place=place))
+        self.player = Player(tape, self.survey, replace(playing, place=place))
         self.recorded = self.player.recorded
 
     @property

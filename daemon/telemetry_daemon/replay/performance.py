@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 from telemetry_daemon.replay.places import Key, Placed, placed
 from telemetry_daemon.replay.stage import Stage
@@ -29,7 +29,7 @@ class Performance:
 
     def __init__(
         self,
-        path: Path,
+        tape: Tape,
         length: float,
         timeline: Timeline,
         store: Store,
@@ -38,7 +38,7 @@ class Performance:
         *,
         loops: bool,
     ) -> None:
-        self._tape = Tape(path)
+        self._tape = tape
         self._length = length
         self._timeline = timeline
         self._store = store
@@ -108,7 +108,8 @@ class Performance:
     def _until(self, first: float) -> tuple[list[Placed], Iterator[Placed]]:
         """The newest of each poll up to that place, and what came after it; nothing if somebody wants to be elsewhere."""
         newest: dict[Key, Placed] = {}
-        every = placed(self._tape)
+        # What was written behind it since it was surveyed has no place in its time.
+        every = itertools.takewhile(lambda one: one.place <= self._length, placed(self._tape))
         for one in every:
             if self._timeline.is_elsewhere():
                 return [], iter(())

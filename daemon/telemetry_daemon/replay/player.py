@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from telemetry_daemon.replay.performance import Performance
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.stage import Stage
+from telemetry_daemon.replay.tape import Tape
 from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
@@ -31,9 +31,9 @@ class Playing:
 class Player:
     """Plays on a thread of its own; `clock` is the time that passes for who looks at it. Safe to use from any thread."""
 
-    def __init__(self, path: Path, survey: Survey, playing: Playing) -> None:
+    def __init__(self, tape: Tape, survey: Survey, playing: Playing) -> None:
         self.survey = survey
-        self._path = path
+        self._tape = tape
         self._playing = playing
         self._timeline = Timeline(playing.place, playing.speed)
         self._performance: Performance | None = None
@@ -118,7 +118,7 @@ class Player:
 
     def _on(self, store: Store, stage: Stage, history: History) -> Performance:
         return Performance(
-            self._path, self.survey.length, self._timeline, store, stage, history, loops=self._playing.loops
+            self._tape, self.survey.length, self._timeline, store, stage, history, loops=self._playing.loops
         )
 
     def _has_ended(self) -> bool:

@@ -55,13 +55,15 @@ class Tape:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damage = Damage()
+        self._file: tuple[int, int] | None = None
 
     def __iter__(self) -> Iterator[Capture]:
-        """A pass through it. Raises RecordingError if there is no capture in it, or it cannot be read."""
+        """A pass through it. Raises RecordingError if there is no capture in it, it cannot be read, or it is not the file of the first pass."""
         self.damage = damage = Damage()
         found = False
         try:
             with os.fdopen(open_file(str(self.path)), "rb") as file:
+                self._check(os.fstat(file.fileno()))
                 for capture in captures_in(file, damage):
                     found = True
                     yield capture
@@ -69,6 +71,12 @@ class Tape:
             raise RecordingError(f"{self.path}: {error.strerror}; {_REMEDY}") from error
         if not found:
             raise RecordingError(f"{self.path}: {_why_empty(damage)}; {_REMEDY}")
+
+    def _check(self, status: os.stat_result) -> None:
+        file = (status.st_dev, status.st_ino)
+        if self._file not in (None, file):
+            raise RecordingError(f"{self.path}: another file was put in its place; begin anew to play that")
+        self._file = file
 
 
 def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
