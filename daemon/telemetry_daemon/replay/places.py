@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from telemetry_daemon.replay.stretches import WallTimes
 from telemetry_parsers.model import Capture
 
 Key = tuple[str, str]
@@ -66,7 +67,7 @@ class Survey:
     """
 
     length: float = 0.0
-    wall_time: float = 0.0
+    wall_times: WallTimes = field(default_factory=WallTimes)
     hostname: str = ""
     examples: dict[str, Capture] = field(default_factory=dict)
     counts: dict[Key, int] = field(default_factory=dict)
@@ -78,9 +79,9 @@ class Survey:
         survey = cls()
         for one in placed(captures):
             if not survey.examples:
-                survey.wall_time = one.capture.wall_time + one.capture.seconds + one.age
                 survey.hostname = one.capture.hostname
             survey.length = one.place
+            survey.wall_times.see(one.place, one.capture.wall_time + one.capture.seconds + one.age)
             survey.examples.setdefault(one.capture.source, one.capture)
             survey.counts[one.key] = survey.counts.get(one.key, 0) + 1
             survey._spans[one.key] = (survey._spans.get(one.key, (one.place,))[0], one.place)

@@ -56,11 +56,11 @@ class Player:
     def recorded(self) -> Recorded:
         """When what is shown was recorded, where, and how it is played."""
         shown = min(self._timeline.place(), self.survey.length)
-        return Recorded(self.survey.wall_time, self.survey.hostname, self.wall_time(shown), self.how())
+        return Recorded(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.how())
 
     def wall_time(self, place: float) -> float:
         """The Unix time at which that place was recorded."""
-        return self.survey.wall_time + place
+        return self.survey.wall_times.at(place)
 
     def how(self) -> str:
         """A word where it is not just played."""
