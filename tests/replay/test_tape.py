@@ -210,6 +210,30 @@ def test_a_gzip_bomb_is_a_line_that_is_too_long(tmp_path: Path) -> None:
     assert int(mebibytes) < 300
 
 
+@pytest.mark.parametrize(
+    ("begin", "value", "end"),
+    [(b'"a":[[]', b",[]", b"]"), (b'"a":{"a":1', b',"b":{}', b"}"), (b'"a":[0', b",1e9", b"]")],
+)
+def test_a_line_of_millions_of_values_is_not_decoded(tmp_path: Path, begin: bytes, value: bytes, end: bytes) -> None:
+    path = tmp_path / "values.gz"
+    million = value * (1 << 20)
+    with gzip.open(path, "wb") as file:
+        file.write(WHOLE + b'{"schema":"telemetry.capture/1",' + begin)
+        for _ in range((60 << 20) // len(million)):
+            file.write(million)
+        file.write(end + b"}\n" + WHOLE)
+    count, mebibytes, *words = grown(path)
+    assert count == "8"
+    assert "line 5 is left out: it is not a recorded capture (it has more than 4,000,000 values)" in " ".join(words)
+    assert int(mebibytes) < 300
+
+
+@pytest.mark.parametrize("text", ["0,1.5,2\n", '{"a": [1, 2], "b": null},\n', "°C;\n"])
+def test_what_tools_print_at_most_is_read(text: str) -> None:
+    longest = replace(CAPTURES[0], outputs=(Output(text=text * ((8 << 20) // len(text.encode()))),))
+    assert read(line(longest))[0] == [longest]
+
+
 @pytest.mark.parametrize("useless", [b"\n", b"x\n"])
 def test_gigabytes_of_lines_without_a_capture_are_not_read(tmp_path: Path, useless: bytes) -> None:
     path = tmp_path / "lines.gz"

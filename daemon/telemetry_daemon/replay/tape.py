@@ -17,6 +17,9 @@ from telemetry_parsers.model import Capture, Plain
 
 # A capture has the escaped output of a tool's runs, each of at most 8 MiB.
 LONGEST_LINE_BYTES = 64 << 20
+# A value takes up to a hundred times its bytes once it is decoded. Eight MiB of a tool's output, even of CSV, have at most so
+# many of these; what is read of 64 cards has some ten thousand.
+_MARKS, _MOST_MARKS = (b"[", b"{", b","), 4_000_000
 # In seconds: the beginning of the year 9000, which leaves room for a long recording, a machine that runs for 300 years, a day.
 _ENDS_OF_TIME = (221_845_392_000.0, 1e10, 86_400.0)
 # Gigabytes of other lines, which take little space when they are packed, are not read to their end.
@@ -119,22 +122,23 @@ def _capture(line: bytes) -> Capture | str:
     """The capture of a line; else why it is none, nothing for an empty one."""
     if not line.strip():
         return ""
+    if sum(map(line.count, _MARKS)) > _MOST_MARKS:
+        return f"it has more than {_MOST_MARKS:,} values"
     try:
         plain = decode_line(line)
+    except CodecError as error:
+        return str(error)
+    try:
         capture = capture_from_plain(plain)
     except CodecError as error:
-        return _newer(line) or str(error)
+        return _newer(plain) or str(error)
     times = (capture.wall_time, capture.monotonic_time, capture.seconds)
     if not all(0.0 <= time < end for time, end in zip(times, _ENDS_OF_TIME, strict=True)):
         return "it is of no time that a clock can tell"
     return capture
 
 
-def _newer(line: bytes) -> str:
-    try:
-        plain: Plain = decode_line(line)
-    except CodecError:  # it is told as it is
-        return ""
+def _newer(plain: Plain) -> str:
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if isinstance(schema, str) and _OF_LATER_VERSION.match(schema) and schema != CAPTURE_SCHEMA:
         return f"{schema} was written by a later version: upgrade to read it"
