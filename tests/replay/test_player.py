@@ -14,6 +14,7 @@ import pytest
 from kits.waiting import comes_true
 from replay import plays
 from replay.plays import BEGUN, MINUTE, PARSER, capture, made, parse, played, shown
+from telemetry_daemon.control import requests
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.replay.player import Playing
 from telemetry_daemon.replay.timeline import Timeline
@@ -88,6 +89,30 @@ def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
         assert player.how() == "50 ×, paused"
         player.toggle()
         assert it.comes(99.0, None)
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "says"),
+    [
+        ("status", "", "1 ×"),
+        ("speed", "2x", "2 ×"),
+        ("speed", "0.5", "0.5 ×"),
+        ("speed", "0", "'0' is no speed; write a number from 0.1 to 100"),
+        ("speed", "nan", "'nan' is no speed; write a number from 0.1 to 100"),
+        ("speed", "1e9", "'1e9' is no speed; write a number from 0.1 to 100"),
+        ("speed", "fast", "'fast' is no speed; write a number from 0.1 to 100"),
+        ("seek", "soon", "'soon' is no moment of a recording"),
+        ("rewind", "", "'rewind' is unknown; write seek, pause, play, speed, status"),
+    ],
+)
+def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path, action: str, value: str, says: str) -> None:
+    with played(tmp_path, MINUTE, Playing(loops=False)) as it:
+        told = it.node.verbs()["replay"].answer(requests.Replay(action, value))
+        assert says in str(told.get("error") or f"{it.node.player.speed:g} ×")
+        assert ("error" in told) == says.startswith("'")
+        it.node.player.seek(30.2)
+        it.node.player.pause()
+        assert comes_true(lambda: bool(it.temperatures()) and "paused" in it.node.player.how())
 
 
 @pytest.mark.parametrize("tells_then", [True, False])

@@ -15,6 +15,7 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.replay.moments import Moment, moment
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.player import Player, Playing
+from telemetry_daemon.replay.speeds import FASTEST, SLOWEST, speed
 from telemetry_daemon.replay.stage import Stage, parsers_of
 from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.terminal import waiting
@@ -117,6 +118,8 @@ class ReplayNode(Node):
                 player.seek(moment(request.value).place(self.survey))
             elif request.action in _ACTIONS:
                 _ACTIONS[request.action](player, request.value)
+            else:
+                raise CommandError(f"'{clean(request.action)}' is unknown; write seek, {', '.join(_ACTIONS)}")
         except (CommandError, ValueError) as error:
             return {"error": str(error)}
         place = player.place
@@ -140,14 +143,15 @@ def _sooner(seconds: float) -> Callable[[Player], None]:
 
 
 def _faster(factor: float) -> Callable[[Player], None]:
-    return lambda player: player.set_speed(min(100.0, max(0.1, player.speed * factor)))
+    return lambda player: player.set_speed(min(FASTEST, max(SLOWEST, player.speed * factor)))
 
 
 # What `telemetry replay` does, besides going elsewhere.
 _ACTIONS: Mapping[str, Callable[[Player, str], None]] = {
     "pause": lambda player, _: player.pause(),
     "play": lambda player, _: player.go_on(),
-    "speed": lambda player, value: player.set_speed(float(value)),
+    "speed": lambda player, value: player.set_speed(speed(value)),
+    "status": lambda _player, _value: None,
 }
 # What `telemetry top` plays with; the help view lists them.
 _KEYS: Mapping[str, Callable[[Player], None]] = {
