@@ -115,6 +115,14 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path, action
         assert comes_true(lambda: bool(it.temperatures()) and "paused" in it.node.player.how())
 
 
+def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> None:
+    with played(tmp_path, [capture(0, "40 50"), capture(0, "40 50", "slow")], Playing(speed=100.0)) as it:
+        begun = it.node.player.clock.monotonic
+        assert it.comes(40.0, 50.0)
+        seen = {begun() for _ in range(20) if not time.sleep(0.01)}
+        assert len(seen) <= 2
+
+
 @pytest.mark.parametrize("tells_then", [True, False])
 def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_then: bool
@@ -223,6 +231,17 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
     assert it.node.warnings() == ("no parser here reads what was recorded of other-smi: install its plugin",)
     with pytest.raises(CommandError, match="no parser here reads what was recorded of other-smi; install its plugin"):
         shown(tmp_path, [capture(0, "x", source="other-smi")])
+
+
+def test_of_many_sources_without_a_parser_the_first_are_named(tmp_path: Path) -> None:
+    many = [capture(0, "x", source=f"smi-{number:04}") for number in range(1500)]
+    it = shown(tmp_path, [*MINUTE, *many])
+    assert it.node.warnings()[0].startswith(
+        "no parser here reads what was recorded of smi-0000, smi-0001, smi-0002 and "
+    )
+    assert len(it.node.warnings()[0]) < 200
+    with pytest.raises(CommandError, match=r"of smi-0000, smi-0001, smi-0002 and \d+ more; install its plugin"):
+        shown(tmp_path, many)
 
 
 def test_whatever_is_done_with_it_nothing_is_older_than_before(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from telemetry_daemon.replay.moments import Moment, moment
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.player import Player, Playing
 from telemetry_daemon.replay.speeds import FASTEST, SLOWEST, speed
-from telemetry_daemon.replay.stage import Stage, parsers_of
+from telemetry_daemon.replay.stage import Stage, in_short, parsers_of
 from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.terminal import waiting
 from telemetry_daemon.terminal.exits import CommandError
@@ -75,7 +75,7 @@ class ReplayNode(Node):
 
     def warnings(self) -> tuple[str, ...]:
         """What of the recording is not played, and why."""
-        unread = ", ".join(self.left_out())
+        unread = in_short(self.left_out())
         text = f"no parser here reads what was recorded of {unread}: install its plugin"
         return (*self.damage, text) if unread else self.damage
 

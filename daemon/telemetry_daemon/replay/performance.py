@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 # Who begins in the middle sees what came of the half hour before, as the history does. What is older counts only as far
 # as it is the newest of its poll.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
-# Between the end of a recording and its next beginning; one capture alone is shown again so often.
+# Between the end of a recording and its next beginning, at any speed; one capture alone is shown again so often.
 PAUSE_SECONDS = 2.0
 
 
@@ -134,11 +134,14 @@ class Performance:
             if not self._is_there(one.place):
                 return
             self._put(one)
-        self._timeline.allow(math.inf)
-        if not self._loops:
+        if not self._is_there(self._length):
+            return
+        self._timeline.allow(self._length)
+        if self._loops:
+            self._timeline.rest(PAUSE_SECONDS)
+            self._timeline.begin_anew()
+        else:
             self._stay()
-        elif self._is_there(self._length + PAUSE_SECONDS):
-            self._timeline.want(0.0)
 
     def _is_there(self, place: float) -> bool:
         """Wait until it is that time, and end the slots until then; False if somebody wants to be elsewhere."""
@@ -149,9 +152,6 @@ class Performance:
 
     def _stay(self) -> None:
         """Stay at the end until somebody wants to be elsewhere."""
-        if not self._is_there(self._length):
-            return
-        self._timeline.allow(self._length)
         self._stays = True
         self.renew()
         self._timeline.wait(math.inf)

@@ -97,7 +97,9 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             yield capture
             continue
         in_vain += 1
-        damage.cut = _end(line, number, capture, in_vain)
+        # What is no recording from its first line on was not cut off from one.
+        may_be_cut = in_vain < number or CAPTURE_SCHEMA.encode() in line or (packed is not None and packed.damage != "")
+        damage.cut = _end(line, number, capture if may_be_cut else "", in_vain)
         if damage.cut:
             return
         if capture:

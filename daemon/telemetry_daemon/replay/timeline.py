@@ -127,6 +127,22 @@ class Timeline:
             while (left := place - self._place()) > 0 and not self.is_elsewhere():
                 self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
 
+    def rest(self, seconds: float) -> None:
+        """Until so many have passed by the clock, whatever the speed, and it runs; or whoever plays is to be elsewhere."""
+        with self._changed:
+            until = self._clock() + seconds
+            while not self.is_elsewhere():
+                left = until - self._clock()
+                if self._runs and left <= 0:
+                    return
+                self._changed.wait(left if self._runs else None)
+
+    def begin_anew(self) -> None:
+        """Have whoever plays begin at the beginning, unless they are to be elsewhere."""
+        with self._changed:
+            if not self.is_elsewhere():
+                self.want(0.0)
+
     def _change(self, *, runs: bool, speed: float) -> None:
         with self._changed:
             self._anchor_at(self._place())
