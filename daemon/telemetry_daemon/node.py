@@ -43,6 +43,9 @@ _OF_OWNERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
 
 
+_PLAYS_NOTHING = "this daemon plays no recording; start one with `telemetry serve --replay FILE`"
+
+
 def no_capture(_capture: Capture, _report: Report | None) -> None:
     """Keeps nothing."""
 
@@ -72,7 +75,10 @@ class Node(ABC):
 
     def verbs(self) -> Mapping[str, Verb]:
         """What operators can ask of it besides what they can ask of any."""
-        return {}
+        from telemetry_daemon.control import requests
+        from telemetry_daemon.control.socket import Verb  # with asyncio, which only the daemon has
+
+        return {"replay": Verb(requests.Replay, lambda _: {"error": _PLAYS_NOTHING})}
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:

@@ -208,11 +208,20 @@ def test_a_simulated_node_is_recorded_and_one_that_plays_is_not(tmp_path: Path) 
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         asked = ("record", "--config", str(daemon.config_path), "--from", "daemon", "--for", "3", "-o")
         assert run(*asked, str(path))[0] == 0
+        status, _, told = run("replay", "pause", "--config", str(daemon.config_path))
+        plays_nothing = "this daemon plays no recording; start one with `telemetry serve --replay FILE`"
+        assert (status, plays_nothing in told) == (64, True)
     assert len(replayed(path)["devices"]) == 3
     with Daemon(tmp_path, arguments=("--replay", str(path))) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
-        status, _, told = run(*asked, str(tmp_path / "again.jsonl"))
-        assert (status, "one that plays a recording polls nothing" in told) == (69, True)
+        for again in (path, tmp_path / "again.jsonl"):
+            status, _, told = run(*asked, str(again))
+            assert (status, told.count("\n"), "one that plays a recording polls nothing" in told) == (69, 1, True)
+        assert run("replay", "speed", "2x", "--config", str(daemon.config_path))[0] == 0
+    status, _, told = run(*asked, str(path))
+    assert (status, told.count("\n"), "no daemon answers on" in told) == (69, 1, True)
+    assert len(replayed(path)["devices"]) == 3, "an earlier recording stays where nothing is recorded"
+    assert not (tmp_path / "again.jsonl").exists()
 
 
 def test_a_recording_ends_with_the_daemon_and_says_so(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.terminal.log import LONGEST_VALUE, MOST_CHANGES_KEPT, ChangeLog, setup
+from telemetry_daemon.terminal.log import LONGEST_VALUE, MOST_CHANGES_KEPT, MOST_HELD, ChangeLog, held_back, setup
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 logger = logging.getLogger("telemetry_daemon.test")
@@ -323,3 +323,16 @@ def test_made_up_keys_do_not_fill_the_memory_and_the_latest_are_remembered():
     assert not log.changed(3 * MOST_CHANGES_KEPT - 1, "failed")
     assert not log.changed(2 * MOST_CHANGES_KEPT, "failed")
     assert log.changed(0, "failed")
+
+
+def test_what_is_held_back_is_written_afterwards_the_first_of_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with held_back("error"):
+        for number in range(MOST_HELD + 3):
+            logger.warning("not so bad")
+            logger.error("bad", extra={"number": number})
+        assert capfd.readouterr().err == ""
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.partition("msg=")[2] for line in lines] == [
+        *(f'"bad" number={number}' for number in range(MOST_HELD)),
+        '"there was more to log" lines=3',
+    ]

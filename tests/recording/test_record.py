@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import json
 import os
 import resource
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.replay.tape import Tape
+from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Output
 
 CAPTURES = (
@@ -164,3 +167,91 @@ def test_two_recorders_do_not_share_a_file(tmp_path: Path) -> None:
     with Recorder.to_file(path), pytest.raises(RecordError, match="another process records to it"):
         Recorder.to_file(path)
     Recorder.to_file(path).close()
+
+
+@pytest.mark.parametrize("name", ["recording.jsonl", "recording.jsonl.gz"])
+@pytest.mark.parametrize("was_there", [True, False])
+def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Path, name: str, was_there: bool) -> None:
+    path = tmp_path / name
+    if was_there:
+        with Recorder.to_file(path) as recorder:
+            recorder.add(CAPTURES[0])
+    before = path.read_bytes() if was_there else None
+    with Recorder.to_file(path) as recorder:
+        assert not recorder.has_any
+    assert (path.read_bytes() if was_there else None) == before
+    assert list(tmp_path.iterdir()) == [path] * was_there
+    with Recorder.to_file(path) as recorder:
+        recorder.add(CAPTURES[1])
+        assert tuple(Tape(path)) == CAPTURES[1:2]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_earlier_recording_stays_where_the_first_line_does_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    with Recorder.to_file(path) as recorder:
+        recorder.add(CAPTURES[0])
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
+    try:
+        with Recorder.to_file(path) as recorder, pytest.raises(RecordError, match="File too large"):
+            recorder.add(CAPTURES[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert tuple(Tape(path)) == CAPTURES[:1]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", [b"", gzip.compress(b""), gzip.compress(b"")[:10]])
+def test_a_recording_with_nothing_in_it_is_replaced(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "recording.jsonl.gz"
+    path.write_bytes(content)
+    with Recorder.to_file(path) as recorder:
+        recorder.add(CAPTURES[0])
+    assert tuple(Tape(path)) == CAPTURES[:1]
+
+
+def recorded_at_once(path: Path) -> list[Capture | str]:
+    """What each of four recorded who began at the same instant, or why they did not."""
+    begin, end = threading.Barrier(4), threading.Barrier(4)
+
+    def record(capture: Capture) -> Capture | str:
+        begin.wait()
+        try:
+            with Recorder.to_file(path) as recorder:
+                recorder.add(capture)
+                end.wait()
+        except RecordError as error:
+            end.wait()
+            return str(error)
+        return capture
+
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(record, CAPTURES))
+
+
+@pytest.mark.parametrize("earlier", [(), CAPTURES[:2]])
+def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(
+    tmp_path: Path, earlier: tuple[Capture, ...]
+) -> None:
+    for attempt in range(30):
+        path = tmp_path / f"{attempt}.jsonl"
+        if earlier:
+            path.write_text("".join(encode_line(capture_to_plain(one)) + "\n" for one in earlier))
+        told = recorded_at_once(path)
+        assert list(Tape(path)) == [one for one in told if isinstance(one, Capture)]
+        assert sum("another process records to it" in one for one in told if isinstance(one, str)) == 3
+
+
+@pytest.mark.parametrize("name", ["recording.jsonl", "recording.jsonl.gz"])
+def test_a_recording_that_is_removed_meanwhile_is_told(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    for ends in (True, False):
+        recorder = Recorder.to_file(path)
+        recorder.add(CAPTURES[0])
+        path.unlink()
+        with pytest.raises(RecordError, match=r"it was removed while it was recorded to"):
+            recorder.close() if ends else recorder.add(CAPTURES[1])
+        assert not recorder.has_any

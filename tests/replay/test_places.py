@@ -52,12 +52,20 @@ def test_after_a_day_without_a_capture_it_goes_on_without_a_pause() -> None:
 def test_a_survey_tells_length_time_and_pace() -> None:
     told = [capture(at) for at in range(0, 21, 2)] + [capture(20.5, "slow")]
     survey = Survey.of(told)
-    assert (survey.length, survey.wall_time) == (18.5, BEGUN + 2)
+    assert (survey.length, survey.wall_times.at(0.0)) == (18.5, BEGUN + 2)
     assert survey.counts == {("smi", "fast"): 11, ("smi", "slow"): 1}
     assert survey.intervals() == {("smi", "fast"): pytest.approx(1.8), ("smi", "slow"): 0.0}
 
 
-SURVEY = Survey(length=7200.0, wall_time=BEGUN)
+def surveyed(*told: tuple[float, float]) -> Survey:
+    """A recording in which it was so late at these places."""
+    survey = Survey(length=told[-1][0])
+    for place, wall_time in told:
+        survey.wall_times.see(place, wall_time)
+    return survey
+
+
+SURVEY = surveyed((0.0, BEGUN), (7200.0, BEGUN + 7200.0))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,7 @@ def test_moments(text: str, place: float) -> None:
 
 
 def test_a_time_of_day_after_midnight_is_of_the_next_day() -> None:
-    assert moment("00:30").place(Survey(length=86_400.0, wall_time=BEGUN)) == pytest.approx(
+    assert moment("00:30").place(surveyed((0.0, BEGUN), (86_400.0, BEGUN + 86_400.0))) == pytest.approx(
         12.89 * 3600 + 1796, abs=200
     )
 
@@ -100,3 +108,70 @@ def test_what_is_no_moment_is_refused_with_what_is(text: str) -> None:
 def test_a_moment_outside_the_recording_is_refused_with_its_times(text: str) -> None:
     with pytest.raises(CommandError, match=r"outside the recording, which is of 2026-11-18 11:06:40 UTC to .* \(2 h"):
         moment(text).place(SURVEY)
+
+
+def hours_off(*pairs: tuple[float, float]) -> Survey:
+    """Told every second for a minute; from these places on the clock is so many hours ahead of where it began."""
+
+    def wall(place: float) -> float:
+        return BEGUN + place + 3600.0 * next((hours for begin, hours in reversed(pairs) if place >= begin), 0.0)
+
+    return surveyed(*((float(at), wall(at)) for at in range(61)))
+
+
+HOUR_LATER = hours_off((30, 1))
+TWICE = hours_off((20, 1), (40, -1))
+
+
+@pytest.mark.parametrize(
+    ("survey", "place", "time"),
+    [
+        (HOUR_LATER, 0.0, BEGUN),
+        (HOUR_LATER, 29.5, BEGUN + 29.5),
+        (HOUR_LATER, 30.0, BEGUN + 3630.0),
+        (HOUR_LATER, 60.0, BEGUN + 3660.0),
+        (TWICE, 30.0, BEGUN + 3630.0),
+        (TWICE, 60.0, BEGUN - 3540.0),
+        (surveyed((0, 0.0), (0, BEGUN), (2, BEGUN + 2)), 0.0, BEGUN),
+        (surveyed((0, BEGUN), (2, 0.0), (4, BEGUN + 4), (6, BEGUN + 6)), 3.0, BEGUN + 3),
+        (surveyed(*((at, BEGUN + 1.0001 * at) for at in range(0, 86_400, 60))), 86_340.0, BEGUN + 86_348.6),
+        (surveyed(*((at, at % 4 // 2 * 1e6) for at in range(10_000))), 1.0, 1.0),
+    ],
+)
+def test_a_time_is_what_the_clock_told_there(survey: Survey, place: float, time: float) -> None:
+    assert survey.wall_times.at(place) == pytest.approx(time, abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("survey", "text", "place"),
+    [
+        (HOUR_LATER, "11:06:50", 10.0),
+        (HOUR_LATER, "12:07:20", 40.0),
+        (HOUR_LATER, "2026-11-18T12:07:40Z", 60.0),
+        (HOUR_LATER, "2026-11-18T11:07:10Z", 30.0),
+        (TWICE, "12:07:10", 30.0),
+        (TWICE, "10:07:30", 50.0),
+        (TWICE, "2026-11-18T10:07:30Z", 50.0),
+        (TWICE, "end-5s", 55.0),
+    ],
+)
+def test_a_time_is_found_where_the_clock_told_it(survey: Survey, text: str, place: float) -> None:
+    assert moment(text).place(survey) == pytest.approx(place)
+
+
+@pytest.mark.parametrize("text", ["11:30", "2026-11-18T11:30:00Z"])
+def test_a_time_at_which_the_node_was_down_is_refused_with_when_it_was_not(text: str) -> None:
+    says = (
+        r"is of 2026-11-18 11:06:40 UTC to .* 11:07:10 UTC, then 2026-11-18 12:07:10 UTC to .* 12:07:40 UTC \(60 s|1 m"
+    )
+    with pytest.raises(CommandError, match=says):
+        moment(text).place(HOUR_LATER)
+
+
+def test_after_a_reboot_a_time_is_that_of_the_second_boot() -> None:
+    before = [capture(at) for at in range(10)]
+    after = [capture(at - 4000, wall=BEGUN + 3600 + at) for at in range(10)]
+    survey = Survey.of([*before, *after])
+    assert survey.wall_times.at(0.0) == BEGUN + 1
+    assert survey.wall_times.at(survey.length) == BEGUN + 3609
+    assert moment("12:06:45").place(survey) == pytest.approx(survey.length - 4)

@@ -5,114 +5,21 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kits.waiting import comes_true
+from replay import plays
+from replay.plays import BEGUN, MINUTE, PARSER, capture, made, parse, played, shown
+from telemetry_daemon.control import requests
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
-from telemetry_daemon.recording.record import Recorder
-from telemetry_daemon.replay.moments import moment
-from telemetry_daemon.replay.node import ReplayNode
 from telemetry_daemon.replay.player import Playing
 from telemetry_daemon.replay.timeline import Timeline
-from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.events import Events
-from telemetry_daemon.state.history import History
-from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.times import Clock
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Device, Event, Failure, Library, Output, Poll, Reading, Report
-
-AS_IT_WAS = Playing()
-BEGUN = 1_795_000_000.0
-POLLS = (Poll("fast", Library("x"), "fast", 1.0), Poll("slow", Library("x"), "slow", 60.0, lists_devices=False))
-
-
-def parse(capture: Capture) -> Report:
-    """`41 55 lost xid`: the temperature of each card; one that is lost is not listed; the last may have an event."""
-    words = capture.outputs[0].text.split()
-    if "bug" in words:
-        raise ValueError("a bug of the parser")
-    cards = [index for index, word in enumerate(words) if word not in ("lost", "xid")]
-    devices = tuple(Device("acme", index, uuid=f"ACME-{index}", model="A1") for index in cards)
-    readings = tuple(
-        Reading(place, "temperature_celsius", float(words[index]), "core") for place, index in enumerate(cards)
-    )
-    events = (Event(len(cards) - 1, "xid_79"),) if "xid" in words else ()
-    lists = devices if capture.poll == "fast" else ()
-    return Report(devices=lists, readings=readings if lists else (), events=events if lists else ())
-
-
-PARSER = SourceParser("smi", "acme", ("temperature_celsius",), POLLS, parse)
-LOADED = Loaded((LoadedParser(PARSER, "tests", isolated=False),))
-
-
-def capture(at: float, text: str, poll: str = "fast", failure: Failure | None = None, source: str = "smi") -> Capture:
-    request = POLLS[0].request
-    return Capture(source, poll, request, (Output(text=text),), failure, 0.1, 0.0, BEGUN + at - 0.1, 5000.0 + at - 0.1)
-
-
-@dataclass
-class Played:
-    node: ReplayNode
-    store: Store
-    history: History
-
-    def temperatures(self) -> list[float | None]:
-        """Of each card, in order; None for one that is lost."""
-        return [
-            next(
-                (one.value for one in device.readings if (one.metric, one.label) == ("temperature_celsius", "core")),
-                None,
-            )
-            for device in self.store.snapshot().devices
-        ]
-
-    def comes(self, *temperatures: float | None) -> bool:
-        return comes_true(lambda: self.temperatures() == list(temperatures))
-
-    def events(self) -> float:
-        """How many events the cards had."""
-        return sum(
-            one.value
-            for device in self.store.snapshot().devices
-            for one in device.readings
-            if one.metric == "events_total"
-        )
-
-
-def made(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, at: str = "") -> Played:
-    path = tmp_path / "recording.jsonl.gz"
-    with Recorder.to_file(path) as recorder:
-        for each in captures:
-            recorder.add(each)
-    node = ReplayNode(path, LOADED, Clock(), playing, moment(at) if at else None)
-    history = History(node.clock)
-    return Played(node, Store("", node.clock, (), Accumulator(Events(), history), node.recorded), history)
-
-
-@contextmanager
-def played(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, at: str = "") -> Iterator[Played]:
-    it = made(tmp_path, captures, playing, at)
-    it.node.play(it.store, it.history)
-    try:
-        yield it
-    finally:
-        it.node.close()
-
-
-def shown(tmp_path: Path, captures: list[Capture], at: str = "end") -> Played:
-    it = made(tmp_path, captures, at=at)
-    it.node.show(it.store, it.history)
-    return it
-
-
-MINUTE = [capture(0, "40 50", "slow"), *(capture(at, f"{40 + at} 50") for at in range(60)), capture(60, "99 lost")]
+from telemetry_parsers.model import Capture, Failure, Report
 
 
 @pytest.mark.parametrize(
@@ -157,11 +64,13 @@ def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> N
         assert comes_true(lambda: player.how() == "ended")
         player.seek(30.0)
         player.go_on()
-        assert (player.how(), player.place) == ("", pytest.approx(30.0, abs=5.0))
+        assert player.how() in ("", "on its way to 2026-11-18 11:07:11 UTC")
+        assert player.place == pytest.approx(30.0, abs=5.0)
         player.seek(60.0)
         assert comes_true(lambda: player.how() == "ended")
         player.toggle()
-        assert (player.how(), player.place) == ("", pytest.approx(0.0, abs=5.0))
+        assert player.how() in ("", "on its way to 2026-11-18 11:06:41 UTC")
+        assert player.place == pytest.approx(0.0, abs=5.0)
 
 
 def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
@@ -180,6 +89,80 @@ def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
         assert player.how() == "50 ×, paused"
         player.toggle()
         assert it.comes(99.0, None)
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "says"),
+    [
+        ("status", "", "1 ×"),
+        ("speed", "2x", "2 ×"),
+        ("speed", "0.5", "0.5 ×"),
+        ("speed", "0", "'0' is no speed; write a number from 0.1 to 100"),
+        ("speed", "nan", "'nan' is no speed; write a number from 0.1 to 100"),
+        ("speed", "1e9", "'1e9' is no speed; write a number from 0.1 to 100"),
+        ("speed", "fast", "'fast' is no speed; write a number from 0.1 to 100"),
+        ("seek", "soon", "'soon' is no moment of a recording"),
+        ("rewind", "", "'rewind' is unknown; write seek, pause, play, speed, status"),
+    ],
+)
+def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path, action: str, value: str, says: str) -> None:
+    with played(tmp_path, MINUTE, Playing(loops=False)) as it:
+        told = it.node.verbs()["replay"].answer(requests.Replay(action, value))
+        assert says in str(told.get("error") or f"{it.node.player.speed:g} ×")
+        assert ("error" in told) == says.startswith("'")
+        it.node.player.seek(30.2)
+        it.node.player.pause()
+        assert comes_true(lambda: bool(it.temperatures()) and "paused" in it.node.player.how())
+
+
+def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> None:
+    with played(tmp_path, [capture(0, "40 50"), capture(0, "40 50", "slow")], Playing(speed=100.0)) as it:
+        begun = it.node.player.clock.monotonic
+        assert it.comes(40.0, 50.0)
+        seen = {begun() for _ in range(20) if not time.sleep(0.01)}
+        assert len(seen) <= 2
+
+
+@pytest.mark.parametrize("tells_then", [True, False])
+def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_then: bool
+) -> None:
+    """As long as the parser is held up at the new place; and who changes their mind is not kept waiting."""
+    goes_on, arrived = threading.Event(), threading.Event()
+    goes_on.set()
+
+    def parse_held_up(given: Capture) -> Report:
+        if not goes_on.is_set():
+            arrived.set()
+            goes_on.wait()
+        return parse(given)
+
+    monkeypatch.setattr(
+        plays, "LOADED", Loaded((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
+    )
+    hours = [capture(at, f"{at // 60} 50") for at in range(0, 7201, 10)]
+    with played(tmp_path, hours, Playing(tells_then=tells_then), at="10m") as it:
+        assert it.comes(10.0, 50.0)
+        it.node.player.pause()
+        before = it.store.snapshot()
+        goes_on.clear()
+        it.node.press("}")
+        it.node.player.seek(7200.0)
+        assert arrived.wait(30)
+        try:
+            for goal, hour in ((7200.0, "13:06:40"), (3600.0, "12:06:50")):
+                it.node.player.seek(goal)
+                told = it.store.snapshot()
+                assert told.recorded is not None
+                assert it.temperatures() == [10.0, 50.0]
+                assert told.recorded.shown == pytest.approx(BEGUN + 610, abs=5)
+                assert told.recorded.how == f"paused, on its way to 2026-11-18 {hour} UTC"
+                assert told.wall_time == pytest.approx(before.wall_time, abs=5)
+        finally:
+            goes_on.set()
+        assert it.comes(60.0, 50.0)
+        assert comes_true(lambda: it.node.player.how() == "paused")
+        assert it.node.recorded().shown == pytest.approx(BEGUN + 3610)
 
 
 @pytest.mark.parametrize(
@@ -250,24 +233,15 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
         shown(tmp_path, [capture(0, "x", source="other-smi")])
 
 
-def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "recording.jsonl.gz"
-    shown(tmp_path, MINUTE)
-    path.write_bytes(path.read_bytes()[:-40])
-    node = ReplayNode(path, LOADED, Clock(), Playing())
-    assert node.survey.length < 60
-    assert "the recording " in node.warnings()[0]
-    node.close()
-
-
-def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown_stays(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with played(tmp_path, MINUTE, Playing(loops=False), at="20s") as it:
-        assert comes_true(lambda: bool(it.temperatures()))
-        (tmp_path / "recording.jsonl.gz").unlink()
-        it.node.player.seek(5.0)
-        assert comes_true(lambda: any("cannot be played on" in record.message for record in caplog.records))
+def test_of_many_sources_without_a_parser_the_first_are_named(tmp_path: Path) -> None:
+    many = [capture(0, "x", source=f"smi-{number:04}") for number in range(1500)]
+    it = shown(tmp_path, [*MINUTE, *many])
+    assert it.node.warnings()[0].startswith(
+        "no parser here reads what was recorded of smi-0000, smi-0001, smi-0002 and "
+    )
+    assert len(it.node.warnings()[0]) < 200
+    with pytest.raises(CommandError, match=r"of smi-0000, smi-0001, smi-0002 and \d+ more; install its plugin"):
+        shown(tmp_path, many)
 
 
 def test_whatever_is_done_with_it_nothing_is_older_than_before(tmp_path: Path) -> None:
@@ -334,7 +308,7 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
         return parse(given)
 
     slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", isolated=False)
-    monkeypatch.setitem(globals(), "LOADED", Loaded((slow_parser,)))
+    monkeypatch.setattr(plays, "LOADED", Loaded((slow_parser,)))
     it = made(tmp_path, slow, Playing(speed=100.0, loops=False))
     it.node.play(it.store, it.history)
     assert comes_true(lambda: it.node.player.how() == "100 ×, ended")

@@ -121,6 +121,9 @@ def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
         (lambda path: path.write_text(""), ": there is no capture in it; give"),
         (lambda path: path.write_text("\n \n"), ": there is no capture in it; give"),
         (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture (not JSON"),
+        (lambda path: path.write_text("\n\nGPU 0"), ": line 3 is not a recorded capture (not JSON"),
+        (lambda path: path.write_text("127.0.0.1 localhost"), ": line 1 is not a recorded capture (not JSON"),
+        (lambda path: path.write_bytes(WHOLE[:80]), ": the recording is cut off in line 1: it ends with line 0; give"),
         (lambda path: path.write_bytes(gzip.compress(b"")), ": there is no capture in it; give"),
         (lambda path: path.write_bytes(gzip.compress(WHOLE)[:9]), ": the recording ends after line 0: it is cut off"),
         (
@@ -137,14 +140,44 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, make: Callable[[Pa
     assert str(error.value).startswith(f"{path}{says}")
 
 
-def test_damaged_packed_data_end_it_there() -> None:
-    packed = bytearray(
-        gzip.compress(b"".join(line(replace(one, monotonic_time=at)) for at in range(500) for one in CAPTURES))
-    )
-    packed[len(packed) // 2] ^= 0xFF
-    captures, damage = read(bytes(packed))
-    assert len(captures) < 2000
-    assert damage.cut or damage.count
+MANY = b"".join(line(replace(one, monotonic_time=at)) for at in range(500) for one in CAPTURES)
+PACKED = {
+    "one member": gzip.compress(MANY),
+    "several members": gzip.compress(MANY[:300_000]) + gzip.compress(MANY[300_000:]),
+}
+
+
+@pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
+@pytest.mark.parametrize("tenth", range(1, 10))
+def test_damaged_packed_data_end_it_there(packed: bytes, tenth: int) -> None:
+    at = len(packed) * tenth // 10
+    damaged = packed[:at] + b"\xff" * 16 + packed[at + 16 :]
+    before = packed_up_to(packed[:at]).count(b"\n")
+    captures, damage = read(damaged)
+    assert before <= len(captures) < 2000
+    assert captures[:before] == [capture for at in range(500) for capture in told_at(at)][:before]
+    assert damage.cut
+
+
+@pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
+def test_a_wrong_checksum_at_the_end_costs_no_line(packed: bytes) -> None:
+    captures, damage = read(packed[:-8] + bytes([packed[-8] ^ 0xFF]) + packed[-7:])
+    assert len(captures) == 2000
+    assert damage.cut.startswith("the recording ends after line 2000: its packed data are damaged")
+
+
+def packed_up_to(packed: bytes) -> bytes:
+    """What is in the beginning of packed data, of one or more members."""
+    text = b""
+    while packed:
+        inflate = zlib.decompressobj(31)
+        text += inflate.decompress(packed)
+        packed = inflate.unused_data
+    return text
+
+
+def told_at(at: int) -> list[Capture]:
+    return [replace(one, monotonic_time=float(at)) for one in CAPTURES]
 
 
 BOMB = """
@@ -178,6 +211,30 @@ def test_a_gzip_bomb_is_a_line_that_is_too_long(tmp_path: Path) -> None:
     assert count == "4"
     assert "longer than 64 MiB" in " ".join(words)
     assert int(mebibytes) < 300
+
+
+@pytest.mark.parametrize(
+    ("begin", "value", "end"),
+    [(b'"a":[[]', b",[]", b"]"), (b'"a":{"a":1', b',"b":{}', b"}"), (b'"a":[0', b",1e9", b"]")],
+)
+def test_a_line_of_millions_of_values_is_not_decoded(tmp_path: Path, begin: bytes, value: bytes, end: bytes) -> None:
+    path = tmp_path / "values.gz"
+    million = value * (1 << 20)
+    with gzip.open(path, "wb") as file:
+        file.write(WHOLE + b'{"schema":"telemetry.capture/1",' + begin)
+        for _ in range((60 << 20) // len(million)):
+            file.write(million)
+        file.write(end + b"}\n" + WHOLE)
+    count, mebibytes, *words = grown(path)
+    assert count == "8"
+    assert "line 5 is left out: it is not a recorded capture (it has more than 4,000,000 values)" in " ".join(words)
+    assert int(mebibytes) < 300
+
+
+@pytest.mark.parametrize("text", ["0,1.5,2\n", '{"a": [1, 2], "b": null},\n', "°C;\n"])
+def test_what_tools_print_at_most_is_read(text: str) -> None:
+    longest = replace(CAPTURES[0], outputs=(Output(text=text * ((8 << 20) // len(text.encode()))),))
+    assert read(line(longest))[0] == [longest]
 
 
 @pytest.mark.parametrize("useless", [b"\n", b"x\n"])

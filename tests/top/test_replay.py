@@ -54,6 +54,25 @@ def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_st
             assert shown.ended() == 0
 
 
+def test_what_is_wrong_with_a_recording_is_told_beside_the_screen(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    path = tmp_path / "node.jsonl.gz"
+    assert run("record", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
+    path.write_bytes(path.read_bytes()[:-40])
+    with terminal("top", "--replay", str(path), columns=200, rows=60) as shown:
+        shown.shows("8 × NVIDIA H100")
+        assert b"the recording " in shown.printed.partition(b"\x1b[?1049h")[0]
+        path.unlink()
+        shown.press(",")
+        shown.shows("cannot be played on")
+        assert "level=" not in shown.text
+        shown.press("q")
+        assert shown.ended() == 0
+        after = shown.printed.rpartition(b"\x1b[?1049l")[2].decode()
+    assert "the recording cannot be played on" in after
+    assert f"{path}: No such file or directory" in after
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from telemetry_daemon.replay import speeds
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # the help, and who plays nothing, need none of it
     from telemetry_daemon.replay.moments import Moment
     from telemetry_daemon.replay.player import Playing
 
-SLOWEST, FASTEST = 0.1, 100.0
 _FLAGS = ("at", "speed", "once")
 
 
@@ -25,8 +25,8 @@ def add_at(parser: argparse.ArgumentParser) -> None:
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
     """`--speed` and `--once`."""
-    text = f"play a recording so many times as fast, {SLOWEST:g} to {FASTEST:g} (default: 1)"
-    parser.add_argument("--speed", type=speed, metavar="TIMES", help=text)
+    text = f"play a recording so many times as fast, {speeds.SLOWEST:g} to {speeds.FASTEST:g} (default: 1)"
+    parser.add_argument("--speed", type=_speed, metavar="TIMES", help=text)
     parser.add_argument(
         "--once", action="store_true", help="stay at the end of the recording, in place of beginning anew"
     )
@@ -41,15 +41,11 @@ def _moment(text: str) -> Moment:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def speed(text: str) -> float:
-    """How many times as fast a text says."""
+def _speed(text: str) -> float:
     try:
-        times = float(text.strip().rstrip("x×"))
-    except ValueError:
-        times = 0.0
-    if not SLOWEST <= times <= FASTEST:
-        raise argparse.ArgumentTypeError(f"'{text}' is no speed; write a number from {SLOWEST:g} to {FASTEST:g}")
-    return times
+        return speeds.speed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def check(arguments: argparse.Namespace) -> None:

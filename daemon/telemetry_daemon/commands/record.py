@@ -197,15 +197,22 @@ def _told(
             whole = human.seconds(arguments.duration)
             waiting.show(f"recording: {human.seconds(round(now - begun))} of {whole}, {recorder.captures} captures")
 
+    is_told = True
     try:
         yield tell
+    except (RecordError, CommandError):  # which says why there is nothing
+        is_told = recorder.has_any
+        raise
     finally:
         waiting.show("")
         seconds = human.seconds(round(time.monotonic() - begun))
-        _say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
+        if is_told:
+            _say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
 
 
 def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: str) -> str:
+    if not recorder.has_any:
+        return f"recorded nothing {how}"
     size = recorder.size_bytes
     to_file = "" if size is None else f" to {output} ({human.byte_size(size)})"
     masked = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from datetime import datetime, timezone
 
-from telemetry_daemon.commands import options, playing
+from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.replay import speeds
 from telemetry_daemon.replay.moments import FORMS
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME|TIMES",
         nargs="?",
         default="",
-        help=f"with `seek`: {FORMS}; with `speed`: {playing.SLOWEST:g} to {playing.FASTEST:g}",
+        help=f"with `seek`: {FORMS}; with `speed`: {speeds.SLOWEST:g} to {speeds.FASTEST:g}",
     )
     options.add_config(parser)
 
@@ -43,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"telemetry replay {action}: {wanted}")
     if action == "speed":
         try:
-            playing.speed(value)
-        except argparse.ArgumentTypeError as error:
+            speeds.speed(value)
+        except ValueError as error:
             raise CommandError(str(error)) from None
     answer = ask_daemon(options.settings(arguments), "replay", action=action, value=value)
     shown = datetime.fromtimestamp(answer["shown"], timezone.utc)

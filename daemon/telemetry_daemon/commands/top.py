@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options, playing
 from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.terminal import log
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported where it is needed: the first screen is to come soon
@@ -45,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_daemon.top.loop import run as show
 
     playing.check(arguments)
-    show(_feed(arguments), os.environ)
+    feed = _feed(arguments)
+    with log.held_back("error"):  # a line of the log would be written across the screen
+        show(feed, os.environ)
     return 0
 
 
@@ -91,9 +95,12 @@ def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:
     loaded: Loaded = load(find(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.replay.node import ReplayNode
+        from telemetry_exporters.text import clean
 
         how = playing.playing(arguments, tells_then=True)
         node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)
+        for warning in node.warnings():
+            sys.stderr.write(f"telemetry: {clean(warning)}\n")
         name = node.survey.hostname or arguments.replay.name
         return OwnNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
     from telemetry_daemon.node import RealNode

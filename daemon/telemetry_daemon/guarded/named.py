@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import final
 
 from telemetry_daemon.guarded import below
 from telemetry_daemon.guarded.reading import NotAFileError
@@ -42,20 +44,14 @@ def remove(path: Path) -> None:
         below.remove(folder, path.name)
 
 
-def start(path: Path) -> int:
-    """A descriptor to write to: of a new file for its owner alone, or of the device, pipe or stream with that name.
-
-    Raises OSError.
-    """
+def stream(path: Path) -> int | None:
+    """A descriptor to write to the device, pipe or stream with that name; None if it is a file's, or free. Raises OSError."""
     stream = _OWN_STREAM.match(str(path))
     if stream is not None:
         return os.dup(_STREAMS[stream[1]] if stream[1] else int(stream[2] or stream[3]))
     with _folder_of(path) as folder:
         status = _status(folder, path.name)
-        if status is not None and not stat.S_ISREG(status.st_mode):
-            return _opened(folder, path.name, status)
-        with below.replacing(folder, path.name) as descriptor:
-            return os.dup(descriptor)
+        return None if status is None or stat.S_ISREG(status.st_mode) else _opened(folder, path.name, status)
 
 
 def existing(path: Path) -> int | None:
@@ -65,6 +61,60 @@ def existing(path: Path) -> int | None:
         if status is None or not stat.S_ISREG(status.st_mode):
             return None
         return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+
+
+@final
+class Claim:
+    """Holds the name of a file against all who claim it, too. What has the name stays there until something is put in its place.
+
+    Raises BlockingIOError if somebody else holds it, OSError if nothing can be put there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _folder_of(path) as folder:
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            self._held, self._is_made = _made_or_opened(folder, path.name)
+            try:
+                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._check(folder)
+            except OSError:
+                os.close(self._held)
+                raise
+
+    def head(self, most_bytes: int) -> bytes:
+        """The first bytes of what has the name."""
+        return os.pread(self._held, most_bytes, 0)
+
+    def put(self, content: bytes) -> int:
+        """A descriptor to write on to: of a new file for its owner alone, which has this content and takes the name in one step. Raises OSError."""
+        with _folder_of(self._path) as folder:
+            self._check(folder)
+            with below.replacing(folder, self._path.name) as descriptor:
+                below.write(descriptor, content)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # for as long as it is written to
+                kept = os.dup(descriptor)
+        self._is_made = False
+        return kept
+
+    def close(self) -> None:
+        """Hold it no more; where nothing had the name and nothing was put, nothing has it. Raises OSError."""
+        held, self._held = self._held, -1
+        if held < 0:
+            return
+        try:
+            if self._is_made:
+                with _folder_of(self._path) as folder:
+                    if _has(folder, self._path.name, held):
+                        below.remove(folder, self._path.name)
+        finally:
+            os.close(held)
+
+    def _check(self, folder: int) -> None:
+        """Raise BlockingIOError if somebody else was faster."""
+        if not _has(folder, self._path.name, self._held):
+            raise BlockingIOError(errno.EAGAIN, "somebody else put a file there meanwhile", str(self._path))
 
 
 @contextlib.contextmanager
@@ -83,6 +133,19 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:  # a new file, then
         return None
+
+
+def _made_or_opened(folder: int, name: str) -> tuple[int, bool]:
+    """A descriptor to read the file with that name, and whether it was made just now, as there was none."""
+    try:
+        return below.create(folder, name, os.O_RDWR), True
+    except FileExistsError:  # an earlier one
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder), False
+
+
+def _has(folder: int, name: str, descriptor: int) -> bool:
+    status = _status(folder, name)
+    return status is not None and os.path.samestat(status, os.fstat(descriptor))
 
 
 def _opened(folder: int, name: str, status: os.stat_result) -> int:

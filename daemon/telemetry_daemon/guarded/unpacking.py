@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import zlib as standard_zlib  # takes a byte at a time, and gives all that was whole before a damaged one
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from telemetry_daemon.deflate import GZIP, zlib
@@ -24,6 +26,10 @@ class Unpacked(io.RawIOBase):
         self._inflate = zlib.decompressobj(GZIP)
         self._waiting = b""
         self._given = self._taken = 0
+        # Where the present member begins: in the stream, in what was taken of it, and in what was given.
+        self._begin = packed.tell()
+        self._member_taken = self._member_given = 0
+        self._rest, self._why = b"", ""
         self._is_over = False
 
     def readable(self) -> bool:
@@ -44,35 +50,74 @@ class Unpacked(io.RawIOBase):
         return 0
 
     def _next(self, most: int) -> bytes:
+        if self._rest:
+            piece, self._rest = self._rest[:most], self._rest[most:]
+            return piece
+        if self._why:
+            self._end(self._why)
+            return b""
         try:
             if self._inflate.eof:
                 self._begin_member()
                 return b""
             if not self._waiting:
-                self._waiting = self._packed.read(_PACKED_BYTES)
-                self._taken += len(self._waiting)
+                self._waiting = self._taken_anew()
                 if not self._waiting:
                     self._end("it is cut off: the end of the packed data is missing")
                     return b""
-            piece: bytes = self._inflate.decompress(self._waiting, min(most, _PIECE_BYTES))
+            unpacked: bytes = self._inflate.decompress(self._waiting, min(most, _PIECE_BYTES))
             self._waiting = self._inflate.unconsumed_tail
         except zlib.error as error:  # type: ignore[misc]  # isal has no types
-            self._end(f"its packed data are damaged ({error})")
+            self._rest, self._why = self._before_damage(), f"its packed data are damaged ({error})"
             return b""
-        return piece
+        return unpacked
+
+    def _taken_anew(self) -> bytes:
+        taken = self._packed.read(_PACKED_BYTES)
+        self._taken += len(taken)
+        return taken
+
+    def _before_damage(self) -> bytes:
+        """What is whole of the present member and was not given, since all of a piece with a damaged byte in it is kept back."""
+        self._packed.seek(self._begin + self._member_taken)
+        left, rest = self._given - self._member_given, bytearray()
+        try:
+            for piece in _unpacked_slowly(self._packed, left):
+                rest += piece[left:]
+                left = max(0, left - len(piece))
+                if len(rest) >= _PIECE_BYTES:
+                    break
+        except standard_zlib.error:  # the damaged byte, which is told when the rest was given
+            pass
+        return bytes(rest)
 
     def _begin_member(self) -> None:
         """Whatever follows a member is another one, or padding that every tool passes over."""
-        rest = (self._inflate.unused_data or self._packed.read(_PACKED_BYTES)).lstrip(b"\0")
+        rest = self._inflate.unused_data or self._taken_anew()
+        rest = rest.lstrip(b"\0")
         if not rest:
             self._is_over = True
         elif rest.startswith(_MAGIC[: len(rest)]):
             self._inflate, self._waiting = zlib.decompressobj(GZIP), rest
+            self._member_taken, self._member_given = self._taken - len(rest), self._given
         else:
             self._end("something else follows the packed data")
 
     def _end(self, damage: str) -> None:
         self.damage, self._is_over = damage, True
+
+
+def _unpacked_slowly(packed: BinaryIO, most_at_once: int) -> Iterator[bytes]:
+    """What a member has: so much in large pieces, and what follows by bytes of what is packed. Raises zlib.error."""
+    inflate = standard_zlib.decompressobj(GZIP)
+    while not inflate.eof and (waiting := packed.read(_PACKED_BYTES)):
+        while waiting and most_at_once:
+            piece = inflate.decompress(waiting, min(most_at_once, _PIECE_BYTES))
+            most_at_once -= len(piece)
+            waiting = inflate.unconsumed_tail
+            yield piece
+        for number in range(len(waiting)):
+            yield inflate.decompress(waiting[number : number + 1])
 
 
 def is_packed(head: bytes) -> bool:

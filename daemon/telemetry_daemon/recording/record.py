@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import threading
@@ -44,13 +43,19 @@ class Recorder:
         """The size of the file; None if it is none."""
         return self._stream.size_bytes if isinstance(self._stream, _WholeLines) else None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether something was recorded that is still there."""
+        return self.captures > 0 and not (isinstance(self._stream, _WholeLines) and self._stream.is_lost)
+
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
         """Write to a new file for its owner alone, or to a device or pipe; RecordError if that is impossible.
 
         What is called `.gz` is packed with gzip.
 
-        An earlier recording is replaced whole, since its stand-ins were others. A file that is no recording is refused.
+        An earlier recording is replaced whole by the first capture, since its stand-ins were others. A file that is no
+        recording is refused.
         """
         try:
             return cls(_WholeLines(path), str(path))
@@ -106,20 +111,20 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _WholeLines:
-    """A file of whole lines: a line that does not fit is removed again."""
+    """A file of whole lines: it begins with the first, and a line that does not fit is removed again."""
 
     def __init__(self, path: Path) -> None:
-        _check_existing(path)
-        self._descriptor = named.start(path)
-        self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
-        if self._is_file:
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # for as long as it is recorded to
+        stream = named.stream(path)
+        self._claim = _claimed(path) if stream is None else None
+        self._descriptor = -1 if stream is None else stream
+        self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
+        self._is_closed = self.is_lost = False
         self._packer = zlib.compressobj(wbits=GZIP) if path.suffix == ".gz" else None
         self.size_bytes = 0
 
     def write(self, text: str, /) -> None:
         """Append a line."""
-        if self._descriptor < 0:
+        if self._is_closed:
             raise ValueError("closed")
         data = text.encode("ascii")
         if self._packer is not None:
@@ -130,23 +135,21 @@ class _WholeLines:
         """Do nothing: no line is buffered."""
 
     def close(self) -> None:
-        """Close the file, once. Raises OSError if what ends a packed one could not be written."""
-        if self._descriptor < 0:
+        """Close the file, once. Raises OSError if what ends a packed one could not be written, or all of it is gone."""
+        if self._is_closed:
             return
         try:
-            if self._packer is not None:
-                self._append(self._packer.flush())
+            if self._descriptor >= 0:
+                self._append(self._packer.flush() if self._packer is not None else b"")
         finally:
             self._end()
 
     def _append(self, data: bytes) -> None:
         """Write all of it, or nothing."""
-        left = memoryview(data)
         try:
-            while left:
-                left = left[os.write(self._descriptor, left) :]
+            self._put(data)
         except OSError:
-            if self._is_file:
+            if self._is_file and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, self.size_bytes)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
             if self._packer is not None:  # what it packs next would go on from what is not there
@@ -155,31 +158,44 @@ class _WholeLines:
             raise
         self.size_bytes += len(data)
 
+    def _put(self, data: bytes) -> None:
+        if self._claim is not None and self._descriptor < 0:
+            self._descriptor = self._claim.put(data)
+            return
+        if self._claim is not None and os.fstat(self._descriptor).st_nlink == 0:
+            self.is_lost = True
+            raise OSError(errno.ENOENT, "it was removed while it was recorded to")
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+
     def _end(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._descriptor >= 0:
             os.close(self._descriptor)
-            self._descriptor = -1
+        if self._claim is not None:
+            self._claim.close()
 
 
-def _check_existing(path: Path) -> None:
-    """Raise OSError if the file is no recording, or if another process records to it."""
-    descriptor = named.existing(path)
-    if descriptor is None:
-        return
+def _claimed(path: Path) -> named.Claim:
+    """The name, for a new file or in place of an earlier recording. Raises OSError."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        head = os.pread(descriptor, _HEAD_BYTES, 0)
+        claim = named.Claim(path)
     except BlockingIOError:
         raise OSError(errno.EBUSY, "another process records to it", str(path)) from None
-    finally:
-        os.close(descriptor)
-    if head and not _is_recording(head):
-        raise OSError(errno.EINVAL, "it is no recording", str(path))
+    if _may_be_replaced(claim.head(_HEAD_BYTES)):
+        return claim
+    claim.close()
+    raise OSError(errno.EINVAL, "it is no recording", str(path))
 
 
-def _is_recording(head: bytes) -> bool:
+def _may_be_replaced(head: bytes) -> bool:
+    """Whether a file that begins so is a recording, or has nothing in it."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
     except zlib.error:  # it is packed by something else
         return False
-    return CAPTURE_SCHEMA.encode() in unpacked
+    is_empty = not unpacked and len(head) < _HEAD_BYTES
+    return is_empty or CAPTURE_SCHEMA.encode() in unpacked

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from telemetry_daemon.replay.places import Survey
+from telemetry_daemon.replay.stretches import Stretch
 from telemetry_daemon.spans import seconds_of
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
@@ -16,24 +17,24 @@ from telemetry_exporters import human
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
 # What people read off a screen is cut to seconds.
 _ROUNDING_SECONDS = 1.0
+_MOST_NAMED = 3
 FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What somebody wrote, and where that is in a recording: seconds from its beginning."""
+    """What somebody wrote, and where that is in a recording: seconds from its beginning, None if it is nowhere."""
 
     text: str
-    of: Callable[[Survey], float]
+    of: Callable[[Survey], float | None]
 
     def place(self, survey: Survey) -> float:
         """The seconds from the beginning of that recording. Raises CommandError if it was not recording then."""
         place = self.of(survey)
-        if -_ROUNDING_SECONDS <= place <= survey.length + _ROUNDING_SECONDS:
+        if place is not None and -_ROUNDING_SECONDS <= place <= survey.length + _ROUNDING_SECONDS:
             return min(max(0.0, place), survey.length)
-        begun, ended = human.utc(survey.wall_time), human.utc(survey.wall_time + survey.length)
         length = human.seconds(round(survey.length, 1))
-        raise CommandError(f"'{self.text}' is outside the recording, which is of {begun} to {ended} ({length})")
+        raise CommandError(f"'{self.text}' is outside the recording, which is of {_times(survey)} ({length})")
 
 
 def moment(text: str) -> Moment:
@@ -54,12 +55,36 @@ def moment(text: str) -> Moment:
         unix = (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         raise ValueError(f"'{text}' is no moment of a recording; write {FORMS}") from None
-    return Moment(text, lambda survey: unix - survey.wall_time)
+    return Moment(text, lambda survey: _first(survey, lambda _: unix))
 
 
-def _of_day(time: timedelta, survey: Survey) -> float:
+def _first(survey: Survey, wanted: Callable[[Stretch], float]) -> float | None:
+    """The first place at which it was as late as is wanted of its stretch, None if it never was."""
+    for one in survey.wall_times.stretches():
+        since = wanted(one) - one.wall_time
+        if -_ROUNDING_SECONDS <= since <= one.seconds + _ROUNDING_SECONDS:
+            return one.place + min(max(0.0, since), one.seconds)
+    return None
+
+
+def _of_day(time: timedelta, survey: Survey) -> float | None:
     """The first time that it was so late on a day in UTC, since the recording began."""
-    begun = datetime.fromtimestamp(survey.wall_time, timezone.utc)
+    return _first(survey, partial(_next, time))
+
+
+def _next(time: timedelta, stretch: Stretch) -> float:
+    begun = datetime.fromtimestamp(stretch.wall_time, timezone.utc)
     midnight = begun.replace(hour=0, minute=0, second=0, microsecond=0)
-    place = (midnight + time).timestamp() - survey.wall_time
-    return place if place >= -_ROUNDING_SECONDS else place + timedelta(days=1).total_seconds()
+    told = (midnight + time).timestamp()
+    is_over = told - stretch.wall_time < -_ROUNDING_SECONDS
+    return told + timedelta(days=1).total_seconds() if is_over else told
+
+
+def _times(survey: Survey) -> str:
+    """From when to when it was recorded, of each stretch, the first of many."""
+    stretches = [
+        (human.utc(one.wall_time), human.utc(one.wall_time + one.seconds)) for one in survey.wall_times.stretches()
+    ]
+    named = [f"{begun} to {ended}" for begun, ended in stretches[:_MOST_NAMED]]
+    more = len(stretches) - len(named)
+    return ", then ".join([*named, f"{more} more"] if more else named)

@@ -15,7 +15,8 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.replay.moments import Moment, moment
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.player import Player, Playing
-from telemetry_daemon.replay.stage import Stage, parsers_of
+from telemetry_daemon.replay.speeds import FASTEST, SLOWEST, speed
+from telemetry_daemon.replay.stage import Stage, in_short, parsers_of
 from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.terminal import waiting
 from telemetry_daemon.terminal.exits import CommandError
@@ -52,7 +53,7 @@ class ReplayNode(Node):
         self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
         self._parsers = parsers_of(self.survey, loaded)
         place = at.place(self.survey) if at is not None else playing.place
-        self.player = Player(path, self.survey, replace(playing, place=place))
+        self.player = Player(tape, self.survey, replace(playing, place=place))
         self.recorded = self.player.recorded
 
     @property
@@ -74,7 +75,7 @@ class ReplayNode(Node):
 
     def warnings(self) -> tuple[str, ...]:
         """What of the recording is not played, and why."""
-        unread = ", ".join(self.left_out())
+        unread = in_short(self.left_out())
         text = f"no parser here reads what was recorded of {unread}: install its plugin"
         return (*self.damage, text) if unread else self.damage
 
@@ -117,10 +118,12 @@ class ReplayNode(Node):
                 player.seek(moment(request.value).place(self.survey))
             elif request.action in _ACTIONS:
                 _ACTIONS[request.action](player, request.value)
+            else:
+                raise CommandError(f"'{clean(request.action)}' is unknown; write seek, {', '.join(_ACTIONS)}")
         except (CommandError, ValueError) as error:
             return {"error": str(error)}
-        told = player.recorded()
-        return {"place": player.place, "length": self.survey.length, "shown": told.shown, "how": told.how}
+        place = player.place
+        return {"place": place, "length": self.survey.length, "shown": player.wall_time(place), "how": player.how()}
 
     def press(self, key: str) -> bool:
         """Do what a key is for, and say whether it is for something here."""
@@ -140,14 +143,15 @@ def _sooner(seconds: float) -> Callable[[Player], None]:
 
 
 def _faster(factor: float) -> Callable[[Player], None]:
-    return lambda player: player.set_speed(min(100.0, max(0.1, player.speed * factor)))
+    return lambda player: player.set_speed(min(FASTEST, max(SLOWEST, player.speed * factor)))
 
 
 # What `telemetry replay` does, besides going elsewhere.
 _ACTIONS: Mapping[str, Callable[[Player, str], None]] = {
     "pause": lambda player, _: player.pause(),
     "play": lambda player, _: player.go_on(),
-    "speed": lambda player, value: player.set_speed(float(value)),
+    "speed": lambda player, value: player.set_speed(speed(value)),
+    "status": lambda _player, _value: None,
 }
 # What `telemetry top` plays with; the help view lists them.
 _KEYS: Mapping[str, Callable[[Player], None]] = {

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from telemetry_daemon.replay.stretches import WallTimes
 from telemetry_parsers.model import Capture
 
 Key = tuple[str, str]
+_MOST_POLLS = 1000
 # A clock that goes further at once was another machine's, or another boot's: the recording goes on there without a pause.
 _LONGEST_BACK_SECONDS, _LONGEST_FORTH_SECONDS = 60.0, 86_400.0
 
@@ -62,11 +64,11 @@ def _at_begin(found: Iterable[Placed], begun: float) -> Iterator[Placed]:
 class Survey:
     """What a pass through a recording tells of it: its length, when and where it was made, and how often each poll came.
 
-    `examples` has a capture of each source.
+    `examples` has a capture of each source. Of more polls than any node has, the first are told.
     """
 
     length: float = 0.0
-    wall_time: float = 0.0
+    wall_times: WallTimes = field(default_factory=WallTimes)
     hostname: str = ""
     examples: dict[str, Capture] = field(default_factory=dict)
     counts: dict[Key, int] = field(default_factory=dict)
@@ -78,9 +80,11 @@ class Survey:
         survey = cls()
         for one in placed(captures):
             if not survey.examples:
-                survey.wall_time = one.capture.wall_time + one.capture.seconds + one.age
                 survey.hostname = one.capture.hostname
             survey.length = one.place
+            survey.wall_times.see(one.place, one.capture.wall_time + one.capture.seconds + one.age)
+            if one.key not in survey.counts and len(survey.counts) >= _MOST_POLLS:
+                continue
             survey.examples.setdefault(one.capture.source, one.capture)
             survey.counts[one.key] = survey.counts.get(one.key, 0) + 1
             survey._spans[one.key] = (survey._spans.get(one.key, (one.place,))[0], one.place)

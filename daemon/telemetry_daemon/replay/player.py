@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from telemetry_daemon.replay.performance import Performance
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.stage import Stage
+from telemetry_daemon.replay.tape import Tape
 from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_exporters import human
 from telemetry_parsers.recorded import Recorded
 
 
@@ -30,9 +31,9 @@ class Playing:
 class Player:
     """Plays on a thread of its own; `clock` is the time that passes for who looks at it. Safe to use from any thread."""
 
-    def __init__(self, path: Path, survey: Survey, playing: Playing) -> None:
+    def __init__(self, tape: Tape, survey: Survey, playing: Playing) -> None:
         self.survey = survey
-        self._path = path
+        self._tape = tape
         self._playing = playing
         self._timeline = Timeline(playing.place, playing.speed)
         self._performance: Performance | None = None
@@ -54,15 +55,27 @@ class Player:
 
     def recorded(self) -> Recorded:
         """When what is shown was recorded, where, and how it is played."""
-        begun = self.survey.wall_time
-        return Recorded(begun, self.survey.hostname, begun + self.place, self.how())
+        shown = min(self._timeline.place(), self.survey.length)
+        return Recorded(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.how())
+
+    def wall_time(self, place: float) -> float:
+        """The Unix time at which that place was recorded."""
+        return self.survey.wall_times.at(place)
 
     def how(self) -> str:
         """A word where it is not just played."""
         speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
-        is_silent = self._performance is None or self._timeline.runs
-        state = "ended" if self._has_ended() else "" if is_silent else "paused"
-        return ", ".join(filter(None, (speed, state)))
+        state = self._state()
+        goal = self._timeline.goal()
+        way = "" if goal is None else f"on its way to {human.utc(self.wall_time(goal))}"
+        return ", ".join(filter(None, (speed, state, way)))
+
+    def _state(self) -> str:
+        performance = self._performance
+        if performance is None:
+            return ""
+        state = "cannot be played on" if performance.is_broken else "ended" if performance.has_ended else ""
+        return state or ("" if self._timeline.runs else "paused")
 
     @property
     def place(self) -> float:
@@ -96,6 +109,7 @@ class Player:
     def seek(self, place: float) -> None:
         """Go to that place, at most to the end; who stands still stays still there."""
         self._timeline.want(min(max(0.0, place), self.survey.length))
+        self._renew()
 
     def set_speed(self, speed: float) -> None:
         """Play so many times as fast from now on."""
@@ -104,7 +118,7 @@ class Player:
 
     def _on(self, store: Store, stage: Stage, history: History) -> Performance:
         return Performance(
-            self._path, self.survey.length, self._timeline, store, stage, history, loops=self._playing.loops
+            self._tape, self.survey.length, self._timeline, store, stage, history, loops=self._playing.loops
         )
 
     def _has_ended(self) -> bool:
@@ -117,5 +131,5 @@ class Player:
     def _wall(self) -> float:
         """The time of then, or that of now less what is still to be caught up with."""
         if self._playing.tells_then:
-            return self.survey.wall_time + self._timeline.place()
+            return self.wall_time(self._timeline.place())
         return time.time() - self._timeline.behind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.replay.places import Key, Survey
@@ -15,10 +16,20 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
+from telemetry_exporters.text import clean
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Poll, Report
 
+_MOST_NAMED = 3
+
 log = logging.getLogger(__name__)
+
+
+def in_short(names: Collection[str]) -> str:
+    """The first of them, as they may be shown, and how many more there are."""
+    more = len(names) - _MOST_NAMED
+    named = ", ".join(clean(name) for name in islice(names, _MOST_NAMED))
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
@@ -27,7 +38,7 @@ def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
     found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in found.items() if parser is not None}
     if not parsers:
-        raise CommandError(f"no parser here reads what was recorded of {', '.join(found)}; install its plugin")
+        raise CommandError(f"no parser here reads what was recorded of {in_short(found)}; install its plugin")
     return parsers
 
 

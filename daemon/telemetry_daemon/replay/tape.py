@@ -17,6 +17,9 @@ from telemetry_parsers.model import Capture, Plain
 
 # A capture has the escaped output of a tool's runs, each of at most 8 MiB.
 LONGEST_LINE_BYTES = 64 << 20
+# A value takes up to a hundred times its bytes once it is decoded. Eight MiB of a tool's output, even of CSV, have at most so
+# many of these; what is read of 64 cards has some ten thousand.
+_MARKS, _MOST_MARKS = (b"[", b"{", b","), 4_000_000
 # In seconds: the beginning of the year 9000, which leaves room for a long recording, a machine that runs for 300 years, a day.
 _ENDS_OF_TIME = (221_845_392_000.0, 1e10, 86_400.0)
 # Gigabytes of other lines, which take little space when they are packed, are not read to their end.
@@ -55,13 +58,15 @@ class Tape:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damage = Damage()
+        self._file: tuple[int, int] | None = None
 
     def __iter__(self) -> Iterator[Capture]:
-        """A pass through it. Raises RecordingError if there is no capture in it, or it cannot be read."""
+        """A pass through it. Raises RecordingError if there is no capture in it, it cannot be read, or it is not the file of the first pass."""
         self.damage = damage = Damage()
         found = False
         try:
             with os.fdopen(open_file(str(self.path)), "rb") as file:
+                self._check(os.fstat(file.fileno()))
                 for capture in captures_in(file, damage):
                     found = True
                     yield capture
@@ -69,6 +74,12 @@ class Tape:
             raise RecordingError(f"{self.path}: {error.strerror}; {_REMEDY}") from error
         if not found:
             raise RecordingError(f"{self.path}: {_why_empty(damage)}; {_REMEDY}")
+
+    def _check(self, status: os.stat_result) -> None:
+        file = (status.st_dev, status.st_ino)
+        if self._file not in (None, file):
+            raise RecordingError(f"{self.path}: another file was put in its place; begin anew to play that")
+        self._file = file
 
 
 def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
@@ -86,7 +97,9 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             yield capture
             continue
         in_vain += 1
-        damage.cut = _end(line, number, capture, in_vain)
+        # What is no recording from its first line on was not cut off from one.
+        may_be_cut = in_vain < number or CAPTURE_SCHEMA.encode() in line or (packed is not None and packed.damage != "")
+        damage.cut = _end(line, number, capture if may_be_cut else "", in_vain)
         if damage.cut:
             return
         if capture:
@@ -111,22 +124,23 @@ def _capture(line: bytes) -> Capture | str:
     """The capture of a line; else why it is none, nothing for an empty one."""
     if not line.strip():
         return ""
+    if sum(map(line.count, _MARKS)) > _MOST_MARKS:
+        return f"it has more than {_MOST_MARKS:,} values"
     try:
         plain = decode_line(line)
+    except CodecError as error:
+        return str(error)
+    try:
         capture = capture_from_plain(plain)
     except CodecError as error:
-        return _newer(line) or str(error)
+        return _newer(plain) or str(error)
     times = (capture.wall_time, capture.monotonic_time, capture.seconds)
     if not all(0.0 <= time < end for time, end in zip(times, _ENDS_OF_TIME, strict=True)):
         return "it is of no time that a clock can tell"
     return capture
 
 
-def _newer(line: bytes) -> str:
-    try:
-        plain: Plain = decode_line(line)
-    except CodecError:  # it is told as it is
-        return ""
+def _newer(plain: Plain) -> str:
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if isinstance(schema, str) and _OF_LATER_VERSION.match(schema) and schema != CAPTURE_SCHEMA:
         return f"{schema} was written by a later version: upgrade to read it"

@@ -16,6 +16,7 @@ class Timeline:
         self._clock = clock
         self._changed = threading.Condition()
         self._wanted: float | None = wanted
+        self._goal: float | None = None
         self._speed = speed
         self._runs = self._is_held = False
         self._anchor, self._anchored = 0.0, clock()
@@ -59,20 +60,24 @@ class Timeline:
         self._change(runs=self._runs, speed=speed)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[float]:
-        """Meanwhile it is only put to places, on the way to the one that is wanted, which it gives; else to the beginning."""
+    def held(self) -> Iterator[None]:
+        """Meanwhile it is only put to places."""
         with self._changed:
-            goal, self._wanted = self._wanted or 0.0, None
             self._anchor_at(self._place())
             self._is_held, self._limit = True, math.inf
-            self.behind = goal - self._anchor
         try:
-            yield goal
+            yield
         finally:
             with self._changed:
                 self._anchor_at(self._anchor)
-                self._is_held = False
+                self._is_held, self._goal = False, None
                 self.behind = 0.0
+
+    def set_out(self) -> float:
+        """The place that is wanted, else the beginning; it is on its way there until it is held no more."""
+        with self._changed:
+            self._goal, self._wanted = self._wanted or 0.0, None
+            return self._goal
 
     def put(self, place: float, goal: float) -> None:
         """Be at that place at once, on the way to the goal."""
@@ -95,10 +100,16 @@ class Timeline:
             self._wanted = place
             self._changed.notify_all()
 
-    def heading(self) -> float:
-        """The place to begin at where one is wanted, else where it is or is on its way to."""
+    def goal(self) -> float | None:
+        """The place that it is to be at and is not yet, None if it is there."""
         with self._changed:
-            return self._place() + self.behind if self._wanted is None else self._wanted
+            return self._goal if self._wanted is None else self._wanted
+
+    def heading(self) -> float:
+        """The place that it is to be at, whether it is there or on its way."""
+        with self._changed:
+            goal = self.goal()
+            return self._place() if goal is None else goal
 
     def is_elsewhere(self) -> bool:
         """Whether whoever plays is to be somewhere else, or nowhere any more."""
@@ -115,6 +126,22 @@ class Timeline:
         with self._changed:
             while (left := place - self._place()) > 0 and not self.is_elsewhere():
                 self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
+
+    def rest(self, seconds: float) -> None:
+        """Until so many have passed by the clock, whatever the speed, and it runs; or whoever plays is to be elsewhere."""
+        with self._changed:
+            until = self._clock() + seconds
+            while not self.is_elsewhere():
+                left = until - self._clock()
+                if self._runs and left <= 0:
+                    return
+                self._changed.wait(left if self._runs else None)
+
+    def begin_anew(self) -> None:
+        """Have whoever plays begin at the beginning, unless they are to be elsewhere."""
+        with self._changed:
+            if not self.is_elsewhere():
+                self.want(0.0)
 
     def _change(self, *, runs: bool, speed: float) -> None:
         with self._changed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ended
 from telemetry_parsers.maintenance import Maintenance
@@ -12,11 +12,12 @@ from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged
 from telemetry_parsers.merge.peaks import Peaks
-from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Report, Sample, SourceReport
 
 Key = tuple[str, str]
+SHORTEST_STEP_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -51,6 +52,23 @@ class Known:
         told = ("reports", "refused", "healths", "removed", "cpu_seconds", "awaited", "unreported")
         kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in (*told, "state")}
         return Known(MergeState(), **kept)
+
+    def end_waiting(self, now: float) -> bool:
+        """Whether the time to wait for first inventories has just run out."""
+        if not self.awaited or now < self.awaited_until:
+            return False
+        self.awaited.clear()
+        return True
+
+    def notice_step(self, ahead: float, wall: float) -> None:
+        """After the time of day was set, move the times of devices lost in this process by the same step."""
+        step = ahead - self.wall_ahead
+        if abs(step) < SHORTEST_STEP_SECONDS:
+            return
+        self.wall_ahead = ahead
+        here = (self.started_wall, wall - step)
+        self.started_wall += step
+        self.state = replace(self.state, identities=with_losses_moved(self.state.identities, here, step))
 
     def current_reports(self, now: float) -> list[Offered]:
         """The reports without outdated lists: those older than the end of their source's most frequent list."""

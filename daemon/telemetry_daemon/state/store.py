@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge, with_unknown
 from telemetry_parsers.merge.peaks import Peaks
-from telemetry_parsers.merge.presence import with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import (
     Capture,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # whoever switches it on imports it
 FIRST_INVENTORY_SECONDS = 15.0
 # Two clocks are never read at the very same moment.
 SHORTEST_SLEEP_SECONDS = 1.0
-SHORTEST_STEP_SECONDS = 1.0
 UNRESOLVED = "telemetry_claims_unresolved"
 
 
@@ -77,6 +76,7 @@ class Store:
         self._merged: Merged | None = None
         self._owned: Merged | None = None  # the same with the owners of its devices
         self._snapshot: Snapshot | None = None
+        self._still: Snapshot | None = None  # what is shown while that below it is built anew
         self._tell_change: Callable[[], None] = lambda: None
 
     def start_anew(self) -> None:
@@ -92,7 +92,21 @@ class Store:
         """Have the next snapshot made anew, since how a recording is played has changed."""
         with self._lock:
             self._snapshot = None
+            if self._still is not None and self._still.recorded is not None and self._recorded is not None:
+                told = replace(self._recorded(), shown=self._still.recorded.shown)
+                self._still = replace(self._still, recorded=told)
         self._tell_change()
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Meanwhile `snapshot` gives what is known at the beginning."""
+        with self._lock:
+            self._snapshot = None
+            self._still = self.current()
+        try:
+            yield
+        finally:
+            self._still = None
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
         """Make a source known before its first report."""
@@ -197,7 +211,11 @@ class Store:
                 self._snapshot = None
 
     def snapshot(self) -> Snapshot:
-        """The node as it is known now; the same object until something changes or expires."""
+        """The node as it is shown now; the same object until something changes or expires."""
+        return self._still or self.current()
+
+    def current(self) -> Snapshot:
+        """The node as it is known now, also while what is shown stands still."""
         kept = self._valid()  # without the lock: a scrape does not wait for a poll that is just being taken in
         if kept is not None:
             return kept
@@ -207,7 +225,7 @@ class Store:
             if kept is not None:
                 return kept
             now, merged = self._clock.monotonic(), self._owned
-            if self._merged is None or merged is None or merged.valid_until <= now or self._awaited_ended(now):
+            if self._merged is None or merged is None or merged.valid_until <= now or self._known.end_waiting(now):
                 merged = self._merge(now)
             self._snapshot = self._assemble(merged, now)
             return self._snapshot
@@ -299,27 +317,9 @@ class Store:
         known.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in known.healths.items()}
         self._merged = self._snapshot = None
 
-    def _notice_step(self) -> None:
-        """After the time of day was set, move the times of devices lost in this process by the same step."""
-        known, ahead = self._known, self._clock.wall_ahead()
-        step = ahead - known.wall_ahead
-        if abs(step) < SHORTEST_STEP_SECONDS:
-            return
-        known.wall_ahead = ahead
-        here = (known.started_wall, self._clock.wall() - step)
-        known.started_wall += step
-        known.state = replace(known.state, identities=with_losses_moved(known.state.identities, here, step))
-
-    def _awaited_ended(self, now: float) -> bool:
-        """Whether the time to wait for first inventories has just run out."""
-        if not self._known.awaited or now < self._known.awaited_until:
-            return False
-        self._known.awaited.clear()
-        return True
-
     def _merge(self, now: float) -> Merged:
         known = self._known
-        self._notice_step()
+        known.notice_step(self._clock.wall_ahead(), self._clock.wall())
         merged = merge(
             self._known.current_reports(now),
             known.state,

@@ -5,6 +5,7 @@ Facts of an event go in `extra`, as in `logger.warning("poll failed", extra={"so
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -13,7 +14,7 @@ import re
 import select
 import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import datetime, timezone
 
 LEVELS: Mapping[str, int] = {
@@ -26,6 +27,8 @@ FORMATS = ("text", "json")
 
 LONGEST_VALUE = 4096
 MOST_CHANGES_KEPT = 4096
+# What somebody reads after a screen was closed.
+MOST_HELD = 10
 _STDERR = 2
 # A pipe that poll() calls writable takes this much at once without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
@@ -55,6 +58,23 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
+@contextlib.contextmanager
+def held_back(level: str) -> Iterator[None]:
+    """Meanwhile nothing is written; afterwards the first records of that level, and how many more there were."""
+    held = _Held(LEVELS[level])
+    root = logging.getLogger()
+    root.addHandler(held)
+    try:
+        yield
+    finally:
+        root.removeHandler(held)
+        setup(level, "text")
+        for record in held.first:
+            root.handle(record)
+        if held.more:
+            root.error("there was more to log", extra={"lines": held.more})
+
+
 class ChangeLog:
     """Remembers the last state of each thing, so that a fault is logged when it comes and not at every poll."""
 
@@ -72,6 +92,22 @@ class ChangeLog:
                 del self._states[next(iter(self._states))]
             self._states[key] = state
             return True
+
+
+class _Held(logging.Handler):
+    """Keeps records for later, the first of them."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.first: list[logging.LogRecord] = []
+        self.more = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it, or count it."""
+        if len(self.first) < MOST_HELD:
+            self.first.append(record)
+        else:
+            self.more += 1
 
 
 class _LineHandler(logging.Handler):
