@@ -181,7 +181,7 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
         more = gzip.decompress(path.read_bytes()).count(b"\n")
         assert more > len(recorded)
     status, _, told = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1", "--before")
-    assert (status, "--before needs the daemon" in told) == (64, True)
+    assert (status, "--before needs a running daemon" in told) == (64, True)
     assert gzip.decompress(path.read_bytes()).count(b"\n") == more, "the earlier recording is still there"
     status, _, told = run("record", "--config", str(daemon.config_path), "--from", "daemon")
     assert (status, "no daemon answers" in told) == (69, True)

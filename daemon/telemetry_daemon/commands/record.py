@@ -121,7 +121,8 @@ def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
     if arguments.origin == "daemon" or (arguments.origin is None and _daemon_may_tell(arguments)):
         return "the daemon", _record_daemon
     if arguments.before:
-        raise CommandError("--before needs the daemon, which keeps the minutes before; start it, or leave --before out")
+        text = "--before needs a running daemon that reads the same, which keeps the minutes before; ask another one with --from daemon"
+        raise CommandError(f"{text}, or leave --before out")
     return "the tools", _record_tools
 
 
@@ -145,7 +146,9 @@ def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Names
             earlier += capture.monotonic_time < begun
     except ControlError as error:
         raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
-    if arguments.before and not earlier:
+    if arguments.before and earlier:
+        _say(f"{earlier} of the captures are of the minutes before")
+    elif arguments.before:
         why = "the daemon's flight recorder is off (flight_recorder.enabled, and with simulated cards)"
         _say(f"nothing of before is kept: {why}")
     if daemon.lost:

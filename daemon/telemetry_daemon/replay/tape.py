@@ -20,6 +20,8 @@ LONGEST_LINE_BYTES = 64 << 20
 # A value takes up to a hundred times its bytes once it is decoded. Eight MiB of a tool's output, even of CSV, have at most so
 # many of these; what is read of 64 cards has some ten thousand.
 _MARKS, _MOST_MARKS = (b"[", b"{", b","), 4_000_000
+# What an archive of the doctor begins with.
+_BUNDLE = b"telemetry-doctor/"
 # In seconds: the beginning of the year 9000, which leaves room for a long recording, a machine that runs for 300 years, a day.
 _ENDS_OF_TIME = (221_845_392_000.0, 1e10, 86_400.0)
 # Gigabytes of other lines, which take little space when they are packed, are not read to their end.
@@ -124,6 +126,8 @@ def _capture(line: bytes) -> Capture | str:
     """The capture of a line; else why it is none, nothing for an empty one."""
     if not line.strip():
         return ""
+    if line.startswith(_BUNDLE):
+        return "a bundle of telemetry doctor: unpack it, and play telemetry-doctor/recording.jsonl.gz"
     if sum(map(line.count, _MARKS)) > _MOST_MARKS:
         return f"it has more than {_MOST_MARKS:,} values"
     try:
