@@ -20,6 +20,7 @@ from kits.ports import free_address
 from kits.waiting import PATIENCE_SECONDS
 
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
+_WELL = {**mi210(), "ras/gfx_err_count": "ue: 0\nce: 0"}
 # The command with another root for the kernel's files, and what may not be opened.
 _PROGRAM = """
 import sys
@@ -85,8 +86,14 @@ class Played:
     def card(self, number: int = 3, driver: str = "amdgpu", files: Mapping[str, str | bytes] | None = None) -> None:
         """A card of AMD's that the driver's files show, in its slot and bound to its driver."""
         bus_id = f"0000:{number:02x}:00.0"
-        folder = self.sysfs.card(bus_id, {"class": "0x120000", **(mi210() if files is None else files)}, driver)
+        folder = self.sysfs.card(bus_id, {"class": "0x120000", **(_WELL if files is None else files)}, driver)
         (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers" / driver)
+
+    def take_out(self, number: int) -> None:
+        """The card leaves the bus."""
+        bus_id = f"0000:{number:02x}:00.0"
+        for link in (*self.root.glob(f"sys/bus/pci/drivers/*/{bus_id}"), self.root / "sys/bus/pci/devices" / bus_id):
+            link.unlink()
 
     def stranger(self, number: int, vendor: str, driver: str = "") -> None:
         """A card of which there is nothing but its place on the bus."""

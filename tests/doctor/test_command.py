@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import signal
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,6 +169,96 @@ def test_a_tool_that_only_this_command_finds(tmp_path: Path) -> None:
     assert status == 2
     assert f"wrong daemon: {TOOL} is ok here and missing there" in words
     assert "LD_LIBRARY_PATH and the like belong in a drop-in" in words
+
+
+def test_a_card_that_was_lost(tmp_path: Path) -> None:
+    """Only the daemon remembers it; what was recorded when it went is named."""
+    node = healthy(tmp_path)
+    node.config = "interval = 0.5\n"
+    with Daemon(tmp_path, f'[sources.amdgpu-sysfs]\npath = "{node.root}"\ninterval = 0.5\n') as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
+        assert node.doctor().status == 0
+        node.take_out(4)
+        daemon.until(lambda: "lost" in str(list(tmp_path.glob("state/flights/*"))))
+        status, plain = node.document()
+    (lost,) = plain["findings"]
+    assert (status, lost["where"], lost["what"]) == (
+        2,
+        "amd 1",
+        "lost (0000:04:00.0): its driver no longer lists it",
+    )
+    assert all(words in lost["remedy"] for words in ("dmesg", "telemetry forget ", "telemetry top --replay", "-lost."))
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ("amd = 2", []),
+        ("amd = 1", []),
+        ("amd = 8", ["8 amd devices are expected, and 2 found"]),
+        ("amd = 2, nvidia = 1", ["1 nvidia device is expected, and 0 found"]),
+    ],
+)
+def test_cards_that_should_be_there(tmp_path: Path, expected: str, found: list[str]) -> None:
+    """Alone, beside the daemon, and as the daemon of another node tells it."""
+    node = healthy(tmp_path)
+    node.config = f"[expect]\ndevices = {{{expected}}}\n"
+    alone = node.document()[1]
+    with Daemon(tmp_path, f'[sources.amdgpu-sysfs]\npath = "{node.root}"\n{node.config}') as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
+        beside = node.document()[1]
+        from_afar = json.loads(run("doctor", "--node", daemon.address, "--format", "json")[1])
+    for plain in (alone, beside, from_afar):
+        assert [one["what"] for one in plain["findings"]] == found
+        assert all(one["where"] == "expect.devices" and "lspci" in one["remedy"] for one in plain["findings"])
+
+
+def test_a_daemon_that_was_stopped(tmp_path: Path) -> None:
+    """It is asked once, also for a bundle, which says of each part why it is not there."""
+    node = healthy(tmp_path)
+    node.tools.script("systemctl", unit_of())
+    with Daemon(tmp_path, f'[sources.amdgpu-sysfs]\npath = "{node.root}"\n') as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
+        daemon.signal(signal.SIGSTOP)
+        said = node.doctor("--bundle", str(tmp_path / "bundle.tar.gz"))
+        status, plain = node.document()
+    (finding,) = plain["findings"]
+    assert (status, finding["where"]) == (2, "daemon")
+    assert finding["what"] == "it runs and does not answer: no answer in time"
+    assert "kill -CONT" in finding["remedy"]
+    assert said.status == 2
+    assert "snapshot.json, history.json, metrics.txt  not there: no daemon: no answer in time" in said.output
+    assert "the daemon's last minutes not there: no answer in time" in said.words
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "its document cannot be understood"),
+        (b"boom\r\n\r\n", "what came is no HTTP"),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", "it answers with status 500"),
+        (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", ""),
+    ],
+)
+def test_a_daemon_that_is_not_understood(tmp_path: Path, answer: bytes, what: str) -> None:
+    node = healthy(tmp_path)
+    (tmp_path / "run").mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "run" / "local.sock"))
+        listener.listen()
+        answering = threading.Thread(target=_answer_once, args=(listener, answer))
+        answering.start()
+        status, plain = node.document()
+        answering.join()
+    assert [what in one["what"] for one in plain["findings"]] == [True] * bool(what)
+    assert status == (2 if what else 0)
+
+
+def _answer_once(listener: socket.socket, answer: bytes) -> None:
+    asked, _ = listener.accept()
+    with asked:
+        asked.recv(1 << 16)
+        asked.sendall(answer)
 
 
 def test_a_daemon_that_another_version_runs(tmp_path: Path) -> None:

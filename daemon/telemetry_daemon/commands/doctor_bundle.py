@@ -78,11 +78,9 @@ def _examined(arguments: argparse.Namespace, root: Path) -> tuple[Here, file.Loa
 
 def _history(arguments: argparse.Namespace, here: Here) -> bytes:
     """The history and events that the daemon tells; nothing without one."""
-    given = nodes.credentials(arguments)
-    address = nodes.daemon_here(here.settings, given)
-    if here.examined.daemon.view is None or address is None:
+    if here.daemon is None:
         return b""
-    client = Client(address, given, _HISTORY_SECONDS)
+    client = Client(here.daemon, nodes.credentials(arguments), _HISTORY_SECONDS)
     try:
         return client.get(view.HISTORY).body
     except NodeError:  # an older daemon has none

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from telemetry_daemon.doctor.cards import present
 from telemetry_daemon.doctor.findings import Finding, counted, named
 from telemetry_daemon.doctor.unit import UNIT, Unit
 from telemetry_daemon.doctor.view import DaemonView
@@ -19,6 +20,10 @@ _SERVICE_LACKS = (
     '(systemctl edit telemetry), groups too; docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
 _START = "systemctl start telemetry; journalctl -u telemetry -n 50 says what ended it"
+_REVIVE = (
+    "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: somebody stopped it, and kill -CONT continues it); else "
+    "systemctl restart telemetry, which ends a daemon of another version, too"
+)
 # A unit in these states has something to say for itself; one that is starting is given its time.
 _OF_STATES: Mapping[str, str] = {
     "failed": "journalctl -u telemetry -n 50 says why; `telemetry config check` finds a mistake in the configuration",
@@ -31,11 +36,15 @@ _OF_STATES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The daemon of this node: its view, or why it does not answer; its unit; and the word for what this command reads."""
+    """The daemon of this node: its view, or why it does not answer; its unit; and the word for what this command reads.
+
+    `is_denied` says that others are told, `is_broken` that it runs and nobody is.
+    """
 
     view: DaemonView | None = None
     why_not: str = ""
     is_denied: bool = False
+    is_broken: bool = False
     unit: Unit | None = None
     reads: str = ""
     version: str = ""
@@ -86,6 +95,9 @@ def fine(beside: Beside) -> frozenset[str]:
 
 
 def _silent(beside: Beside) -> Iterator[Finding]:
+    if beside.is_broken:
+        yield Finding(_DAEMON, f"it runs and does not answer: {beside.why_not}", _REVIVE)
+        return
     unit = beside.unit
     if unit is None or beside.is_denied:
         return
@@ -115,7 +127,7 @@ def _of_sources(here: Snapshot, view: DaemonView) -> Iterator[Finding]:
 
 
 def _of_devices(here: Snapshot, view: DaemonView) -> Iterator[Finding]:
-    ours, theirs = _counts(here), _counts(view.snapshot)
+    ours, theirs = present(here), present(view.snapshot)
     read = {status.source for status in view.snapshot.sources if status.state == "ok"}
     for vendor in sorted({*ours, *theirs}):
         is_comparable = any(
@@ -133,10 +145,6 @@ def _of_devices(here: Snapshot, view: DaemonView) -> Iterator[Finding]:
 _THERE_MORE = (
     "see whether a card went just now (dmesg), and whether this user may see all of them (CUDA_VISIBLE_DEVICES, groups)"
 )
-
-
-def _counts(snapshot: Snapshot) -> Counter[str]:
-    return Counter(one.vendor for one in snapshot.devices if one.up and one.parent is None and not one.simulated)
 
 
 def _denied_there(here: tuple[MergedDevice, ...], there: tuple[MergedDevice, ...]) -> set[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from telemetry_daemon.doctor import beside, bus, kernel, limits, sources
+from telemetry_daemon.doctor import beside, bus, cards, kernel, limits, sources
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.bus import Listing
 from telemetry_daemon.doctor.fared import fared
@@ -23,7 +23,7 @@ class Examined:
     """A node's facts and what was found in them. Of another node only its daemon's view is known: `other`.
 
     `known` was found while they were collected: plugins that do not load, a configuration that cannot be used.
-    `is_partial` says that only some sources were asked, so that nothing is said of the rest of the node.
+    `expected` is how many devices of each vendor there should be. `is_partial` says that only some sources were asked, so that nothing is said of the rest of the node.
     """
 
     snapshot: Snapshot
@@ -35,6 +35,7 @@ class Examined:
     listed: tuple[Listing, ...] = ()
     known: tuple[Finding, ...] = ()
     flights: tuple[Flight, ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict)
     other: DaemonView | None = None
     owners_are_told: bool = False
     is_partial: bool = False
@@ -59,6 +60,9 @@ def _of_node(facts: Examined) -> Iterator[Finding]:
     if facts.is_partial:
         yield from sources.findings(facts.patients)
         return
+    snapshots = [facts.snapshot, *(view.snapshot for view in [facts.daemon.view] if view is not None and view.is_real)]
+    yield from cards.broken(snapshots, facts.flights)
+    yield from cards.too_few(snapshots, facts.expected)
     machine = facts.machine
     vendors = sorted(
         {*machine.on_bus, *(one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors)}
@@ -79,6 +83,8 @@ def _of_node(facts: Examined) -> Iterator[Finding]:
 def _of_other(patients: Sequence[Patient], view: DaemonView) -> Iterator[Finding]:
     yield from sources.findings(patients)
     if view.is_real:
+        yield from cards.broken([view.snapshot])
+        yield from cards.too_few([view.snapshot], view.expected)
         told = frozenset(
             device.vendor
             for patient in patients

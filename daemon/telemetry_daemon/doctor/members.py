@@ -91,6 +91,9 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
 
 def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     """The daemon's captures in order, the newest of them where room or time does not suffice for all. Raises ControlError."""
+    daemon = material.examined.daemon
+    if daemon.is_broken:  # its control socket lets us wait as well
+        raise ControlError(daemon.why_not)
     captures = list(from_daemon.past(material.settings.state.runtime_directory))
     lines: list[bytes] = []
     end = time.monotonic() + _MOST_MASKING_SECONDS
