@@ -14,6 +14,7 @@ import jsonschema
 
 from kits.captures import ROOT
 from kits.daemon import clean_environment
+from kits.fake_mthreads_gmi import install
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
 from kits.ports import free_address
@@ -109,6 +110,12 @@ class Played:
         place = self.root / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
+
+    def one_of_moorethreads(self) -> None:
+        """A card that its tool reads, with its node."""
+        self.stranger(0x1A, "0x1ed5", "mtgpu")
+        self.node("dev/mtgpu.0")
+        install(self.tools)
 
     def settings(self) -> str:
         """The configuration: the files of this machine, and folders of its own."""

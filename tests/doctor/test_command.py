@@ -123,6 +123,52 @@ SICK: list[tuple[Callable[[Played], None], str, str]] = [
 ]
 
 
+def in_a_container_with_one_of_two_cards(node: Played) -> None:
+    (node.root / ".dockerenv").touch()
+    node.one_of_moorethreads()
+    node.stranger(0x1B, "0x1ed5", "mtgpu")
+
+
+def in_a_container_with_as_many_as_expected(node: Played) -> None:
+    in_a_container_with_one_of_two_cards(node)
+    (node.root / "dev/mtgpu.0").unlink()
+    node.config = "[expect]\ndevices = {moorethreads = 1}\n"
+
+
+def with_a_card_that_nobody_wants_to_read(node: Played) -> None:
+    node.stranger(9, "0x1ed5")
+    node.config = '[sources.mthreads-gmi]\nmode = "never"\n[sources.mtml]\nmode = "never"\n'
+
+
+def with_a_card_of_a_virtual_machine(node: Played) -> None:
+    node.stranger(9, "0x1ed5", "vfio-pci")
+
+
+FINE = [
+    (in_a_container_with_one_of_two_cards, "lists the 1 moorethreads card that the container was given"),
+    (in_a_container_with_as_many_as_expected, "lists the 1 moorethreads card that the container was given"),
+    (with_a_card_that_nobody_wants_to_read, "mthreads-gmi: disabled"),
+    (with_a_card_of_a_virtual_machine, "1 card (0000:09:00.0) belongs to a virtual machine"),
+]
+
+
+@pytest.mark.parametrize(("change", "note"), FINE, ids=[change.__name__ for change, _ in FINE])
+def test_what_is_unusual_and_well_is_no_finding(tmp_path: Path, change: Callable[[Played], None], note: str) -> None:
+    node = healthy(tmp_path)
+    change(node)
+    said = node.doctor()
+    assert said.output.endswith("\nno findings\n"), said.output
+    assert (said.status, said.errors, note in said.words) == (0, "", True)
+
+
+def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
+    """Its node is still there."""
+    node = healthy(tmp_path)
+    in_a_container_with_one_of_two_cards(node)
+    node.node("dev/mtgpu.1")
+    assert [one["where"] for one in node.document()[1]["findings"]] == ["mthreads-gmi"]
+
+
 @pytest.mark.parametrize(("spoil", "what", "remedy"), SICK, ids=[spoil.__name__ for spoil, _, _ in SICK])
 def test_what_is_wrong_is_told_last_with_its_remedy(
     tmp_path: Path, spoil: Callable[[Played], None], what: str, remedy: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 
-from telemetry_daemon.doctor import beside, kernel, sources
+from telemetry_daemon.doctor import beside, sources
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.findings import counted
 from telemetry_daemon.doctor.sources import Row
@@ -62,7 +62,7 @@ def _head(examined: Examined) -> Iterator[Row]:
     if machine.nodes:
         may = sum(not node.refusal for node in machine.nodes)
         yield "", f"device nodes: {len(machine.nodes)}, of which this user may open {may}"
-    for note in kernel.notes(machine):
+    for note in examined.notes:
         yield "", note
 
 

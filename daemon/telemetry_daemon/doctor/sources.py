@@ -97,10 +97,13 @@ def rows(patient: Patient) -> Iterator[Row]:
         yield "  to do", remedy(patient)
 
 
-def findings(patients: Sequence[Patient], fine_elsewhere: Collection[str] = ()) -> Iterator[Finding]:
+def findings(
+    patients: Sequence[Patient], fine_elsewhere: Collection[str] = (), complete: Collection[str] = ()
+) -> Iterator[Finding]:
     """Sources that fail or are stuck, and the problems of those that answer.
 
     A tool that is only busy is well where the daemon that uses it says so: `fine_elsewhere` are the sources that it reads.
+    `complete` are those that list all cards that they can, whatever the bus has.
     """
     for patient in patients:
         status = patient.status
@@ -110,8 +113,9 @@ def findings(patients: Sequence[Patient], fine_elsewhere: Collection[str] = ()) 
             yield Finding(status.source, what, remedy(patient) or _OF_OTHER_PROBLEMS)
         elif status.state == "ok":
             for problem in status.problems:
-                text = f"{problem.where}: {problem.text}"
-                yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
+                if problem.where != PCI_BUS or status.source not in complete:
+                    text = f"{problem.where}: {problem.text}"
+                    yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
 
 
 def _unusual(patient: Patient) -> Iterator[Row]:
