@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -29,8 +31,8 @@ from pathlib import Path
 from telemetry_daemon import cli
 from telemetry_daemon.commands import doctor
 from telemetry_daemon.doctor import machine
-root, refusal = sys.argv[1:3]
-del sys.argv[1:3]
+root, refusal, sys.executable = sys.argv[1:4]
+del sys.argv[1:4]
 doctor.ROOT = Path(root)
 if int(refusal):
     machine.why_denied = lambda path: int(refusal)
@@ -59,12 +61,14 @@ class Said:
 
 @dataclass
 class Played:
-    """A machine below a folder; `environment` is added to that of the command."""
+    """A machine below a folder; `environment` is added to that of the command, `state` is another state directory, `python` what starts the workers."""
 
     folder: Path
     config: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     refusal: int = 0
+    state: str = ""
+    python: str = sys.executable
     # What a test holds open for as long as the machine lives.
     held: TextIO | None = None
 
@@ -120,7 +124,7 @@ class Played:
     def settings(self) -> str:
         """The configuration: the files of this machine, and folders of its own."""
         return (
-            f'[state]\ndirectory = "{self.folder}/state"\nruntime_directory = "{self.folder}/run"\n'
+            f'[state]\ndirectory = "{self.state or self.folder / "state"}"\nruntime_directory = "{self.folder}/run"\n'
             f'[sources.amdgpu-sysfs]\npath = "{self.root}"\n'
         )
 
@@ -131,18 +135,32 @@ class Played:
 
     def doctor(self, *arguments: str) -> Said:
         """The command from start to end."""
+        done = self._run(subprocess.PIPE, *arguments)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def told_meanwhile(self, *arguments: str) -> str:
+        """What the command writes on the terminal of its standard error."""
+        ours, theirs = pty.openpty()
+        self.environment["TERM"] = "xterm"
+        self._run(theirs, *arguments)
+        os.close(theirs)
+        told = os.read(ours, 1 << 16).decode()
+        os.close(ours)
+        return told
+
+    def _run(self, errors: int, *arguments: str) -> subprocess.CompletedProcess[str]:
         self.config_path.write_text(self.settings() + self.config)
-        done = subprocess.run(
+        return subprocess.run(
             [
-                *(sys.executable, "-c", _PROGRAM, str(self.root), str(self.refusal)),
+                *(sys.executable, "-c", _PROGRAM, str(self.root), str(self.refusal), self.python),
                 *("doctor", *arguments, "--config", str(self.config_path)),
             ],
             env=clean_environment({"PATH": self.tools.search_path, **_no_daemon(), **self.environment}),
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
             timeout=PATIENCE_SECONDS,
         )
-        return Said(done.returncode, done.stdout, done.stderr)
 
     def document(self, *arguments: str) -> tuple[int, Any]:
         """The exit status and the document, which the schema allows."""

@@ -161,6 +161,12 @@ def test_cards_that_never_came(seen: list[Snapshot], expected: dict[str, int], f
             ["telemetry.service is failed (exit-code, status 78)"],
         ),
         (unit("activating"), []),
+        (unit("activating", SubState="start", Result="success", NRestarts="1"), []),
+        (unit("activating", SubState="auto-restart", Result="exit-code", ExecMainStatus="75", NRestarts="1"), []),
+        (
+            unit("activating", SubState="auto-restart", Result="exit-code", ExecMainStatus="69", NRestarts="43"),
+            ["telemetry.service ends and is started again (exit-code, status 69, 43 times)"],
+        ),
     ],
 )
 def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: list[str]) -> None:
@@ -171,6 +177,17 @@ def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: list[str]) 
     assert not list(findings(HERE, replace(silent, is_denied=True)))
     (broken_one,) = findings(HERE, replace(silent, is_broken=True))
     assert broken_one.what == "it runs and does not answer: no answer in time"
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [("64", "ExecStart="), ("69", "web.listen_address"), ("70", "--bundle"), ("78", "config check"), ("1", "says why")],
+)
+def test_how_it_ended_says_what_to_do(status: str, remedy: str) -> None:
+    for state in ("failed", "activating"):
+        ended = unit(state, SubState="auto-restart", Result="exit-code", ExecMainStatus=status)
+        (finding,) = findings(HERE, replace(BESIDE, unit=ended, why_not="it does not run"))
+        assert remedy in finding.remedy
 
 
 def test_what_is_said_of_it() -> None:

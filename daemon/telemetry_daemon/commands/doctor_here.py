@@ -23,6 +23,7 @@ from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recording.flights import Flight, kept
+from telemetry_daemon.terminal import waiting
 
 _PLUGIN = (
     "install what it needs, correct it, or take it out of parsers.paths or the environment; docs/writing-a-parser.md"
@@ -47,14 +48,14 @@ def examine(arguments: argparse.Namespace, root: Path, settings: Settings, found
             raise unknown("source", name, names)
         if not found:
             options.check_names(arguments, settings, loaded.polls)
-        got = read(loaded, settings, arguments.source, root)
+        got = read(loaded, settings, arguments.source, root, waiting.tell)
         known = (*found, *_failures(loaded))
     daemon = Found(Beside()) if arguments.source else find_daemon(arguments, settings)
     facts = Examined(
         snapshot=got.snapshot,
         patients=got.patients,
         machine=machine(root, os.environ),
-        limits=limits_here.limits(root),
+        limits=limits_here.limits(root, daemon.beside.unit),
         folders=limits_here.folders(settings),
         daemon=daemon.beside,
         listed=got.listed,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from string import digits
 
-from telemetry_daemon.doctor.findings import Finding, counted, named
+from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import DeviceNode, Machine
 from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
+from telemetry_exporters.text import named
 from telemetry_parsers.model import Device, MergedDevice
 
 _LOG = "see the kernel's log (dmesg), and whether this process may see only some of them (CUDA_VISIBLE_DEVICES and the like)"

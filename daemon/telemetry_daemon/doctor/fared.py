@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
 from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
+from telemetry_parsers.states import UNSUCCESSFUL
 
-_BAD = frozenset({"failed", "stuck"})
 _OFF = frozenset({"disabled"})
 _NOT_THERE = frozenset({"missing", "not_mine"})
 
@@ -42,7 +42,7 @@ def fared(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> Fa
         vendor,
         read_by=_names(status for status in ours if status.state == "ok" and status.source in readers),
         missing=_names(status for status in ours if status.state == "missing"),
-        bad=_names(status for status in ours if status.state in _BAD),
+        bad=_names(status for status in ours if status.state in UNSUCCESSFUL),
         incomplete=_names(status for status in ours if status.source not in complete and _is_incomplete(status)),
         asleep=_names(status for status in ours if status.state in ("suspended", "released")),
         is_switched_off=_OFF <= {status.state for status in ours} <= _OFF | _NOT_THERE,

@@ -6,10 +6,11 @@ import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from telemetry_daemon.doctor.fared import Fared
-from telemetry_daemon.doctor.findings import Finding, counted, named
+from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
 from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
 from telemetry_daemon.readers.pci import PciDevice
+from telemetry_exporters.text import named
 from telemetry_parsers.vendors import VENDORS
 
 _NODES = "device nodes"

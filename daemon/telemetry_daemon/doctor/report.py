@@ -13,6 +13,7 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 
 _WIDTH = 120
+_NO_BREAK = "\u00a0"
 _EMPTY: Row = ("", "")
 
 
@@ -27,8 +28,9 @@ def _wrapped(word: str, text: str) -> Iterator[str]:
     """A word and the text after it, wrapped to the width; an empty line for an empty text without a word."""
     start = f"{word:<10} " if word else ""
     indent = " " * len(start)
-    wrapped = textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
-    yield from wrapped or ([start.rstrip()] if not word else [])
+    whole = text.replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
+    wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([start.rstrip()] if not word else []))
 
 
 def _rows(examined: Examined, *, tell_all: bool) -> Iterator[Row]:
