@@ -141,7 +141,7 @@ SICK: list[tuple[Callable[[Played], None], str, str]] = [
     (without_its_tool, "none is read: mthreads-gmi, mtml not found", "install the vendor's tools"),
     (with_a_card_that_is_not_listed, "devices on the PCI bus is not listed", "lspci"),
     (with_a_tool_that_fails, "cnmon: failed", "run the tool by hand"),
-    (with_a_tool_without_its_driver, "mthreads-gmi: failed (driver_gone)", "sources.mthreads-gmi.mode to never"),
+    (with_a_tool_without_its_driver, "mthreads-gmi: failed (driver_gone)", 'sources.mthreads-gmi.mode = "never"'),
     (with_a_worker_that_cannot_start, "the worker could not be started: ", "must be allowed to run Python"),
     (with_a_plugin_that_fails, "parsers/broken.py: not loaded", "docs/writing-a-parser.md"),
     (with_a_unit_that_failed, "telemetry.service is failed (exit-code, status 78)", "journalctl -u telemetry"),

@@ -33,9 +33,7 @@ _REMEDIES = {
         "see the line above; otherwise add the user to the groups that own the device files (often video and render), "
         "or run as root"
     ),
-    "driver_gone": (
-        "load the vendor's driver (dmesg shows why it went); on a node without its cards set sources.{source}.mode to never"
-    ),
+    "driver_gone": 'load the vendor\'s driver (see dmesg); if the node has no such card: sources.{source}.mode = "never"',
     "library_mismatch": "reboot after the driver upgrade, so that library and kernel module have the same version",
     "not_understood": "send what `telemetry doctor --bundle FILE` writes",
     "exit_status": "run the tool by hand and see what it says",
