@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
 REPLACEMENT = "\ufffd"
 ELLIPSIS = "…"
+_MOST_NAMED = 4
 
 _T = TypeVar("_T")
 _BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
@@ -50,6 +51,12 @@ def cleaned(thing: _T) -> _T:
 def _changes(thing: Any) -> dict[str, Any]:
     pairs = ((field.name, getattr(thing, field.name)) for field in fields(thing))
     return {name: new for name, old in pairs if (new := cleaned(old)) is not old}
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return " ".join(names[:_MOST_NAMED]) + more
 
 
 def display_width(text: str) -> int:

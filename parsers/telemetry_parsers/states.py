@@ -8,8 +8,12 @@ from telemetry_parsers.model import Health, State
 SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
 # There was nothing to attempt.
 NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
+# An attempt did not do what it should.
+UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
 # States of a single poll, which say nothing of its source while another poll has any other state.
 OF_ONE_POLL: frozenset[State] = frozenset({"disabled", "not_supported"})
+# These words in a failure say that what runs a library has not begun; after them stands why.
+NOT_STARTED = "the worker could not be started"
 # These words in a failure say that the tool runs elsewhere; after them stands who runs it and what will happen.
 BUSY = "another process runs it"
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from telemetry_daemon.doctor.beside import Beside, findings, fine, notes
+from telemetry_daemon.doctor.cards import broken, too_few
 from telemetry_daemon.doctor.unit import Unit
 from telemetry_daemon.doctor.view import DaemonView
+from telemetry_daemon.recording.flights import Flight
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
 from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.states import BUSY
@@ -108,6 +110,45 @@ def test_what_is_found(here: Snapshot, view: DaemonView, expected: list[tuple[st
         assert remedy in finding.remedy
 
 
+def told(metric: str, label: str) -> MergedDevice:
+    return replace(device(), readings=(MergedReading(metric, label, 1.0, "nvml"),))
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (device(), []),
+        (device(up=None), []),
+        (device(up=False), [("nvidia 0", "lost: its driver no longer lists it", "telemetry forget id0")]),
+        (told("event_open", "xid_79"), [("nvidia 0", "xid_79: an error that ends jobs", "--replay /f/xid_79 shows")]),
+        (told("event_open", "xid_31"), []),
+        (told("health", "alarm"), [("nvidia 0", "alarm: the device says so of its health", "reset the device")]),
+        (told("health", "warning"), []),
+    ],
+)
+def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:
+    flights = [Flight(cause, f"/f/{cause}", 1e9, cause, 1) for cause in ("xid_79", "throttled_by_heat")]
+    found = list(broken([HERE, snapshot(status(), bad), snapshot(status(), bad)], flights))
+    assert len(found) == len(expected)
+    for finding, (where, what, remedy) in zip(found, expected, strict=True):
+        assert (finding.where, what in finding.what, remedy in finding.remedy) == (where, True, True)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected", "found"),
+    [
+        ([snapshot(status(), device()), HERE], {"nvidia": 1}, 0),
+        ([snapshot(status()), HERE], {"nvidia": 1}, 0),
+        ([HERE], {"nvidia": 2}, 1),
+        ([snapshot(status(), device(), device(1, up=False))], {"nvidia": 2}, 0),
+        ([snapshot(status("suspended"))], {"nvidia": 2}, 0),
+        ([snapshot(status("released"), device(up=None))], {"nvidia": 2}, 0),
+    ],
+)
+def test_cards_that_never_came(seen: list[Snapshot], expected: dict[str, int], found: int) -> None:
+    assert len(list(too_few(seen, expected))) == found
+
+
 @pytest.mark.parametrize(
     ("of_unit", "expected"),
     [
@@ -120,6 +161,12 @@ def test_what_is_found(here: Snapshot, view: DaemonView, expected: list[tuple[st
             ["telemetry.service is failed (exit-code, status 78)"],
         ),
         (unit("activating"), []),
+        (unit("activating", SubState="start", Result="success", NRestarts="1"), []),
+        (unit("activating", SubState="auto-restart", Result="exit-code", ExecMainStatus="75", NRestarts="1"), []),
+        (
+            unit("activating", SubState="auto-restart", Result="exit-code", ExecMainStatus="69", NRestarts="43"),
+            ["telemetry.service ends and is started again (exit-code, status 69, 43 times)"],
+        ),
     ],
 )
 def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: list[str]) -> None:
@@ -128,6 +175,19 @@ def test_a_daemon_that_should_answer(of_unit: Unit | None, expected: list[str]) 
     assert [finding.what for finding in found] == expected
     assert all("systemctl" in finding.remedy or "journalctl" in finding.remedy for finding in found)
     assert not list(findings(HERE, replace(silent, is_denied=True)))
+    (broken_one,) = findings(HERE, replace(silent, is_broken=True))
+    assert broken_one.what == "it runs and does not answer: no answer in time"
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [("64", "ExecStart="), ("69", "web.listen_address"), ("70", "--bundle"), ("78", "config check"), ("1", "says why")],
+)
+def test_how_it_ended_says_what_to_do(status: str, remedy: str) -> None:
+    for state in ("failed", "activating"):
+        ended = unit(state, SubState="auto-restart", Result="exit-code", ExecMainStatus=status)
+        (finding,) = findings(HERE, replace(BESIDE, unit=ended, why_not="it does not run"))
+        assert remedy in finding.remedy
 
 
 def test_what_is_said_of_it() -> None:

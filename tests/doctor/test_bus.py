@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from telemetry_daemon.doctor.bus import Listing, findings, listings, merged
-from telemetry_parsers.model import Device, MergedDevice
+from telemetry_daemon.doctor.bus import Listing, findings, findings_from_afar, listings
+from telemetry_parsers.model import Device, MergedDevice, MergedReading
 
 A, B, C = "0000:3b:00.0", "0000:5e:00.0", "0000:86:00.0"
 
@@ -106,7 +108,26 @@ def test_partitions_are_no_cards() -> None:
     assert found.cards == 1
 
 
-def test_another_node_is_judged_by_its_numbers() -> None:
-    (found,) = merged({"nvidia": 3, "amd": 0}, devices(A, B), {})
-    assert found.what == "the bus has 3 nvidia cards, and 2 are told"
-    assert not list(merged({"nvidia": 3}, devices(A, B), {}, frozenset({"nvidia"})))
+def read_by(source: str, *addresses: str) -> list[MergedDevice]:
+    readings = (MergedReading("power_watts", "", 1.0, source),)
+    return [replace(one, readings=readings) for one in devices(*addresses)]
+
+
+@pytest.mark.parametrize(
+    ("on_bus", "told", "expected"),
+    [
+        pytest.param(2, read_by("nvml", A, B), [], id="all agree"),
+        pytest.param(3, read_by("nvml", A, B), [], id="a card of a virtual machine"),
+        pytest.param(2, [], [], id="cards that sleep, or that nobody is to read"),
+        pytest.param(1, read_by("tool", "", ""), [], id="a card of two parts"),
+        pytest.param(
+            2,
+            [*read_by("nvml", A, B), *read_by("tool", "", "")],
+            ["4 nvidia devices are told, and the bus has 2: some are told twice"],
+            id="cards that are told twice",
+        ),
+    ],
+)
+def test_another_node_is_judged_by_its_numbers(on_bus: int, told: list[MergedDevice], expected: list[str]) -> None:
+    found = findings_from_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(told)])
+    assert [finding.what for finding in found] == expected

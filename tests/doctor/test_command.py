@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import jsonschema
 import pytest
 
 from doctor.played import SCHEMA, Played, unit_of
-from kits.daemon import Daemon, run
-from kits.tool_node import TOOL, tool_node
+from kits.daemon import run
 
 
 def healthy(folder: Path) -> Played:
@@ -77,6 +76,16 @@ def with_a_tool_that_fails(node: Played) -> None:
     node.tools.prints("cnmon", "boom\n", status=9)
 
 
+def with_a_tool_without_its_driver(node: Played) -> None:
+    """Perhaps without its cards, too."""
+    node.tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
+
+
+def with_a_worker_that_cannot_start(node: Played) -> None:
+    """As one whose Python the user may not run."""
+    node.python = "/dev/null"
+
+
 def with_a_plugin_that_fails(node: Played) -> None:
     (node.folder / "parsers").mkdir()
     (node.folder / "parsers/broken.py").write_text("raise ValueError('no')\n")
@@ -85,6 +94,26 @@ def with_a_plugin_that_fails(node: Played) -> None:
 
 def with_a_unit_that_failed(node: Played) -> None:
     node.tools.script("systemctl", unit_of(ActiveState="failed", Result="exit-code", ExecMainStatus="78"))
+
+
+def with_a_unit_in_a_loop(node: Played) -> None:
+    loop = {"ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code"}
+    node.tools.script("systemctl", unit_of(**loop, ExecMainStatus="69", NRestarts="43"))
+
+
+def with_a_state_folder_that_cannot_be_made(node: Played) -> None:
+    node.state = "/proc/nope/state"
+
+
+def with_a_link_to_nothing_for_its_state(node: Played) -> None:
+    (node.folder / "state").symlink_to(node.folder / "nothing")
+
+
+def with_a_proc_that_hides_processes(node: Played) -> None:
+    node.tools.script("systemctl", unit_of(User="nobody", ActiveState="inactive", UnitFileState="disabled"))
+    (node.root / "proc/self").mkdir(parents=True)
+    (node.root / "proc/self/mounts").write_text("proc /proc proc rw,nosuid,hidepid=invisible 0 0\n")
+    node.config = "[attribution]\nenabled = true\n"
 
 
 def with_a_unit_that_is_too_small(node: Played) -> None:
@@ -112,12 +141,64 @@ SICK: list[tuple[Callable[[Played], None], str, str]] = [
     (without_its_tool, "none is read: mthreads-gmi, mtml not found", "install the vendor's tools"),
     (with_a_card_that_is_not_listed, "devices on the PCI bus is not listed", "lspci"),
     (with_a_tool_that_fails, "cnmon: failed", "run the tool by hand"),
+    (with_a_tool_without_its_driver, "mthreads-gmi: failed (driver_gone)", 'sources.mthreads-gmi.mode = "never"'),
+    (with_a_worker_that_cannot_start, "the worker could not be started: ", "must be allowed to run Python"),
     (with_a_plugin_that_fails, "parsers/broken.py: not loaded", "docs/writing-a-parser.md"),
     (with_a_unit_that_failed, "telemetry.service is failed (exit-code, status 78)", "journalctl -u telemetry"),
+    (with_a_unit_in_a_loop, "started again (exit-code, status 69, 43 times)", "web.listen_address"),
+    (with_a_state_folder_that_cannot_be_made, "/proc/nope/state: it cannot be made in /proc", "set state.directory"),
+    (with_a_link_to_nothing_for_its_state, "is a link to nothing", "make what it names"),
+    (with_a_proc_that_hides_processes, "it is mounted with hidepid", "gid= names"),
     (with_a_unit_that_is_too_small, "1 MiB of memory are allowed", "MemoryMax= in a drop-in"),
     (with_a_state_folder_for_all, "can be written by others", "chmod go-w"),
     (with_too_little_memory, "32 MiB of memory are allowed; the daemon needs 128 MiB", "container's options"),
 ]
+
+
+def in_a_container_with_one_of_two_cards(node: Played) -> None:
+    (node.root / ".dockerenv").touch()
+    node.one_of_moorethreads()
+    node.stranger(0x1B, "0x1ed5", "mtgpu")
+
+
+def in_a_container_with_as_many_as_expected(node: Played) -> None:
+    in_a_container_with_one_of_two_cards(node)
+    (node.root / "dev/mtgpu.0").unlink()
+    node.config = "[expect]\ndevices = {moorethreads = 1}\n"
+
+
+def with_a_card_that_nobody_wants_to_read(node: Played) -> None:
+    node.stranger(9, "0x1ed5")
+    node.config = '[sources.mthreads-gmi]\nmode = "never"\n[sources.mtml]\nmode = "never"\n'
+
+
+def with_a_card_of_a_virtual_machine(node: Played) -> None:
+    node.stranger(9, "0x1ed5", "vfio-pci")
+
+
+FINE = [
+    (in_a_container_with_one_of_two_cards, "lists the 1 moorethreads card that the container was given"),
+    (in_a_container_with_as_many_as_expected, "lists the 1 moorethreads card that the container was given"),
+    (with_a_card_that_nobody_wants_to_read, "mthreads-gmi: disabled"),
+    (with_a_card_of_a_virtual_machine, "1 card (0000:09:00.0) belongs to a virtual machine"),
+]
+
+
+@pytest.mark.parametrize(("change", "note"), FINE, ids=[change.__name__ for change, _ in FINE])
+def test_what_is_unusual_and_well_is_no_finding(tmp_path: Path, change: Callable[[Played], None], note: str) -> None:
+    node = healthy(tmp_path)
+    change(node)
+    said = node.doctor()
+    assert said.output.endswith("\nno findings\n"), said.output
+    assert (said.status, said.errors, note in said.words) == (0, "", True)
+
+
+def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
+    """Its node is still there."""
+    node = healthy(tmp_path)
+    in_a_container_with_one_of_two_cards(node)
+    node.node("dev/mtgpu.1")
+    assert [one["where"] for one in node.document()[1]["findings"]] == ["mthreads-gmi"]
 
 
 @pytest.mark.parametrize(("spoil", "what", "remedy"), SICK, ids=[spoil.__name__ for spoil, _, _ in SICK])
@@ -136,68 +217,6 @@ def test_what_is_wrong_is_told_last_with_its_remedy(
     assert any(what in f"{one['where']}: {one['what']}" and remedy in one["remedy"] for one in plain["findings"])
 
 
-def test_a_daemon_with_another_configuration(tmp_path: Path) -> None:
-    """It polls other sources and does not find the tool that this command finds."""
-    daemon, tools = tool_node(tmp_path)
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        same = ("--config", str(daemon.config_path))
-        environment = {"PATH": tools.search_path}
-        status, said, _ = run("doctor", *same, environment=environment)
-        assert "daemon     version " in said
-        assert (status, said.endswith("no findings\n")) == (0, True), said
-        other = tmp_path / "other.toml"
-        other.write_text(daemon.config_path.read_text() + f'path = "{tools.folder}/{TOOL}"\n')
-        status, said, _ = run("doctor", "--config", str(other), environment=environment)
-        words = " ".join(said.split())
-        assert status == 2
-        assert "wrong daemon: it reads by another configuration than this command" in words
-        assert "systemctl reload telemetry" in words
-
-
-def test_a_tool_that_only_this_command_finds(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
-    hidden = Daemon(tmp_path, daemon.config)
-    with hidden:
-        hidden.until_state("host", "ok")
-        hidden.until_state(TOOL, "missing")
-        status, said, _ = run("doctor", "--config", str(hidden.config_path), environment={"PATH": tools.search_path})
-    words = " ".join(said.split())
-    assert status == 2
-    assert f"wrong daemon: {TOOL} is ok here and missing there" in words
-    assert "LD_LIBRARY_PATH and the like belong in a drop-in" in words
-
-
-def test_a_daemon_that_another_version_runs(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
-    code = "from telemetry_daemon import version; version.__version__ = '9.9'; from telemetry_daemon.cli import main; main()"
-    daemon.command = (*daemon.command[:1], "-c", code)
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        status, said, _ = run("doctor", "--config", str(daemon.config_path), environment={"PATH": tools.search_path})
-    assert (status, "it runs version 9.9" in " ".join(said.split())) == (2, True)
-
-
-def test_another_node_is_asked(tmp_path: Path) -> None:
-    """Its own words, without the tools of this node, in both formats."""
-    daemon, tools = tool_node(tmp_path)
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        status, said, error = run("doctor", "--node", daemon.address)
-        assert (status, error) == (0, "")
-        assert f"asked at {daemon.address}: version " in said
-        assert f"{TOOL}: ok" in said
-        tools.prints(TOOL, "boom\n", status=7)
-        daemon.until_state(TOOL, "failed")
-        status, said, _ = run("doctor", "--node", daemon.address, "--format", "json")
-    plain = json.loads(said)
-    jsonschema.Draft202012Validator(SCHEMA).validate(plain)
-    assert (status, plain["node"], plain["user"]) == (2, daemon.address, None)
-    assert [finding["where"] for finding in plain["findings"]] == [TOOL]
-    status, said, error = run("doctor", "--node", daemon.address)
-    assert (status, said, "no daemon answers there; start it" in error) == (69, "", True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -210,6 +229,27 @@ def test_another_node_is_asked(tmp_path: Path) -> None:
 def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:
     status, said, error = run("doctor", *arguments)
     assert (status, said, why in error) == (64, "", True)
+
+
+def test_on_a_terminal_it_names_who_lets_it_wait(tmp_path: Path) -> None:
+    """And clears that line before it shows anything."""
+    node = healthy(tmp_path)
+    node.tools.hangs("cnmon")
+    node.config = "[sources.cnmon]\ndeadline = 2.0\n"
+    told = node.told_meanwhile()
+    assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*cnmon[a-z, -]*)+\r\x1b\[K", told)
+
+
+def test_a_number_stands_beside_its_word(tmp_path: Path) -> None:
+    """Where a line is broken, too."""
+    node = healthy(tmp_path)
+    vendors = ("0x10de", "0x1ed5", "0x9999", "0x19e5", "0x1e36", "0x1e3e", "0xcabc", "0x1d22", "0x1d94")
+    for place, vendor in enumerate(vendors):
+        node.stranger(0x20 + place, vendor, f"a-driver-{place}")
+    for line in node.doctor().output.splitlines():
+        assert not line.rstrip().endswith("×")
+        assert not line.lstrip().startswith("×")
+        assert not re.search(r"(, |: )[0-9]+$", line) or "×" not in line
 
 
 def test_one_source_says_nothing_of_the_others(tmp_path: Path) -> None:

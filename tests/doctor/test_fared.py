@@ -50,6 +50,16 @@ CASES: list[Any] = [
     pytest.param(
         [status("a", "ok", vendor="hygon")], [device("a")], Fared("amd", ("a",)), True, id="read by another's source"
     ),
+    pytest.param(
+        [status("a", "disabled"), status("b", "missing"), status("c", "not_mine")],
+        [],
+        Fared("amd", missing=("b",), is_switched_off=True),
+        False,
+        id="switched off",
+    ),
+    pytest.param(
+        [status("a", "disabled"), status("b", "failed")], [], Fared("amd", bad=("b",)), False, id="one is switched off"
+    ),
     pytest.param([status("a", "failed", vendor="hygon")], [], Fared("amd"), False, id="another vendor's fails"),
 ]
 

@@ -44,13 +44,31 @@ CASES = [
         Machine(cards=(card(driver="vfio-pci"),)), NOTHING_READS, [], id="a card of a virtual machine is none of ours"
     ),
     pytest.param(
-        Machine(cards=(card(driver="nouveau"),), nodes=(CONTROL,)),
+        Machine(cards=(card(driver="nouveau"),)),
         NOTHING_READS,
+        [("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d")],
+        id="a driver that shows a picture only",
+    ),
+    pytest.param(
+        Machine(cards=(card(driver="radeon", vendor="amd"),), nodes=(DeviceNode("/dev/dri/renderD128", ("amd",)),)),
+        Fared("amd", missing=("amd-smi",)),
+        [("PCI bus", "radeon is the driver of 1 amd card", "older one is for screens only")],
+        id="another one, with its node",
+    ),
+    pytest.param(
+        Machine(cards=(card(driver="nouveau"), card(1))),
+        FAILS,
         [
             ("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d"),
-            ("nvidia", "1 nvidia card, and none is read: nvml not found", "sources.nvml.path"),
+            ("device nodes", "there is no /dev/nvidiactl", "as root, which makes them"),
         ],
-        id="a driver that shows a picture only",
+        id="beside one of the right driver",
+    ),
+    pytest.param(
+        Machine(cards=(card(driver="nouveau"), card(1, driver=""), card(2)), nodes=(CONTROL,)),
+        Fared("nvidia", missing=("nvml",), is_switched_off=True),
+        [],
+        id="nobody wants to read them",
     ),
     pytest.param(
         Machine(cards=(card(),), nodes=(CONTROL,)),

@@ -104,6 +104,33 @@ def tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
+ROOT_GROUP, NO_GROUP = 0, 12345
+
+
+@pytest.mark.parametrize(
+    ("options", "user", "group", "hides"),
+    [
+        ("rw", "nobody", "", False),
+        ("hidepid=0", "nobody", "", False),
+        ("hidepid=off", "nobody", "", False),
+        ("hidepid=2", "nobody", "", True),
+        ("hidepid=invisible", "root", "", False),
+        (f"hidepid=2,gid={NO_GROUP}", "nobody", "", True),
+        (f"hidepid=2,gid={NO_GROUP}", "nobody", str(NO_GROUP), False),
+        (f"hidepid=1,gid={ROOT_GROUP}", "nobody", "root no-such-group", False),
+        (f"hidepid=ptraceable,gid={NO_GROUP}", "nobody", str(NO_GROUP), True),
+        (f"hidepid=2,gid={NO_GROUP}", "made at the start", str(NO_GROUP), False),
+        ("hidepid=2,gid=none", "nobody", "", True),
+    ],
+)
+def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: str, group: str, hides: bool) -> None:
+    root = tree(tmp_path, {"proc/self/mounts": f"proc /proc proc rw,{options} 0 0\n"})
+    unit = {"User": user, "SupplementaryGroups": group}
+    assert limits_here.limits(root, Unit(unit)).hides_processes is hides
+    may_trace = Unit({**unit, "AmbientCapabilities": "cap_net_bind_service cap_sys_ptrace"})
+    assert not limits_here.limits(root, may_trace).hides_processes
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [

@@ -44,7 +44,7 @@ def test_many_are_named_by_the_first_of_them() -> None:
     addresses = [f"0000:{number:02x}:00.0" for number in range(16)]
     problem = unlisted([], "amd", addresses)
     assert problem is not None
-    assert "(0000:00:00.0 0000:01:00.0 0000:02:00.0 0000:03:00.0 …)" in problem.text
+    assert "(0000:00:00.0 0000:01:00.0 0000:02:00.0 0000:03:00.0 and 12 more)" in problem.text
 
 
 def test_without_a_bus_nothing_is_missing() -> None:

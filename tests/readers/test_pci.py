@@ -62,6 +62,7 @@ def test_what_is_no_card_of_its_own_does_not_count(tmp_path: Path) -> None:
     add(tmp_path, "0000:00:02.0", "0x8086", "0x030000")  # graphics within the CPU
     add(tmp_path, "0000:03:00.0", "0x8086", "0x030000")
     add(tmp_path, "0000:07:00.0", "0x1002", "0x030000", device="0x515e")  # ES1000
+    add(tmp_path, "0000:07:01.0", "0x1002", "0x030000", device="0x4752")  # Rage XL
     add(tmp_path, "0000:08:00.0", "0x10de", "0x030200")
     (add(tmp_path, "0000:08:00.4", "0x10de", "0x030200") / "physfn").symlink_to("../0000:08:00.0")
     assert [device.bus_id for device in scan(tmp_path)] == ["0000:03:00.0", "0000:08:00.0"]

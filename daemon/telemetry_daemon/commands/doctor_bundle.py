@@ -17,7 +17,7 @@ from telemetry_daemon.doctor import members, view
 from telemetry_daemon.doctor.bundle import Bundle, BundleError
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, user
-from telemetry_daemon.doctor.members import Material
+from telemetry_daemon.doctor.members import History, Material
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.nodes.client import Client, NodeError
@@ -77,16 +77,14 @@ def _examined(arguments: argparse.Namespace, root: Path) -> tuple[Here, file.Loa
         return examine(arguments, root, Settings(), wrong), defaults
 
 
-def _history(arguments: argparse.Namespace, here: Here) -> bytes:
-    """The history and events that the daemon tells; nothing without one."""
-    given = nodes.credentials(arguments)
-    address = nodes.daemon_here(here.settings, given)
-    if here.examined.daemon.view is None or address is None:
-        return b""
-    client = Client(address, given, _HISTORY_SECONDS)
+def _history(arguments: argparse.Namespace, here: Here) -> History:
+    """The history and events that the daemon tells, or why it does not; nothing without one."""
+    if here.daemon is None:
+        return History()
+    client = Client(here.daemon, nodes.credentials(arguments), _HISTORY_SECONDS)
     try:
-        return client.get(view.HISTORY).body
-    except NodeError:  # an older daemon has none
-        return b""
+        return History(client.get(view.HISTORY).body)
+    except NodeError as error:
+        return History(why_not=str(error))
     finally:
         client.close()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.commands import nodes, options
+from telemetry_daemon.commands import options
+from telemetry_daemon.commands.doctor_daemon import Found
+from telemetry_daemon.commands.doctor_daemon import find as find_daemon
 from telemetry_daemon.commands.lookup import unknown
-from telemetry_daemon.config.reads import reads
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor import limits_here
 from telemetry_daemon.doctor.beside import Beside
@@ -18,18 +19,12 @@ from telemetry_daemon.doctor.examination import Examined, examined
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.doctor.machine import machine
 from telemetry_daemon.doctor.reading import Read, read
-from telemetry_daemon.doctor.unit import unit
-from telemetry_daemon.doctor.view import ask
-from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Client, NodeError
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recording.flights import Flight, kept
-from telemetry_daemon.version import __version__
-from telemetry_daemon.web.addresses import local_socket_in
+from telemetry_daemon.terminal import waiting
 
-_DAEMON_SECONDS = 5.0
 _PLUGIN = (
     "install what it needs, correct it, or take it out of parsers.paths or the environment; docs/writing-a-parser.md"
 )
@@ -37,11 +32,12 @@ _PLUGIN = (
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What this node was found to be, with all that was read, and the settings by which."""
+    """What this node was found to be, with all that was read, the settings by which, and where its daemon answers."""
 
     examined: Examined
     read: Read
     settings: Settings
+    daemon: Address | None
 
 
 def examine(arguments: argparse.Namespace, root: Path, settings: Settings, found: Sequence[Finding] = ()) -> Here:
@@ -52,22 +48,24 @@ def examine(arguments: argparse.Namespace, root: Path, settings: Settings, found
             raise unknown("source", name, names)
         if not found:
             options.check_names(arguments, settings, loaded.polls)
-        got = read(loaded, settings, arguments.source, root)
+        got = read(loaded, settings, arguments.source, root, waiting.tell)
         known = (*found, *_failures(loaded))
+    daemon = Found(Beside()) if arguments.source else find_daemon(arguments, settings)
     facts = Examined(
-        got.snapshot,
-        got.patients,
-        machine(root, os.environ),
-        limits_here.limits(root),
-        limits_here.folders(settings),
-        Beside() if arguments.source else _beside(arguments, settings),
-        got.listed,
-        known,
-        _flights(settings.state.directory),
+        snapshot=got.snapshot,
+        patients=got.patients,
+        machine=machine(root, os.environ),
+        limits=limits_here.limits(root, daemon.beside.unit),
+        folders=limits_here.folders(settings),
+        daemon=daemon.beside,
+        listed=got.listed,
+        known=known,
+        flights=_flights(settings.state.directory),
+        expected=settings.expect.devices,
         owners_are_told=settings.attribution.enabled,
         is_partial=bool(arguments.source),
     )
-    return Here(examined(facts), got, settings)
+    return Here(examined(facts), got, settings, daemon.address)
 
 
 def _failures(loaded: Loaded) -> list[Finding]:
@@ -80,29 +78,3 @@ def _flights(state_directory: str) -> tuple[Flight, ...]:
         return kept(state_directory)
     except OSError:  # the folder cannot be read; what is wrong with it is a finding of its own
         return ()
-
-
-def _beside(arguments: argparse.Namespace, settings: Settings) -> Beside:
-    """The daemon of this node, as far as it answers."""
-    given = nodes.credentials(arguments)
-    own = Beside(unit=unit(), reads=reads(settings), version=__version__)
-    address = nodes.daemon_here(settings, given)
-    if address is None:
-        return _silent(own, settings)
-    try:
-        return replace(own, view=ask(address, given, _DAEMON_SECONDS, settings.web.telemetry_path))
-    except NodeError as error:
-        return replace(own, why_not=str(error))
-
-
-def _silent(own: Beside, settings: Settings) -> Beside:
-    """With why its local socket does not answer, where there is one."""
-    client = Client(Address("the daemon", unix=str(local_socket_in(settings.state.runtime_directory))))
-    try:
-        client.get("/healthz")
-    except NodeError as error:
-        if isinstance(error.__cause__, PermissionError):
-            return replace(own, why_not=str(error), is_denied=not isinstance(error.__cause__, UnsafeError))
-    finally:
-        client.close()
-    return replace(own, why_not="no daemon of this node answers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE
@@ -44,9 +44,7 @@ def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
 
 def daemon_here(settings: Settings, given: Credentials) -> Address | None:
     """Where this node's daemon answers us: on its local socket, else where it serves; None if it does not."""
-    served = (_reached_at(text) for text in settings.web.listen_address)
-    for text in (f"unix:{local_socket_in(settings.state.runtime_directory)}", *served):
-        address = address_of(text)
+    for address in addresses_here(settings):
         client = Client(address, given, _PATIENCE_SECONDS)
         try:
             client.get("/healthz")
@@ -56,6 +54,13 @@ def daemon_here(settings: Settings, given: Credentials) -> Address | None:
             client.close()
         return address
     return None
+
+
+def addresses_here(settings: Settings) -> Iterator[Address]:
+    """Where this node's daemon may answer: on its local socket, and where it serves."""
+    yield address_of(f"unix:{local_socket_in(settings.state.runtime_directory)}")
+    for text in settings.web.listen_address:
+        yield address_of(_reached_at(text))
 
 
 def _reached_at(listen_address: str) -> str:

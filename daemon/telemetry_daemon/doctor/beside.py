@@ -6,36 +6,55 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from telemetry_daemon.doctor.findings import Finding, counted, named
+from telemetry_daemon.doctor.cards import present
+from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.unit import UNIT, Unit
 from telemetry_daemon.doctor.view import DaemonView
+from telemetry_exporters.text import named
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
-from telemetry_parsers.states import BUSY
+from telemetry_parsers.states import BUSY, UNSUCCESSFUL
 
 _DAEMON = "daemon"
-_BAD = frozenset({"failed", "stuck", "missing"})
+_UNREAD = UNSUCCESSFUL | {"missing"}
 _SERVICE_LACKS = (
     "the service has no login profile, other groups and a sandbox: LD_LIBRARY_PATH and the like belong in a drop-in "
     '(systemctl edit telemetry), groups too; docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
 _START = "systemctl start telemetry; journalctl -u telemetry -n 50 says what ended it"
-# A unit in these states has something to say for itself; one that is starting is given its time.
-_OF_STATES: Mapping[str, str] = {
-    "failed": "journalctl -u telemetry -n 50 says why; `telemetry config check` finds a mistake in the configuration",
-    "active": (
-        "give this command the service's own configuration with --config (systemctl cat telemetry shows it); else "
-        "systemctl restart telemetry"
+_REVIVE = (
+    "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: somebody stopped it, and kill -CONT continues it); else "
+    "systemctl restart telemetry, which ends a daemon of another version, too"
+)
+_RUNS_ELSEWHERE = (
+    "give this command the service's own configuration with --config (systemctl cat telemetry shows it); else "
+    "systemctl restart telemetry"
+)
+_FAILED = "journalctl -u telemetry -n 50 says why; `telemetry config check` finds a mistake in the configuration"
+# As docs/troubleshooting.md explains the exit statuses.
+_ENDED: Mapping[str, str] = {
+    "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong one",
+    "69": (
+        "an address to listen on is taken or not there: `ss -ltnp` shows who has it, web.listen_address sets another; "
+        "journalctl -u telemetry -n 50 names it"
     ),
+    "70": "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes; journalctl -u telemetry -n 50 has the traceback",
+    "78": "`telemetry config check` says what is wrong with the configuration, and so does journalctl -u telemetry -n 50",
 }
+# Devices appeared after its start.
+_ASKED_FOR_IT = "75"
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The daemon of this node: its view, or why it does not answer; its unit; and the word for what this command reads."""
+    """The daemon of this node: its view, or why it does not answer; its unit; and the word for what this command reads.
+
+    `is_denied` says that others are told, `is_broken` that it runs and nobody is.
+    """
 
     view: DaemonView | None = None
     why_not: str = ""
     is_denied: bool = False
+    is_broken: bool = False
     unit: Unit | None = None
     reads: str = ""
     version: str = ""
@@ -86,14 +105,20 @@ def fine(beside: Beside) -> frozenset[str]:
 
 
 def _silent(beside: Beside) -> Iterator[Finding]:
+    if beside.is_broken:
+        yield Finding(_DAEMON, f"it runs and does not answer: {beside.why_not}", _REVIVE)
+        return
     unit = beside.unit
     if unit is None or beside.is_denied:
         return
-    if unit.active in _OF_STATES:
-        result = unit.properties.get("Result", "")
-        status = unit.properties.get("ExecMainStatus", "")
-        why = f" ({result}, status {status})" if unit.active == "failed" else f", and {beside.why_not}"
-        yield Finding(_DAEMON, f"{UNIT} is {unit.active}{why}", _OF_STATES[unit.active])
+    ended = f"{unit.properties.get('Result', '')}, status {unit.exit_status}"
+    if unit.active == "active":
+        yield Finding(_DAEMON, f"{UNIT} is active, and {beside.why_not}", _RUNS_ELSEWHERE)
+    elif unit.active == "failed":
+        yield Finding(_DAEMON, f"{UNIT} is failed ({ended})", _ENDED.get(unit.exit_status, _FAILED))
+    elif unit.is_in_a_loop and unit.exit_status != _ASKED_FOR_IT:
+        what = f"{UNIT} ends and is started again ({ended}, {unit.properties.get('NRestarts', '')} times)"
+        yield Finding(_DAEMON, what, _ENDED.get(unit.exit_status, _FAILED))
     elif unit.is_enabled and unit.active == "inactive":
         yield Finding(_DAEMON, f"{UNIT} is enabled and does not run", _START)
 
@@ -104,18 +129,18 @@ def _of_sources(here: Snapshot, view: DaemonView) -> Iterator[Finding]:
         other = there.get(own.source)
         if other is None or BUSY in own.detail or BUSY in other.detail:
             continue
-        if own.state == "ok" and other.state in _BAD:
+        if own.state == "ok" and other.state in _UNREAD:
             why = f": {other.detail}" if other.detail else ""
             what = f"{own.source} is ok here and {other.state}{f' ({other.reason})' if other.reason else ''} there{why}"
             yield Finding(_DAEMON, what, _SERVICE_LACKS)
-        if other.state == "ok" and own.state in _BAD:
+        if other.state == "ok" and own.state in _UNREAD:
             what = f"{own.source} is ok there and {own.state}{f' ({own.reason})' if own.reason else ''} here"
             remedy = "nothing for the service: this user lacks a right or a setting that it has; run this as root or as its user"
             yield Finding(_DAEMON, what, remedy)
 
 
 def _of_devices(here: Snapshot, view: DaemonView) -> Iterator[Finding]:
-    ours, theirs = _counts(here), _counts(view.snapshot)
+    ours, theirs = present(here), present(view.snapshot)
     read = {status.source for status in view.snapshot.sources if status.state == "ok"}
     for vendor in sorted({*ours, *theirs}):
         is_comparable = any(
@@ -133,10 +158,6 @@ def _of_devices(here: Snapshot, view: DaemonView) -> Iterator[Finding]:
 _THERE_MORE = (
     "see whether a card went just now (dmesg), and whether this user may see all of them (CUDA_VISIBLE_DEVICES, groups)"
 )
-
-
-def _counts(snapshot: Snapshot) -> Counter[str]:
-    return Counter(one.vendor for one in snapshot.devices if one.up and one.parent is None and not one.simulated)
 
 
 def _denied_there(here: tuple[MergedDevice, ...], there: tuple[MergedDevice, ...]) -> set[str]:

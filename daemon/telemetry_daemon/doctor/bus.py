@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from string import digits
 
-from telemetry_daemon.doctor.findings import Finding, counted, named
+from telemetry_daemon.doctor.findings import Finding, counted
+from telemetry_daemon.doctor.machine import DeviceNode, Machine
+from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
+from telemetry_exporters.text import named
 from telemetry_parsers.model import Device, MergedDevice
 
-PCI_BUS = "PCI bus"
 _LOG = "see the kernel's log (dmesg), and whether this process may see only some of them (CUDA_VISIBLE_DEVICES and the like)"
 
 
@@ -40,6 +43,28 @@ def listings(source: str, devices: Iterable[Device], *, is_told: bool) -> Iterat
             yield Listing(source, vendor, len(addresses), is_told=is_told)
 
 
+def all_given(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
+    """What lacks cards of the bus and has all that the container was given: as many as it has numbered nodes, or as expected."""
+    if not machine.container:
+        return ()
+    return tuple(
+        one
+        for one in listed
+        if one.is_told and one.cards in {expected.get(one.vendor), *_numbered(machine.nodes_of(one.vendor))}
+    )
+
+
+def notes(given: Iterable[Listing]) -> Iterator[str]:
+    """What is said of those."""
+    for one in given:
+        yield f"{one.source} lists the {counted(one.cards, f'{one.vendor} card')} that the container was given; the bus has more"
+
+
+def _numbered(nodes: Iterable[DeviceNode]) -> Iterable[int]:
+    """How many nodes there are of each name with a number at its end."""
+    return Counter(node.path.rstrip(digits) for node in nodes if node.path[-1] in digits).values()
+
+
 def findings(
     on_bus: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
@@ -50,28 +75,42 @@ def findings(
         if first.vendor == second.vendor:
             yield from _disagreement(first, second)
     vendors = {one.vendor for one in listed}
-    yield from merged(
-        {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in vendors},
-        devices,
-        {vendor: max(one.cards for one in listed if one.vendor == vendor) for vendor in vendors},
-        frozenset(one.vendor for one in listed if one.is_told),
-    )
+    counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in vendors}
+    yield from _untold(counts, devices, frozenset(one.vendor for one in listed if one.is_told))
+    most_listed = {vendor: max(one.cards for one in listed if one.vendor == vendor) for vendor in vendors}
+    yield from _told_twice(counts, devices, most_listed)
 
 
-def merged(
-    on_bus: Mapping[str, int],
-    devices: Sequence[MergedDevice],
-    most_listed: Mapping[str, int],
-    told: frozenset[str] = frozenset(),
-) -> Iterator[Finding]:
-    """Vendors of which the bus has another number of cards than is told."""
+def findings_from_afar(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
+    """Cards that another node's daemon tells twice; its sources' own problems name those that they lack.
+
+    Its bus alone does not say which cards belong to virtual machines, sleep or were let go of.
+    """
+    sources = {reading.source for device in devices for reading in device.readings}
+    by_source = [
+        _cards_told([one for one in devices if any(reading.source == source for reading in one.readings)])
+        for source in sources
+    ]
+    most_listed = {vendor: max((cards[vendor] for cards in by_source), default=0) for vendor in on_bus}
+    yield from _told_twice(on_bus, devices, most_listed)
+
+
+def _untold(on_bus: Mapping[str, int], devices: Sequence[MergedDevice], told: frozenset[str]) -> Iterator[Finding]:
     counts = _cards_told(devices)
     for vendor, cards in sorted(on_bus.items()):
         count = counts[vendor]
         if count < cards and vendor not in told:
             what = f"the bus has {counted(cards, f'{vendor} card')}, and {count} {'is' if count == 1 else 'are'} told"
             yield Finding(PCI_BUS, what, _LOG)
-        if count > cards and count > most_listed.get(vendor, count):
+
+
+def _told_twice(
+    on_bus: Mapping[str, int], devices: Sequence[MergedDevice], most_listed: Mapping[str, int]
+) -> Iterator[Finding]:
+    counts = _cards_told(devices)
+    for vendor, cards in sorted(on_bus.items()):
+        count = counts[vendor]
+        if count > cards and count > most_listed[vendor]:
             what = f"{counted(count, f'{vendor} device')} are told, and the bus has {cards}: some are told twice"
             yield Finding(PCI_BUS, what, f"this is a bug of ours: {_REPORT}")
 

@@ -7,7 +7,7 @@ import platform
 from collections import Counter
 from typing import Any
 
-from telemetry_daemon.doctor import beside, kernel, sources
+from telemetry_daemon.doctor import beside, sources
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.machine import DeviceNode
@@ -38,7 +38,7 @@ def document(examined: Examined) -> _Document:
             for one in examined.flights
         ],
         "sources": [_source(patient) for patient in examined.patients],
-        "notes": list(kernel.notes(examined.machine)),
+        "notes": list(examined.notes),
         "findings": [{"where": one.where, "what": one.what, "remedy": one.remedy} for one in examined.findings],
     }
     return {key: _cleaned(value) for key, value in plain.items()}

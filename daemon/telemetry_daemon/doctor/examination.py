@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from telemetry_daemon.doctor import beside, bus, kernel, limits, sources
+from telemetry_daemon.doctor import beside, bus, cards, kernel, limits, sources
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.bus import Listing
 from telemetry_daemon.doctor.fared import fared
@@ -23,7 +23,7 @@ class Examined:
     """A node's facts and what was found in them. Of another node only its daemon's view is known: `other`.
 
     `known` was found while they were collected: plugins that do not load, a configuration that cannot be used.
-    `is_partial` says that only some sources were asked, so that nothing is said of the rest of the node.
+    `expected` is how many devices of each vendor there should be. `is_partial` says that only some sources were asked, so that nothing is said of the rest of the node.
     """
 
     snapshot: Snapshot
@@ -35,17 +35,21 @@ class Examined:
     listed: tuple[Listing, ...] = ()
     known: tuple[Finding, ...] = ()
     flights: tuple[Flight, ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict)
     other: DaemonView | None = None
     owners_are_told: bool = False
     is_partial: bool = False
     findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def examined(facts: Examined) -> Examined:
-    """The facts with the findings."""
+    """The facts with the findings, and with what is as it should be and explains much."""
     if facts.other is not None:
         return replace(facts, findings=tuple(_of_other(facts.patients, facts.other)))
-    return replace(facts, findings=tuple(_of_node(facts)))
+    given = bus.all_given(facts.machine, facts.listed, facts.expected)
+    notes = (*kernel.notes(facts.machine), *bus.notes(given))
+    return replace(facts, findings=tuple(_of_node(facts)), notes=notes)
 
 
 def of_other_node(view: DaemonView) -> Examined:
@@ -59,12 +63,16 @@ def _of_node(facts: Examined) -> Iterator[Finding]:
     if facts.is_partial:
         yield from sources.findings(facts.patients)
         return
+    snapshots = [facts.snapshot, *(view.snapshot for view in [facts.daemon.view] if view is not None and view.is_real)]
+    yield from cards.broken(snapshots, facts.flights)
+    yield from cards.too_few(snapshots, facts.expected)
     machine = facts.machine
     vendors = sorted(
         {*machine.on_bus, *(one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors)}
     )
-    yield from kernel.findings(machine, [fared(facts.snapshot, vendor) for vendor in vendors])
-    yield from sources.findings(facts.patients, beside.fine(facts.daemon))
+    complete = {one.source for one in bus.all_given(machine, facts.listed, facts.expected)}
+    yield from kernel.findings(machine, [fared(facts.snapshot, vendor, complete) for vendor in vendors])
+    yield from sources.findings(facts.patients, beside.fine(facts.daemon), complete)
     addresses = {
         vendor: [card.bus_id for card in machine.own_cards if card.vendor == vendor] for vendor in machine.on_bus
     }
@@ -77,13 +85,10 @@ def _of_node(facts: Examined) -> Iterator[Finding]:
 
 
 def _of_other(patients: Sequence[Patient], view: DaemonView) -> Iterator[Finding]:
-    yield from sources.findings(patients)
+    there = cards.present(view.snapshot)
+    complete = {one.source for one in view.snapshot.sources if view.expected.get(one.vendor) == there[one.vendor]}
+    yield from sources.findings(patients, complete=complete)
     if view.is_real:
-        told = frozenset(
-            device.vendor
-            for patient in patients
-            if any(problem.where == bus.PCI_BUS for problem in patient.status.problems)
-            for device in view.snapshot.devices
-            if any(reading.source == patient.status.source for reading in device.readings)
-        )
-        yield from bus.merged(view.on_bus, view.snapshot.devices, {}, told)
+        yield from cards.broken([view.snapshot])
+        yield from cards.too_few([view.snapshot], view.expected)
+        yield from bus.findings_from_afar(view.on_bus, view.snapshot.devices)

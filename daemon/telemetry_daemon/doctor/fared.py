@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
 from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
+from telemetry_parsers.states import UNSUCCESSFUL
 
-_BAD = frozenset({"failed", "stuck"})
+_OFF = frozenset({"disabled"})
+_NOT_THERE = frozenset({"missing", "not_mine"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fared:
-    """A vendor's sources: `read_by` those that read its cards, `missing` and `bad` by name."""
+    """A vendor's sources: `read_by` those that read its cards, `missing` and `bad` by name.
+
+    It is switched off where the configuration leaves none that is there.
+    """
 
     vendor: str
     read_by: tuple[str, ...] = ()
@@ -21,6 +26,7 @@ class Fared:
     bad: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
     asleep: tuple[str, ...] = ()
+    is_switched_off: bool = False
 
     @property
     def is_well(self) -> bool:
@@ -28,18 +34,23 @@ class Fared:
         return bool(self.read_by or self.asleep) and not self.bad and not self.incomplete
 
 
-def fared(snapshot: Snapshot, vendor: str) -> Fared:
-    """How the vendor's sources fared."""
+def fared(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> Fared:
+    """How the vendor's sources fared; `complete` are those that list all cards that they can, whatever the bus has."""
     readers = {source for device in snapshot.devices if device.vendor == vendor for source in _sources_of(device)}
     ours = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
     return Fared(
         vendor,
         read_by=_names(status for status in ours if status.state == "ok" and status.source in readers),
         missing=_names(status for status in ours if status.state == "missing"),
-        bad=_names(status for status in ours if status.state in _BAD),
-        incomplete=_names(status for status in ours if any(one.where == PCI_BUS for one in status.problems)),
+        bad=_names(status for status in ours if status.state in UNSUCCESSFUL),
+        incomplete=_names(status for status in ours if status.source not in complete and _is_incomplete(status)),
         asleep=_names(status for status in ours if status.state in ("suspended", "released")),
+        is_switched_off=_OFF <= {status.state for status in ours} <= _OFF | _NOT_THERE,
     )
+
+
+def _is_incomplete(status: SourceStatus) -> bool:
+    return any(problem.where == PCI_BUS for problem in status.problems)
 
 
 def _sources_of(device: MergedDevice) -> set[str]:

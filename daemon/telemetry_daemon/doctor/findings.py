@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-_MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +12,6 @@ class Finding:
     where: str
     what: str
     remedy: str
-
-
-def named(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return " ".join(names[:_MOST_NAMED]) + more
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -6,28 +6,39 @@ import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from telemetry_daemon.doctor.fared import Fared
-from telemetry_daemon.doctor.findings import Finding, counted, named
+from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
+from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
 from telemetry_daemon.readers.pci import PciDevice
+from telemetry_exporters.text import named
 from telemetry_parsers.vendors import VENDORS
 
 _NODES = "device nodes"
-_PCI = "PCI bus"
 _READABLE_BY_GROUP = 0o040
-# Drivers that show a picture and no readings, and what the vendor's tools need instead.
-_OF_SCREENS = {"nouveau": "nvidia"}
+# Drivers that show a picture and no readings, and what to do for one that the vendor's tools read.
+_OF_SCREENS = {
+    "nouveau": "install the driver nvidia, keep nouveau from being loaded (/etc/modprobe.d), reboot",
+    "radeon": (
+        "boot with radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1, if amdgpu knows "
+        "the card; an older one is for screens only"
+    ),
+}
 _RUNTIMES = {vendor.word: vendor.pool.runtime_class for vendor in VENDORS}
 
 
 def findings(machine: Machine, of_vendors: Iterable[Fared]) -> Iterator[Finding]:
     """Cards without their driver, cards that nothing reads, and device nodes that are missing or denied."""
     for fared in of_vendors:
+        if fared.is_switched_off:
+            continue
         cards = [card for card in machine.own_cards if card.vendor == fared.vendor]
-        bound = [card for card in cards if card.driver]
+        of_screens = [card for card in cards if card.driver in _OF_SCREENS]
+        bound = [card for card in cards if card.driver and card not in of_screens]
         yield from _without_driver([card for card in cards if not card.driver], fared.vendor)
-        yield from _of_screens(bound, fared.vendor)
+        yield from _of_screens(of_screens, fared.vendor)
         nodes = machine.nodes_of(fared.vendor)
-        if fared.is_well or not (bound or nodes):
+        # Nodes beside nothing but such cards are theirs.
+        if fared.is_well or not (bound or (nodes and not of_screens)):
             continue
         yield from _unread(machine, fared, len(bound))
         if bound and not nodes:
@@ -52,7 +63,7 @@ def _without_driver(cards: Sequence[PciDevice], vendor: str) -> Iterator[Finding
     has = "has no kernel driver" if len(cards) == 1 else "have no kernel driver"
     what = f"{counted(len(cards), f'{vendor} card')} {has}: {named([card.bus_id for card in cards])}"
     yield Finding(
-        _PCI, what, "install or load the vendor's driver on the host; dmesg says why the kernel did not take it"
+        PCI_BUS, what, "install or load the vendor's driver on the host; dmesg says why the kernel did not take it"
     )
 
 
@@ -66,10 +77,7 @@ def _of_screens(cards: Sequence[PciDevice], vendor: str) -> Iterator[Finding]:
                 f"{driver} is the driver of {counted(len(addresses), f'{vendor} card')}, and no tool reads through it: "
                 f"{named(addresses)}"
             )
-            remedy = (
-                f"install the driver {_OF_SCREENS[driver]}, keep {driver} from being loaded (/etc/modprobe.d), reboot"
-            )
-            yield Finding(_PCI, what, remedy)
+            yield Finding(PCI_BUS, what, _OF_SCREENS[driver])
 
 
 def _unread(machine: Machine, fared: Fared, cards: int) -> Iterator[Finding]:

@@ -87,7 +87,11 @@ def findings_of_proc(limits: Limits, *, owners_are_told: bool) -> Iterator[Findi
     """A /proc that hides what is to be told of processes."""
     if limits.hides_processes and owners_are_told:
         what = "it is mounted with hidepid: the processes of other users, and so the owners of cards, cannot be seen"
-        yield Finding("/proc", what, "run the daemon as root, or in the group that the mount's option gid= names")
+        yield Finding(
+            "/proc",
+            what,
+            "give the service the drop-in owners.conf (CAP_SYS_PTRACE), run it as root, or in the group that the mount's gid= names",
+        )
 
 
 def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[Finding]:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import user_name
+from telemetry_daemon.doctor.unit import Unit
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import text_at
 
 # Version 1 of control groups says so where there is no limit, give or take a page.
 _NO_LIMIT = 1 << 60
+# The values of hidepid= that hide something: the group of gid= sees all but with the last.
+_BUT_FOR_A_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
+_FOR_NO_GROUP = frozenset({"4", "ptraceable"})
 
 
-def limits(root: Path) -> Limits:
-    """The limits of this process; root's files lie below the folder."""
+def limits(root: Path, daemon: Unit | None = None) -> Limits:
+    """The limits of this process, and what /proc hides from the daemon's unit, or without one from us; root's files lie below the folder."""
     places = list(_places(root))
     of_user = None if os.geteuid() == 0 else _resource(resource.RLIMIT_NPROC, 0)
     of_group = _least(places, "pids", ("pids.max",))
@@ -27,7 +31,7 @@ def limits(root: Path) -> Limits:
         tasks=min((limit for limit in (of_user, of_group) if limit is not None), default=None),
         cpus=_least_cpus(places),
         open_files=_resource(resource.RLIMIT_NOFILE, 1),
-        hides_processes=os.geteuid() != 0 and _hides_processes(root),
+        hides_processes=_hides_processes(root, daemon),
     )
 
 
@@ -38,7 +42,7 @@ def _resource(kind: int, which: int) -> int | None:
 
 
 def folders(settings: Settings) -> tuple[Folder, ...]:
-    """The daemon's folders as far as they exist: what is missing is made at its start."""
+    """The daemon's folders that exist, or that it cannot make at its start."""
     of_settings = (
         ("state.directory", settings.state.directory),
         ("state.runtime_directory", settings.state.runtime_directory),
@@ -50,8 +54,8 @@ def folders(settings: Settings) -> tuple[Folder, ...]:
 def _folder(setting: str, path: Path) -> Folder | None:
     try:
         status, disk = path.stat(), os.statvfs(path)
-    except FileNotFoundError:  # the daemon makes it
-        return None
+    except FileNotFoundError:
+        return _missing(setting, path)
     except OSError as error:
         return Folder(setting, str(path), f"it cannot be looked at: {error.strerror or error}")
     owner = "" if os.geteuid() in (0, status.st_uid) else user_name(status.st_uid)
@@ -68,6 +72,24 @@ def _folder(setting: str, path: Path) -> Folder | None:
         bool(disk.f_flag & os.ST_RDONLY),
         disk.f_bavail * disk.f_frsize,
         disk.f_favail if disk.f_files else None,
+    )
+
+
+def _missing(setting: str, path: Path) -> Folder | None:
+    """What keeps the daemon from making it; None where nothing does."""
+    above = [path, *path.parents]
+    link = next((one for one in above if one.is_symlink() and not one.exists()), None)
+    if link is not None:
+        return Folder(setting, str(path), f"{link} is a link to nothing: remove it, or make what it names")
+    parent = next(one for one in above if one.exists())
+    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and not parent.is_relative_to("/proc"):
+        return None
+    owner = parent.stat().st_uid
+    return Folder(
+        setting,
+        str(path),
+        f"it cannot be made in {parent}: set {setting} to a folder that can be",
+        "" if os.geteuid() in (0, owner) else user_name(owner),
     )
 
 
@@ -108,11 +130,20 @@ def _has(listed: str, controller: str) -> bool:
     return not listed or controller in listed.split(",")
 
 
-def _hides_processes(root: Path) -> bool:
+def _hides_processes(root: Path, daemon: Unit | None) -> bool:
+    """Whether the daemon, or without its unit this process, is shown its own processes alone."""
+    if daemon.sees_all_processes if daemon is not None else (os.geteuid() == 0):
+        return False
+    groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
     fields = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
     return any(
-        option in ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "hidepid=ptraceable")
+        _hides(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
         for parts in fields
         if len(parts) > 3 and parts[1] == "/proc"
-        for option in parts[3].split(",")
     )
+
+
+def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
+    """Whether a /proc that is mounted so hides processes from members of these groups."""
+    is_let_in = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
+    return options.get("hidepid") in _FOR_NO_GROUP or (options.get("hidepid") in _BUT_FOR_A_GROUP and not is_let_in)

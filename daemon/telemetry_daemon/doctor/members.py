@@ -40,6 +40,14 @@ _LONGEST_PAGE = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """What the daemon tells of its last half hour, or why it does not."""
+
+    body: bytes = b""
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Material:
     """All that was found out about the node. `history` is the daemon's, empty without one; the configuration file may be none."""
 
@@ -48,7 +56,7 @@ class Material:
     settings: Settings
     origins: Mapping[str, str]
     config_file: str | None
-    history: bytes
+    history: History
     root: Path
 
 
@@ -91,6 +99,9 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
 
 def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     """The daemon's captures in order, the newest of them where room or time does not suffice for all. Raises ControlError."""
+    daemon = material.examined.daemon
+    if daemon.is_broken:  # its control socket lets us wait as well
+        raise ControlError(daemon.why_not)
     captures = list(from_daemon.past(material.settings.state.runtime_directory))
     lines: list[bytes] = []
     end = time.monotonic() + _MOST_MASKING_SECONDS
@@ -197,12 +208,18 @@ def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
         bundle.leave_out("snapshot.json, history.json, metrics.txt", f"no daemon: {material.examined.daemon.why_not}")
         return
     bundle.document("snapshot.json", "the daemon's readings", dict(view.document))
-    try:
-        history = loads(material.history) if material.history else None
-    except (ValueError, RecursionError):  # the list of members says that there is none
-        history = None
-    bundle.document("history.json", "its last half hour and its events", history)
+    _history(bundle, material.history)
     bundle.text("metrics.txt", "its page of metrics", view.page, lambda text: redacted.page(text, mask), _LONGEST_PAGE)
+
+
+def _history(bundle: Bundle, history: History) -> None:
+    if history.why_not:
+        bundle.leave_out("history.json", history.why_not)
+        return
+    try:
+        bundle.document("history.json", "its last half hour and its events", loads(history.body))
+    except (ValueError, RecursionError) as error:
+        bundle.leave_out("history.json", f"it cannot be understood: {error}")
 
 
 def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:

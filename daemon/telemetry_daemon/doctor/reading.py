@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +47,13 @@ class _Kept:
             return tuple(self._all)
 
 
-def read(loaded: Loaded, settings: Settings, only: Sequence[str], root: Path) -> Read:
-    """All sources asked once, or these; the machine's files lie below the root."""
+def read(
+    loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, tell_waiting: Callable[[Sequence[str]], None]
+) -> Read:
+    """All sources asked once, or these; the machine's files lie below the root. Who lets us wait is told."""
     kept = _Kept()
     node = RealNode(loaded, Clock(), kept.keep, root / "sys/bus/pci/devices")
-    shot = OneShot(os.uname().nodename, node.sources(settings, only), Clock())
+    shot = OneShot(os.uname().nodename, node.sources(settings, only), Clock(), tell_waiting=tell_waiting)
     try:
         snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     finally:

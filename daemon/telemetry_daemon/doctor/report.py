@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 
-from telemetry_daemon.doctor import beside, kernel, sources
+from telemetry_daemon.doctor import beside, sources
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.findings import counted
 from telemetry_daemon.doctor.sources import Row
@@ -13,6 +13,7 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 
 _WIDTH = 120
+_NO_BREAK = "\u00a0"
 _EMPTY: Row = ("", "")
 
 
@@ -27,8 +28,9 @@ def _wrapped(word: str, text: str) -> Iterator[str]:
     """A word and the text after it, wrapped to the width; an empty line for an empty text without a word."""
     start = f"{word:<10} " if word else ""
     indent = " " * len(start)
-    wrapped = textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
-    yield from wrapped or ([start.rstrip()] if not word else [])
+    whole = text.replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
+    wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([start.rstrip()] if not word else []))
 
 
 def _rows(examined: Examined, *, tell_all: bool) -> Iterator[Row]:
@@ -62,7 +64,7 @@ def _head(examined: Examined) -> Iterator[Row]:
     if machine.nodes:
         may = sum(not node.refusal for node in machine.nodes)
         yield "", f"device nodes: {len(machine.nodes)}, of which this user may open {may}"
-    for note in kernel.notes(machine):
+    for note in examined.notes:
         yield "", note
 
 

@@ -11,7 +11,7 @@ from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
 from telemetry_daemon.readers.tool_path import Tool, Whereabouts
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
-from telemetry_parsers.states import BUSY
+from telemetry_parsers.states import BUSY, NOT_STARTED, UNSUCCESSFUL
 
 # A word and the text behind it.
 Row = tuple[str, str]
@@ -33,12 +33,16 @@ _REMEDIES = {
         "see the line above; otherwise add the user to the groups that own the device files (often video and render), "
         "or run as root"
     ),
-    "driver_gone": "load the vendor's driver (dmesg shows why it went)",
+    "driver_gone": 'load the vendor\'s driver (see dmesg); if the node has no such card: sources.{source}.mode = "never"',
     "library_mismatch": "reboot after the driver upgrade, so that library and kernel module have the same version",
     "not_understood": "send what `telemetry doctor --bundle FILE` writes",
     "exit_status": "run the tool by hand and see what it says",
     "too_much_output": "run the tool by hand and see what it says",
     "killed": "look for the reason in the kernel log (out of memory?)",
+    "not_started": (
+        "the line above says why: the user who runs this must be allowed to run Python and read what is installed "
+        "(ls -lL), and to start so many processes (ulimit -u)"
+    ),
     "internal": "this is a bug of ours or of a plugin: report it",
 }
 _INSTALL: Mapping[type, str] = {
@@ -52,10 +56,10 @@ _OF_PROBLEMS = {
 }
 _SEE_DETAIL = "see the line above"
 _OF_OTHER_PROBLEMS = (
-    "run the tool by hand: what it prints wrongly is its vendor's to mend; what it prints well and we misread is ours: "
+    "run the tool by hand: where it says that something is wrong with a card, see to the card; what it prints wrongly is its "
+    "vendor's to mend; what it prints well and we misread is ours: "
     "send what `telemetry doctor --bundle FILE` writes"
 )
-_BAD = frozenset({"failed", "stuck"})
 _SEE_ABOVE = "see the line above; docs/owners.md says what this source needs"
 # Of sources that give no readings but owners: no tool and no driver is behind them.
 _OF_OWNERS: Mapping[str, str] = {
@@ -97,21 +101,25 @@ def rows(patient: Patient) -> Iterator[Row]:
         yield "  to do", remedy(patient)
 
 
-def findings(patients: Sequence[Patient], fine_elsewhere: Collection[str] = ()) -> Iterator[Finding]:
+def findings(
+    patients: Sequence[Patient], fine_elsewhere: Collection[str] = (), complete: Collection[str] = ()
+) -> Iterator[Finding]:
     """Sources that fail or are stuck, and the problems of those that answer.
 
     A tool that is only busy is well where the daemon that uses it says so: `fine_elsewhere` are the sources that it reads.
+    `complete` are those that list all cards that they can, whatever the bus has.
     """
     for patient in patients:
         status = patient.status
-        if status.state in _BAD and not (BUSY in status.detail and status.source in fine_elsewhere):
+        if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in fine_elsewhere):
             reason = f" ({status.reason})" if status.reason else ""
             what = f"{status.state}{reason}: {status.detail or 'it does not say why'}"
             yield Finding(status.source, what, remedy(patient) or _OF_OTHER_PROBLEMS)
         elif status.state == "ok":
             for problem in status.problems:
-                text = f"{problem.where}: {problem.text}"
-                yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
+                if problem.where != PCI_BUS or status.source not in complete:
+                    text = f"{problem.where}: {problem.text}"
+                    yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
 
 
 def _unusual(patient: Patient) -> Iterator[Row]:
@@ -190,6 +198,8 @@ def remedy(patient: Patient) -> str:
         text = _INSTALL[type(patient.parser.polls[0].request)] if patient.parser is not None else _SEE_DETAIL
     elif BUSY in status.detail:
         text = _REMEDIES["busy"]
+    elif NOT_STARTED in status.detail:
+        text = _REMEDIES["not_started"]
     else:
         text = _REMEDIES.get(status.reason or status.state, _REMEDIES.get(status.state, ""))
     return text.format(source=status.source)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from telemetry_daemon.processes import short_lived
@@ -13,6 +16,8 @@ from telemetry_daemon.readers.tool_path import Whereabouts
 UNIT = "telemetry.service"
 PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "UnitFileState", "User"),
+    "SupplementaryGroups",
+    "AmbientCapabilities",
     *("MemoryMax", "TasksMax", "LimitNOFILE", "CPUQuotaPerSecUSec"),
 )
 _SECONDS = 5.0
@@ -40,6 +45,33 @@ class Unit:
     def user(self) -> str:
         """Who runs the daemon."""
         return self.properties.get("User") or "root"
+
+    @property
+    def exit_status(self) -> str:
+        """How its daemon ended last."""
+        return self.properties.get("ExecMainStatus", "")
+
+    @property
+    def is_in_a_loop(self) -> bool:
+        """Whether its daemon failed and is about to be started again."""
+        is_restarted = self.properties.get("SubState", "").startswith("auto-restart")
+        return is_restarted and self.properties.get("Result") != "success"
+
+    @property
+    def sees_all_processes(self) -> bool:
+        """Whether no /proc hides anything from its daemon."""
+        return self.user == "root" or "cap_sys_ptrace" in self.properties.get("AmbientCapabilities", "").split()
+
+    @property
+    def groups(self) -> frozenset[int]:
+        """The groups of its user and those that it adds, as far as they are known here."""
+        numbers: set[int] = set()
+        for name in self.properties.get("SupplementaryGroups", "").split():
+            with suppress(KeyError):  # one that is made when the unit starts
+                numbers.add(int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid)
+        with suppress(KeyError):  # a user that is made when the unit starts
+            numbers |= set(os.getgrouplist(self.user, pwd.getpwnam(self.user).pw_gid))
+        return frozenset(numbers)
 
     def number(self, name: str) -> int | None:
         """A limit of the unit; None where there is none."""

@@ -17,12 +17,14 @@ from telemetry_parsers.model import Snapshot
 
 SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
 _VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
-_ON_BUS = re.compile(r'^telemetry_pci_devices\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$', re.MULTILINE)
+_OF_VENDORS = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
+_ON_BUS = re.compile(_OF_VENDORS % "telemetry_pci_devices", re.MULTILINE)
+_EXPECTED = re.compile(_OF_VENDORS % "telemetry_devices_expected", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """What a daemon told: its snapshot, its version and the accelerators on its bus; `reads` is the word for its settings."""
+    """What a daemon told: its snapshot, its version, the accelerators on its bus and those that it expects; `reads` is the word for its settings."""
 
     name: str
     snapshot: Snapshot
@@ -31,6 +33,7 @@ class DaemonView:
     reads: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
     page: str = ""
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_real(self) -> bool:
@@ -56,11 +59,16 @@ def ask(address: Address, given: Credentials, seconds: float, page_path: str = "
         address.name,
         snapshot,
         "" if version is None else version[1],
-        {match[1]: int(match[2]) for match in _ON_BUS.finditer(page)},
+        _counts(_ON_BUS, page),
         answer.headers.get(READS_HEADER.lower(), ""),
         document,
         page,
+        _counts(_EXPECTED, page),
     )
+
+
+def _counts(of_vendors: re.Pattern[str], page: str) -> Mapping[str, int]:
+    return {match[1]: int(match[2]) for match in of_vendors.finditer(page)}
 
 
 def _page(client: Client, path: str) -> str:

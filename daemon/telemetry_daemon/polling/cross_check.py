@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from telemetry_exporters.text import named
 from telemetry_parsers.model import Device, Problem
 
 # Where the problem is.
 WHERE = "PCI bus"
-_MOST_NAMED = 4
 
 
 def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
@@ -22,7 +22,7 @@ def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -
     count = max(len(missing), len(addresses) - len(whole))
     if count <= 0:
         return None
-    names = _named(missing) if len(missing) == count else ""
+    names = f" ({named(missing)})" if len(missing) == count else ""
     text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
     return Problem(WHERE, f"{text}: see the kernel's log, or whether this process may see only some of them")
 
@@ -30,8 +30,3 @@ def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -
 def _is_listed(address: str, listed: Collection[str]) -> bool:
     """Whether an address is on the list; a tool that knows no PCI domain prints `bb:dd.f` only."""
     return address in listed or address.partition(":")[2] in listed
-
-
-def _named(missing: Sequence[str]) -> str:
-    more = " …" if len(missing) > _MOST_NAMED else ""
-    return f" ({' '.join(missing[:_MOST_NAMED])}{more})"

@@ -13,6 +13,7 @@ from telemetry_daemon.workers.link import GoneError, LateError, Link, Overflowin
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.wire import Answer, Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Failure, Plain, Reason, State
+from telemetry_parsers.states import NOT_STARTED
 
 _LONGEST_BACK_OFF_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
@@ -176,7 +177,7 @@ class Worker:
         try:
             return Link(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:
-            self._back_off(WorkerDiedError, f"the worker could not be started: {error}")
+            self._back_off(WorkerDiedError, f"{NOT_STARTED}: {error}")
             raise WorkerDiedError(f"{self.label}: {self._trouble}") from None
 
     def _ask(self, link: Link, what: Ask, until: float) -> Plain:

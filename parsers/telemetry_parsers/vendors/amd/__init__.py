@@ -9,8 +9,8 @@ VENDOR = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # ES1000: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
-    pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969)),
+    # ES1000 and Rage XL: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
+    pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969, 0x4752)),
     nodes=(
         RENDER_NODES,
         DeviceNodes(("/dev/kfd",), ("kfd",)),
