@@ -1,4 +1,4 @@
-"""The ring keeps two minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
+"""The ring keeps three minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def told(packed: Iterable[bytes]) -> list[str]:
     return [" ".join(text.split()[:2]) for text in gzip.decompress(b"".join(packed)).decode().splitlines()]
 
 
-def test_what_is_older_than_two_minutes_goes() -> None:
+def test_what_is_older_than_three_minutes_goes() -> None:
     ring = Ring()
     for at in range(0, 301, 10):
         ring.add(line(at))
-    assert told(ring.packed()) == ["fast 170"] + [f"fast {at}" for at in range(180, 301, 10)]
+    assert told(ring.packed()) == ["fast 110"] + [f"fast {at}" for at in range(120, 301, 10)]
 
 
 def test_of_rare_polls_the_newest_stays() -> None:

@@ -1,4 +1,4 @@
-"""The last two minutes of captures, packed, in memory that is bounded whatever the tools print."""
+"""The last three minutes of captures, packed, in memory that is bounded whatever the tools print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from telemetry_daemon.deflate import GZIP, zlib
 from telemetry_daemon.recording.tap import Line
 
-SECONDS = 120.0
+# Two minutes before an alarm, and the one after it in which its file is written anew.
+SECONDS = 180.0
 MOST_BYTES = 8 << 20
 # A capture that needs more than this share of the ring is left out: it would drive out all others.
 _LARGEST_SHARE = 8
@@ -33,7 +34,7 @@ class _Kept:
 
 
 class Ring:
-    """Safe to use from any thread. Of polls that come less often, the newest capture before these two minutes is kept, too."""
+    """Safe to use from any thread. Of polls that come less often, the newest capture before these minutes is kept, too."""
 
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES) -> None:
         self._seconds = seconds
