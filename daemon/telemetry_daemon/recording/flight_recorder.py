@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
@@ -177,19 +177,28 @@ class Writer:
             return f"no memory for the captures: {error.strerror}"
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.writelines(packed)
+                sizes = [file.write(one) for one in packed]
             os.lseek(descriptor, 0, os.SEEK_SET)
-            return self._ordered(name, descriptor, seconds)
+            return self._ordered(
+                {
+                    "folder": self._folder,
+                    "name": name,
+                    "seconds": seconds,
+                    "descriptor": descriptor,
+                    "sizes": sizes,
+                    "parser_paths": self._parser_paths,
+                }
+            )
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
         finally:
             os.close(descriptor)
 
-    def _ordered(self, name: str, descriptor: int, seconds: float) -> str:
-        order = {"folder": self._folder, "name": name, "descriptor": descriptor, "parser_paths": self._parser_paths}
+    def _ordered(self, order: dict[str, Any]) -> str:
         command = short_lived.running(_WRITER)
         try:
-            ended = short_lived.Asked(command, json.dumps(order), (descriptor,)).answer(seconds, hint="")
+            asked = short_lived.Asked(command, json.dumps(order), (order["descriptor"],))
+            ended = asked.answer(order["seconds"], hint="")
         except NoAnswerError as error:
             return str(error)
         last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]
