@@ -105,6 +105,26 @@ def test_readings_that_are_no_alarm(fault: str) -> None:
     assert Heard().sees(card({}), card(FAULTS[fault].reads)) == []
 
 
+@pytest.mark.parametrize(
+    ("fault", "causes"),
+    [
+        ("over the critical limit", ["over_critical"]),
+        ("critical without a limit", ["over_critical"]),
+        ("critical memory without a limit", ["over_critical"]),
+        ("over the shutdown limit", ["over_critical"]),
+        ("hot without a limit", []),
+        ("close to the slowdown limit", []),
+    ],
+)
+def test_heat_of_a_card_that_tells_nothing_of_throttling(fault: str, causes: list[str]) -> None:
+    silent = tuple(key for key in GOOD if key[0] == "throttled")
+    cool, hot = card({}, silent), card(FAULTS[fault].reads, (*silent, *FAULTS[fault].lacks))
+    assert [alarm.cause for alarm in Heard().sees(cool, hot, hot)] == causes
+    assert [alarm.cause for alarm in Heard().sees(cool, hot, cool, hot)] == causes * 2
+    assert Heard().sees(hot, card(FAULTS[fault].reads, silent)) == [], "nobody saw it begin"
+    assert Heard().sees(card({}), card(FAULTS[fault].reads, FAULTS[fault].lacks)) == [], "its throttling tells"
+
+
 def test_more_errors_are_another_alarm() -> None:
     errors = [card({("ecc_uncorrected_total", "dram"): count}) for count in (1.0, 1.0, 2.0, 0.0, 1.0)]
     assert Heard().sees(*errors) == [Alarm("uncorrected_errors", ID)] * 2

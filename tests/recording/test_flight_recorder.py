@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kits.snapshots import device
+from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
 from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarm, Rank
 from telemetry_daemon.recording.bursts import Bursts
 from telemetry_daemon.recording.flight_recorder import FlightRecorder
 from telemetry_daemon.recording.ring import Ring
-from telemetry_daemon.recording.tap import Line
+from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.times import Clock
+from telemetry_exporters.past import PastEvent
 
+CARDS = tuple(device(number, id=f"GPU-{number}") for number in range(8))
 BEGUN = 1_795_000_000.0
 NAME = "20261118T110640Z-xid_79.jsonl.gz"
 
@@ -212,3 +219,28 @@ def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> N
     it.at(10, LOST)
     it.at(20)
     assert (it.written, it.limits) == ([(NAME, 0)], [6.0])
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_on", "files"),
+    [
+        (0.0, False, 6),
+        (0.0, True, 3),
+        (-1e6, False, 6),  # the clock was set back before each start: files of the future count, too
+    ],
+)
+def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
+    tmp_path: Path, ahead: float, is_on: bool, files: int
+) -> None:
+    now = 1e6
+    turns = 0
+    clock = Clock(lambda: now, lambda: BEGUN + now + ahead * turns)
+    box = BlackBox(Tap(), clock, lambda: None, lambda: is_on)
+    on = Settings(state=StateSettings(directory=str(tmp_path)))
+    for number in range(8):
+        box.configure(on)
+        box.watch.see(CARDS, {})
+        box.watch.event(PastEvent(0.0, f"GPU-{number}", "lost"))
+        box.configure(replace(on, flight_recorder=FlightRecorderSettings(enabled=False)))
+        now, turns = now + 200.0, turns + 1
+    assert len(flights.kept(str(tmp_path))) == files

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 
+from telemetry_exporters.device_view import Places, View
+from telemetry_exporters.heat import READ, over_critical
 from telemetry_exporters.past import PastEvent
 from telemetry_exporters.thresholds import pattern
 from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
-THROTTLED, STUCK, FAILED, LOST = "throttled_by_heat", "stuck", "failed", "lost"
+THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
 # Somebody did that, or all is well again.
 _NO_TROUBLE = frozenset({"returned", "removed"})
 # The cause, and the metric with the labels of which none may grow.
@@ -25,6 +28,7 @@ _READINGS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("recovery_needed", "recovery_action", re.compile("(?!none$).*")),
     ("row_remap_failed", "row_remap_failed", re.compile(".*")),
 )
+_TEMPERATURE = READ[0]
 _MOST_SHAPES = 64
 
 
@@ -85,7 +89,7 @@ class Alarms:
             return
         readings = Readings.of(device.readings)
         known = self._troubles.setdefault(device.id, {})
-        for cause, numbers in _troubles(readings):
+        for cause, numbers in chain(_troubles(readings), _heat(device, readings)):
             more = sum(number - known.get(key, number) for key, number in numbers.items())
             known |= numbers
             if more > 0.0:
@@ -103,6 +107,22 @@ def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]
     for cause, keys in _places(readings.shape):
         found = ((key, readings.values[place]) for key, place in keys)
         yield cause, {key: value for key, value in found if not isinstance(value, Absent)}
+
+
+def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
+    """Whether a device that does not tell when heat throttles it is as hot as its verdict calls critical."""
+    view = View(device, readings, _places_of_heat(readings.shape), 0.0)
+    if view.numbers(_TEMPERATURE) and not view.numbers("throttled"):
+        yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _places_of_heat(shape: Shape) -> Places:
+    """Where readings of that shape have temperatures, their limits and reasons of throttling."""
+    return {
+        metric: tuple((label, place) for (name, label), place in shape.places.items() if name == metric)
+        for metric in (*READ, "throttled")
+    }
 
 
 @lru_cache(maxsize=_MOST_SHAPES)

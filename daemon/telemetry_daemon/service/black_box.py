@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from telemetry_daemon.config.settings import Settings
@@ -13,7 +13,7 @@ from telemetry_daemon.control import requests
 from telemetry_daemon.control.socket import Stream
 from telemetry_daemon.deflate import GZIP, zlib
 from telemetry_daemon.recording import flights
-from telemetry_daemon.recording.alarms import Alarm, Alarms
+from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
 from telemetry_daemon.recording.bursts import Bursts
 from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
 from telemetry_daemon.recording.flights import Flight
@@ -40,13 +40,16 @@ class _Running:
 class BlackBox:
     """Listens at the tap of the node's sources where the settings say so, and while a command records.
 
-    `ask_all` has every source polled at once.
+    `ask_all` has every source polled at once; in a maintenance, cards may go without much ado.
     """
 
-    def __init__(self, tap: Tap, clock: Clock, ask_all: Callable[[], None]) -> None:
+    def __init__(
+        self, tap: Tap, clock: Clock, ask_all: Callable[[], None], in_maintenance: Callable[[], bool] = lambda: False
+    ) -> None:
         self._tap = tap
         self._clock = clock
         self._ask_all = ask_all
+        self._in_maintenance = in_maintenance
         self._running: _Running | None = None
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
@@ -101,7 +104,7 @@ class BlackBox:
     def _alarm(self, alarm: Alarm) -> None:
         running = self._running
         if running is not None:
-            running.recorder.alarm(alarm)
+            running.recorder.alarm(replace(alarm, rank=Rank.MINOR) if self._in_maintenance() else alarm)
 
     async def _send(
         self, request: requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
