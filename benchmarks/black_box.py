@@ -94,7 +94,7 @@ def of_recorder(cards: int) -> tuple[object, ...]:
         began = time.process_time()
         mask = Mask(b"x" * 32, ())
         window = int(rate * SECONDS)
-        write(folder / "flights", "x", (mask.capture(one, None) for one in list(again(captures, 30.0, 4))[:window]))
+        write(folder / "flights", "x", (mask.capture(one, None) for one in list(again(captures, 30.0, 6))[:window]))
         written = time.process_time() - began
     return (
         cards,

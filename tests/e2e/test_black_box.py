@@ -142,6 +142,9 @@ def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: daemon.logged("configuration reloaded"))
         fake.lose(5)
+        daemon.until(lambda: list(conditions(daemon.document()).values()).count("lost") == 2)
+        daemon.write_config(off)
+        daemon.signal(signal.SIGHUP)
         daemon.until(lambda: flights(daemon))
 
 

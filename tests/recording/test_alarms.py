@@ -8,15 +8,30 @@ import pytest
 
 from kits.planted_faults import FAULTS, WELL, Fault
 from kits.snapshots import device, poll, reading
-from telemetry_daemon.recording.alarms import Alarm, Alarms
+from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
 from telemetry_exporters.past import PastEvent
-from telemetry_parsers.model import Health, MergedDevice, State
+from telemetry_parsers.model import Absent, Health, MergedDevice, State
 
 ID = "GPU-1"
 
 
+# What every card of these tests tells from the start: nothing is wrong with it.
+GOOD = WELL | dict.fromkeys(
+    [
+        ("throttled", "prochot"),
+        ("ecc_uncorrected_total", "dram"),
+        ("health", "alarm"),
+        ("health", "critical"),
+        ("recovery_action", "drain_and_reset"),
+        ("row_remap_failed", ""),
+    ],
+    0.0,
+)
+BAD = ["throttled by heat", "uncorrected error", "alarm", "recovery action", "row remap failed"]
+
+
 def card(reads: Mapping[tuple[str, str], float], lacks: tuple[tuple[str, str], ...] = ()) -> MergedDevice:
-    known = {key: value for key, value in (WELL | dict(reads)).items() if key not in lacks}
+    known = {key: value for key, value in (GOOD | dict(reads)).items() if key not in lacks}
     return device(0, *(reading(metric, value, label) for (metric, label), value in known.items()), id=ID)
 
 
@@ -61,11 +76,53 @@ def test_readings_that_turn_bad(fault: str, cause: str) -> None:
     assert Heard().sees(bad, card(FAULTS[fault].reads)) == [], "nobody saw it begin"
 
 
+@pytest.mark.parametrize("fault", BAD)
+def test_what_a_slow_poll_tells_later_did_not_begin_then(fault: str) -> None:
+    """After a start, a reload or a resume the fast poll comes first; the slow one may bring what is weeks old."""
+    reads = FAULTS[fault].reads
+    fast, slow = card({}, lacks=tuple(reads)), card(reads)
+    assert Heard().sees(fast, slow) == []
+    assert Heard().sees(fast, slow, fast, slow) == [], "the slow poll failed once"
+    assert Heard().sees(card({}), fast, slow) == [Alarm(*_told(fault))], "it was known before"
+    absent = device(0, *(reading(key[0], Absent.NOT_PERMITTED, key[1]) for key in reads), id=ID)
+    assert Heard().sees(slow, absent, slow) == [], "nobody may read it for a while"
+
+
+def _told(fault: str) -> tuple[str, str]:
+    return _alarms_of(FAULTS[fault])[0].cause, ID
+
+
+def test_a_place_that_is_told_later_is_no_growth_of_the_others() -> None:
+    first = card({("ecc_uncorrected_total", "dram"): 3.0})
+    more = card({("ecc_uncorrected_total", "dram"): 3.0, ("ecc_uncorrected_total", "sram"): 5.0})
+    assert Heard().sees(first, more) == []
+
+
 @pytest.mark.parametrize(
     "fault", ["warning", "narrow PCIe", "at its cap, as it says", "throttled", "corrected errors", "pages retired"]
 )
 def test_readings_that_are_no_alarm(fault: str) -> None:
     assert Heard().sees(card({}), card(FAULTS[fault].reads)) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "causes"),
+    [
+        ("over the critical limit", ["over_critical"]),
+        ("critical without a limit", ["over_critical"]),
+        ("critical memory without a limit", ["over_critical"]),
+        ("over the shutdown limit", ["over_critical"]),
+        ("hot without a limit", []),
+        ("close to the slowdown limit", []),
+    ],
+)
+def test_heat_of_a_card_that_tells_nothing_of_throttling(fault: str, causes: list[str]) -> None:
+    silent = tuple(key for key in GOOD if key[0] == "throttled")
+    cool, hot = card({}, silent), card(FAULTS[fault].reads, (*silent, *FAULTS[fault].lacks))
+    assert [alarm.cause for alarm in Heard().sees(cool, hot, hot)] == causes
+    assert [alarm.cause for alarm in Heard().sees(cool, hot, cool, hot)] == causes * 2
+    assert Heard().sees(hot, card(FAULTS[fault].reads, silent)) == [], "nobody saw it begin"
+    assert Heard().sees(card({}), card(FAULTS[fault].reads, FAULTS[fault].lacks)) == [], "its throttling tells"
 
 
 def test_more_errors_are_another_alarm() -> None:
@@ -81,9 +138,11 @@ def test_a_card_without_readings_for_a_while_is_known_again() -> None:
 @pytest.mark.parametrize(
     ("event", "alarms"),
     [
-        ("lost", [Alarm("lost", ID)]),
-        ("xid_79", [Alarm("xid_79", ID)]),
-        ("xid_31", [Alarm("xid_31", ID, is_minor=True)]),
+        ("lost", [Alarm("lost", ID, Rank.GRAVE)]),
+        ("gpu_lost", [Alarm("gpu_lost", ID, Rank.GRAVE)]),
+        ("xid_79", [Alarm("xid_79", ID, Rank.GRAVE)]),
+        ("xid_94", [Alarm("xid_94", ID)]),
+        ("xid_31", [Alarm("xid_31", ID, Rank.MINOR)]),
         ("link_down", [Alarm("link_down", ID)]),
         ("error_80e01801", [Alarm("error_80e01801", ID)]),
         ("returned", []),
@@ -92,17 +151,41 @@ def test_a_card_without_readings_for_a_while_is_known_again() -> None:
 )
 def test_events(event: str, alarms: list[Alarm]) -> None:
     heard = Heard()
+    heard.sees(card({}))
     heard.watch.event(PastEvent(0.0, ID, event))
+    assert heard.alarms == alarms
+
+
+@pytest.mark.parametrize(
+    ("before", "alarms"),
+    [
+        ((), []),
+        ((device(0, id=ID, up=None),), []),
+        ((device(0, id="GPU-2"),), []),
+        ((device(0, id=ID),), [Alarm("lost", ID, Rank.GRAVE)]),
+        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Rank.GRAVE)]),
+        ((card({}), device(0, id="GPU-2")), [Alarm("lost", ID, Rank.GRAVE)]),
+    ],
+)
+def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
+    before: tuple[MergedDevice, ...], alarms: list[Alarm]
+) -> None:
+    heard = Heard()
+    heard.sees(*before)
+    heard.watch.event(PastEvent(0.0, ID, "lost"))
     assert heard.alarms == alarms
 
 
 @pytest.mark.parametrize(
     ("states", "alarms"),
     [
-        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml")]),
-        (("stuck",), [Alarm("stuck", "nvml")]),
-        (("ok", "failed", "failed", "stuck"), [Alarm("failed", "nvml", is_minor=True), Alarm("stuck", "nvml")]),
-        (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", is_minor=True)] * 2),
+        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Rank.GRAVE)]),
+        (("stuck",), [Alarm("stuck", "nvml", Rank.GRAVE)]),
+        (
+            ("ok", "failed", "failed", "stuck"),
+            [Alarm("failed", "nvml", Rank.MINOR), Alarm("stuck", "nvml", Rank.GRAVE)],
+        ),
+        (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", Rank.MINOR)] * 2),
         (("failed", "failed"), []),
         (("missing", "failed"), []),
         (("ok", "released", "ok", "suspended", "no_devices", "missing"), []),
@@ -120,7 +203,8 @@ def test_every_fault_that_is_bad_by_the_verdict_raises_an_alarm() -> None:
 
 def _alarms_of(fault: Fault) -> list[Alarm]:
     heard = Heard()
+    heard.sees(card(dict.fromkeys(fault.reads, 0.0)))
     for metric, label in fault.reads:
         if metric == "event_open":
             heard.watch.event(PastEvent(0.0, ID, label))
-    return heard.sees(card({}), card(fault.reads, fault.lacks))
+    return heard.sees(card(fault.reads, fault.lacks))

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from telemetry_daemon.recording.alarms import Alarm
+from telemetry_daemon.recording.alarms import Alarm, Rank
 from telemetry_daemon.recording.bursts import Bursts
 
 MINUTE, HOUR = 60.0, 3600.0
-LOST = Alarm("lost", "GPU-1")
-CRASH = Alarm("xid_31", "GPU-1", is_minor=True)
+LOST = Alarm("lost", "GPU-1", Rank.GRAVE)
+HOT = Alarm("throttled_by_heat", "GPU-1", Rank.SERIOUS)
+CRASH = Alarm("xid_31", "GPU-1", Rank.MINOR)
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Night:
         """How many files these alarms are worth."""
         written = 0
         for _ in range(times):
-            written += self.bursts.begins(alarm)
+            written += self.bursts.begins(alarm) is not None
             self.now += every
         return written
 
@@ -52,41 +53,76 @@ def test_files_of_one_fault(every: float, times: int, files: int) -> None:
 def test_other_faults_are_worth_files_when_one_is_not_any_more() -> None:
     night = Night()
     night.files(LOST, every=3 * MINUTE, times=100)
-    assert night.files(Alarm("lost", "GPU-2"), every=3 * MINUTE, times=1) == 1
+    assert night.files(Alarm("lost", "GPU-2", Rank.GRAVE), every=3 * MINUTE, times=1) == 1
 
 
 def test_six_files_an_hour_whatever_happens() -> None:
     night = Night()
-    written = [night.files(Alarm("lost", f"GPU-{number}"), every=3 * MINUTE, times=1) for number in range(40)]
+    written = [
+        night.files(Alarm("lost", f"GPU-{number}", Rank.GRAVE), every=3 * MINUTE, times=1) for number in range(40)
+    ]
     assert sum(written[:20]) == 6
     assert sum(written) == 12
 
 
-def test_crashing_jobs_leave_half_of_the_hour() -> None:
+@pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.GRAVE, 6)])
+def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(rank: Rank, most: int) -> None:
     night = Night()
-    crashes = sum(
-        night.files(Alarm("xid_31", f"GPU-{number}", is_minor=True), every=3 * MINUTE, times=1) for number in range(10)
-    )
-    assert crashes == 3
-    assert night.files(LOST, every=0, times=1) == 1
+    alarms = [Alarm("fault", f"GPU-{number}", rank) for number in range(10)]
+    assert sum(night.files(alarm, every=3 * MINUTE, times=1) for alarm in alarms) == most
+    assert night.files(LOST, every=0, times=1) == (rank is not Rank.GRAVE)
 
 
-def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not() -> None:
+def card(number: int) -> Alarm:
+    return Alarm("lost", f"GPU-{number}", Rank.GRAVE)
+
+
+@pytest.mark.parametrize(
+    ("alarms", "files"),
+    [
+        ([(0, CRASH), (0, CRASH), (0, LOST), (0, CRASH), (0, LOST)], 2),
+        ([(0, CRASH), (0, HOT), (0, CRASH), (60, LOST), (60, HOT)], 3),
+        ([(0, HOT), (60, Alarm("throttled_by_heat", "GPU-2")), (75, LOST)], 2),
+        ([(0, HOT), (110, HOT), (220, HOT), (330, HOT), (440, LOST)], 2),
+        # a further card is in the first file while that may be written anew
+        ([(0, card(1)), (59, card(2)), (61, card(1)), (62, card(2))], 1),
+        ([(0, card(1)), (61, card(2)), (62, card(1)), (122, card(1)), (123, card(2))], 2),
+        ([(0, card(1)), (61, card(2)), (122, card(3)), (123, card(4)), (183, HOT)], 3),
+        ([(0, HOT), (61, Alarm("throttled_by_heat", "GPU-2"))], 1),
+    ],
+)
+def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not(
+    alarms: list[tuple[float, Alarm]], files: int
+) -> None:
+    night, begun = Night(), 1e6
+    written = 0
+    for after, alarm in alarms:
+        night.now = begun + after
+        written += night.files(alarm, every=0, times=1)
+    assert written == files
+
+
+def test_a_file_that_was_not_written_or_is_of_another_alarm_now_counts_no_more() -> None:
     night = Night()
-    assert [night.bursts.begins(each) for each in (CRASH, CRASH, LOST, CRASH, LOST)] == [
-        True,
-        False,
-        True,
-        False,
-        False,
-    ]
+    for number in range(20):
+        entry = night.bursts.begins(card(number))
+        assert entry is not None
+        night.bursts.take_back(entry)
+        night.bursts.take_back(entry)
+        night.now += 3 * MINUTE
+    for number in range(6):
+        crash = night.bursts.begins(Alarm("xid_31", f"GPU-{number}", Rank.MINOR))
+        assert (crash is not None) == (number < 3), "half of the hour is used up"
+        assert night.bursts.begins(card(number), instead_of=crash)
+        night.now += 3 * MINUTE
+    assert night.bursts.begins(card(9)) is None
 
 
 def test_a_burst_that_is_not_worth_a_file_does_not_hide_another() -> None:
     night = Night()
     for number in range(3):
-        night.files(Alarm("xid_13", f"GPU-{number}", is_minor=True), every=3 * MINUTE, times=1)
-    assert [night.bursts.begins(each) for each in (CRASH, LOST)] == [False, True]
+        night.files(Alarm("xid_13", f"GPU-{number}", Rank.MINOR), every=3 * MINUTE, times=1)
+    assert [night.files(each, every=0, times=1) for each in (CRASH, LOST)] == [0, 1]
 
 
 def test_files_of_the_daemon_before_count() -> None:

@@ -34,7 +34,11 @@ ALL = frozenset(vendor.word for vendor in VENDORS if vendor.demo.source)
 CAUSES: Mapping[str, Mapping[str, frozenset[str]]] = {
     "events": {"xid_13": frozenset({"nvidia"})},
     "fatal_events": {"xid_119": frozenset({"nvidia"})},
-    "hot_spells": {"throttled_by_heat": frozenset({"nvidia", "amd"})},
+    "hot_spells": {
+        "throttled_by_heat": frozenset({"nvidia", "amd"}),
+        # They tell nothing of throttling, and get that hot.
+        "over_critical": ALL - {"nvidia", "amd", "cambricon", "enflame", "intel", "kunlunxin", "metax"},
+    },
     "lost_cards": {
         "xid_79": frozenset({"nvidia"}),
         "unhealthy": frozenset({"ascend"}),  # its health is bad before it goes

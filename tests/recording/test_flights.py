@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
+import random
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +16,10 @@ import pytest
 from kits.captures import own_cases, registered_parsers
 from kits.planted_identities import PLACES, PLANTS, left_in, planted
 from telemetry_daemon.recording import flights
-from telemetry_daemon.recording.alarms import Alarm
-from telemetry_daemon.recording.bursts import Bursts
-from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
+from telemetry_daemon.recording.flight_recorder import Writer
 from telemetry_daemon.recording.flight_writer import write
 from telemetry_daemon.recording.ring import Ring
-from telemetry_daemon.recording.tap import Line, Tap
-from telemetry_daemon.times import Clock
+from telemetry_daemon.recording.tap import Tap
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Command, Output
 
@@ -28,6 +29,10 @@ SERIAL = "MY97YL9BF9"
 CAPTURE = Capture(
     "mthreads-gmi", "readings", Command((("mthreads-gmi",),)), (Output(text=f"Serial Number : {SERIAL}\n"),)
 )
+
+
+def named(cause: str, seconds: float = 0.0) -> str:
+    return flights.name_of(BEGUN + seconds, cause)
 
 
 def packed(*captures: Capture) -> Iterator[bytes]:
@@ -84,6 +89,41 @@ def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_pa
     assert [flight.wall_time for flight in flights.kept(str(tmp_path))] == [BEGUN + 9]
 
 
+def test_the_file_just_written_stays_also_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    folder = tmp_path / "flights"
+    for number in range(5):
+        write(folder, named("lost", 1e8 + number), iter((CAPTURE,)))
+    size = next(folder.iterdir()).stat().st_size
+    write(folder, NAME, iter((CAPTURE,)), most_bytes=3 * size)
+    assert [each.name for each in flights.kept(str(tmp_path))] == [
+        *[named("lost", 1e8 + number) for number in (4, 3)],
+        NAME,
+    ]
+
+
+def test_there_are_at_most_five_hundred_files(tmp_path: Path) -> None:
+    folder = tmp_path / "flights"
+    write(folder, NAME, iter((CAPTURE,)))
+    for number in range(1, 520):
+        (folder / named("lost", number)).write_bytes(b"")
+    write(folder, named("lost", 520), iter((CAPTURE,)))
+    left = flights.kept(str(tmp_path))
+    assert (len(left), left[-1].name) == (500, named("lost", 21))
+
+
+def test_what_a_killed_writer_left_behind_counts_and_goes_after_an_hour(tmp_path: Path) -> None:
+    folder = tmp_path / "flights"
+    write(folder, NAME, iter((CAPTURE,)))
+    size = (folder / NAME).stat().st_size
+    young, old, others = (folder / f".{name}.new" for name in (f"{NAME}.{'0' * 16}", f"{NAME}.{'1' * 16}", "notes"))
+    for path, age in ((young, 60.0), (old, 7200.0), (others, 7200.0)):
+        path.write_bytes(bytes(size))
+        os.utime(path, (time.time() - age,) * 2)
+    for number in (1, 2):
+        write(folder, named("lost", number), iter((CAPTURE,)), most_bytes=3 * size)
+    assert {each.name for each in folder.iterdir()} == {named("lost", 1), named("lost", 2), young.name, others.name}
+
+
 def in_the_way_of_nothing(folder: Path) -> None:
     folder.mkdir(mode=0o700)
 
@@ -133,122 +173,23 @@ def test_a_plugins_folder_that_is_gone_does_not_cost_the_file(tmp_path: Path) ->
     assert Writer(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE)) == ""
 
 
-class Timers:
-    """Timers that go off when the test says so."""
-
-    def __init__(self) -> None:
-        self.set: list[Timers.One] = []
-
-    class One:
-        daemon = False
-
-        def __init__(self, seconds: float, act) -> None:
-            self.seconds, self.act, self.is_waiting = seconds, act, False
-
-        def start(self) -> None:
-            self.is_waiting = True
-
-        def cancel(self) -> None:
-            self.is_waiting = False
-
-    def __call__(self, seconds: float, act) -> Timers.One:
-        self.set.append(Timers.One(seconds, act))
-        return self.set[-1]
-
-    def go_off(self) -> None:
-        for one in [one for one in self.set if one.is_waiting]:
-            one.is_waiting = False
-            one.act()
+def test_a_tool_that_prints_much_costs_no_other_source_its_captures(tmp_path: Path) -> None:
+    """One long word takes long to mask: here longer than there is."""
+    word = random.Random(1).randbytes(60_000).hex()
+    found = []
+    for number in range(30):
+        loud = Capture("rocm-smi", "readings", CAPTURE.request, (Output(text=f"{number} {word}"),))
+        found += [loud, replace(CAPTURE, monotonic_time=float(number))]
+    assert Writer(str(tmp_path), ()).write(NAME, packed(*found), 15.0) == ""
+    written = captures(tmp_path / "flights" / NAME)
+    quiet = [capture for capture in written if capture.source == CAPTURE.source]
+    assert [capture.monotonic_time for capture in quiet] == list(range(30))
+    assert 1 <= len(written) - len(quiet) < 30
+    assert written[-2].outputs[0].text.startswith("29 "), "the newest are there"
 
 
-class Recorder:
-    def __init__(self) -> None:
-        self.now = 1e6
-        self.timers, self.written, self.limits, self.ring = Timers(), [], [], Ring()
-        clock = Clock(lambda: self.now, lambda: BEGUN + self.now - 1e6)
-        self.recorder = FlightRecorder(self.ring, Bursts(clock.monotonic), self._write, clock, self.timers)
-
-    def _write(self, name: str, content: Iterator[bytes], seconds: float) -> str:
-        self.written.append((name, len(list(content))))
-        self.limits.append(seconds)
-        return ""
-
-
-def test_a_burst_is_written_once_it_has_settled_with_what_came_meanwhile() -> None:
-    it = Recorder()
-    it.ring.add(Line("smi", "fast", it.now, b"before\n"))
-    it.recorder.alarm(Alarm("xid_79", "GPU-1"))
-    assert it.written == []
-    it.ring.add(Line("smi", "fast", it.now, b"after\n"))
-    for _ in range(999):
-        it.recorder.alarm(Alarm("lost", "GPU-2"))
-    it.timers.go_off()
-    it.timers.go_off()
-    assert it.written == [(NAME, 2)]
-
-
-def test_what_follows_within_a_minute_is_put_into_the_file_once() -> None:
-    it = Recorder()
-    it.recorder.alarm(Alarm("xid_79", "GPU-1"))
-    it.timers.go_off()
-    it.now += 20.0
-    it.ring.add(Line("smi", "fast", it.now, b"lost\n"))
-    for _ in range(10):
-        it.recorder.alarm(Alarm("lost", "GPU-1"))
-    assert (len(it.written), it.timers.set[-1].seconds) == (1, 40.0)
-    for _ in range(10):
-        it.timers.go_off()
-        it.now += 20.0
-        it.recorder.alarm(Alarm("lost", "GPU-1"))
-    assert it.written == [(NAME, 0), (NAME, 1)]
-
-
-def test_what_is_worse_than_a_file_that_is_written_gets_its_own() -> None:
-    it = Recorder()
-    for cause, is_minor in (("xid_31", True), ("xid_31", True), ("xid_79", False)):
-        it.recorder.alarm(Alarm(cause, "GPU-1", is_minor=is_minor))
-        if is_minor:
-            it.timers.go_off()
-    it.timers.go_off()
-    assert [name for name, _ in it.written] == [NAME.replace("79", "31"), NAME.replace("79", "31"), NAME]
-
-
-def test_what_is_worse_gives_the_file_its_name() -> None:
-    it = Recorder()
-    for cause, is_minor in (("xid_31", True), ("xid_79", False), ("xid_31", True), ("lost", False)):
-        it.recorder.alarm(Alarm(cause, "GPU-1", is_minor=is_minor))
-    it.timers.go_off()
-    assert [name for name, _ in it.written] == [NAME]
-
-
-def test_who_never_stops_is_written_after_a_while() -> None:
-    it = Recorder()
-    for _ in range(100):
-        it.recorder.alarm(Alarm("xid_79", "GPU-1"))
-        it.now += 1.0
-    waits = [one.seconds for one in it.timers.set[:22]]
-    assert waits[0] == 5.0
-    assert waits[19:21] == [1.0, 0.0]
-
-
-def test_after_its_end_nothing_is_written() -> None:
-    it = Recorder()
-    it.recorder.alarm(Alarm("xid_79", "GPU-1"))
-    it.recorder.close()
-    it.timers.go_off()
-    it.recorder.alarm(Alarm("lost", "GPU-1"))
-    it.timers.go_off()
-    assert it.written == []
-
-
-def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> None:
-    it = Recorder()
-    it.recorder.alarm(Alarm("xid_79", "GPU-1"))
-    it.recorder.end(6.0)
-    it.recorder.end(6.0)
-    it.timers.go_off()
-    it.recorder.alarm(Alarm("lost", "GPU-1"))
-    assert (it.written, it.limits) == ([(NAME, 0)], [6.0])
+def test_what_is_late_blames_no_disk(tmp_path: Path) -> None:
+    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE), 0.1) == "no answer within 0.1 s"
 
 
 def test_the_folder_may_not_be_read_by_others(tmp_path: Path) -> None:

@@ -1,17 +1,19 @@
-"""The ring keeps two minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
+"""The ring keeps three minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
 
 from __future__ import annotations
 
 import gzip
 import random
 import threading
+import tracemalloc
 import zlib
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.recording.ring import MOST_BYTES, Ring
+from telemetry_daemon.recording.ring import LARGEST_RAW_BYTES, MOST_BYTES, MOST_RAW_BYTES, Ring
 from telemetry_daemon.recording.tap import Line
 
 
@@ -23,11 +25,11 @@ def told(packed: Iterable[bytes]) -> list[str]:
     return [" ".join(text.split()[:2]) for text in gzip.decompress(b"".join(packed)).decode().splitlines()]
 
 
-def test_what_is_older_than_two_minutes_goes() -> None:
+def test_what_is_older_than_three_minutes_goes() -> None:
     ring = Ring()
     for at in range(0, 301, 10):
         ring.add(line(at))
-    assert told(ring.packed()) == ["fast 170"] + [f"fast {at}" for at in range(180, 301, 10)]
+    assert told(ring.packed()) == ["fast 110"] + [f"fast {at}" for at in range(120, 301, 10)]
 
 
 def test_of_rare_polls_the_newest_stays() -> None:
@@ -59,6 +61,30 @@ def test_it_is_never_larger_than_its_limit_and_keeps_every_poll_as_long_as_it_ca
     assert len(lines) == 3
 
 
+def test_who_holds_most_loses_its_oldest_and_the_others_nothing() -> None:
+    ring = Ring(most_bytes=1 << 20)
+    for number in range(100):
+        ring.add(Line("quiet", "fast", number, f"fast {number}\n".encode()))
+        ring.add(Line("loud", "fast", number, noise(30_000)))
+        assert ring.size_bytes <= 1 << 20
+    lines = gzip.decompress(b"".join(ring.packed())).splitlines()
+    assert sum(line.startswith(b"fast") for line in lines) == 100
+    assert 10 < sum(not line.startswith(b"fast") for line in lines) < 40
+
+
+def test_what_packs_well_is_bounded_by_what_it_takes_to_mask_it() -> None:
+    """Sixteen MiB of zeros are packed to 16 KiB."""
+    ring = Ring(seconds=1e9)
+    for number in range(100):
+        ring.add(Line("quiet", "fast", number, b"fast\n"))
+        ring.add(Line("loud", "fast", number, bytes(LARGEST_RAW_BYTES - 1) + b"\n"))
+        ring.add(Line("too loud", "fast", number, bytes(LARGEST_RAW_BYTES) + b"\n"))
+    unpacked = [zlib.decompress(one, 31) for one in ring.packed()]
+    assert unpacked.count(b"fast\n") == 100
+    assert sum(map(len, unpacked)) <= MOST_RAW_BYTES
+    assert len(unpacked) == 100 + 15
+
+
 def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
     ring = Ring(most_bytes=1 << 20)
     ring.add(line(1))
@@ -88,6 +114,20 @@ def test_many_threads_may_add() -> None:
         thread.join()
     assert sorted(told(ring.newest())) == [f"{name} 99" for name in "abcd"]
     assert len(told(ring.packed())) == 400
+
+
+@pytest.mark.parametrize("size", [1, 500])
+def test_what_many_small_captures_take_is_what_counts(size: int) -> None:
+    tracemalloc.start()
+    try:
+        ring = Ring(most_bytes=1 << 20)
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(12_000):
+            ring.add(Line("smi", f"poll {number % 3}", number / 500, f"{number}\n".encode() * size))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 1 << 19 < taken <= 1 << 20
 
 
 def test_the_limit_is_that_of_the_promise() -> None:

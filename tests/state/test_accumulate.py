@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_exporters.past import PastEvent
 from telemetry_parsers.metrics import BY_KEY
-from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading, Value
+from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading, Value
 
 BARE = MergedDevice("nvidia", 0, "GPU-a", "0", "H100")
 
@@ -235,3 +237,45 @@ def test_any_course_gives_the_reference_integral_and_never_decreases(steps):
             assert value >= before
             assert value == pytest.approx(reference(points), rel=1e-9, abs=1e-9)
             before = value
+
+
+class Heard:
+    """A watch that keeps the codes of what it is told."""
+
+    def __init__(self) -> None:
+        self.codes: list[str] = []
+
+    def event(self, event: PastEvent) -> None:
+        self.codes.append(event.code)
+
+    def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+        """What is known is of no interest here."""
+
+
+LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
+
+
+@pytest.mark.parametrize(
+    ("reports", "told"),
+    [
+        ([(LASTING,)], []),
+        ([(LASTING,), (LASTING,)], []),
+        ([(LASTING, XID)], ["xid_31"]),
+        ([(), (LASTING,)], ["error_1"]),
+        ([(LASTING,), (), (LASTING,)], ["error_1"]),
+        ([(LASTING,), (LASTING, Event(0, "error_2", is_ongoing=True))], ["error_2"]),
+    ],
+)
+def test_who_watches_is_told_what_begins_and_not_what_lasted_before_the_start(
+    reports: list[tuple[Event, ...]], told: list[str]
+) -> None:
+    heard = Heard()
+    accumulator = Accumulator(watch=heard)
+    for events in reports:
+        accumulator.take(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
+    assert heard.codes == told
+    others = Heard()
+    accumulator = Accumulator(watch=others)
+    accumulator.take(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)
+    accumulator.take(("npu-smi", "errors"), ["NPU-a"], (LASTING,), 1_800_000_000.0)
+    assert others.codes == [], "another poll was first"

@@ -50,15 +50,14 @@ class Asked:
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
-    def answer(self, deadline_seconds: float) -> Ended:
-        """How it ended; NoAnswerError if it does not end in time, which is counted from its start."""
+    def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> Ended:
+        """How it ended; NoAnswerError, with the hint, if it does not end in time, which is counted from its start."""
         left = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._question, timeout=left)
         except subprocess.TimeoutExpired:
             _abandon(self._child)
-            text = f"no answer within {deadline_seconds:g} s; is the file on a disk that hangs?"
-            raise NoAnswerError(text) from None
+            raise NoAnswerError(f"no answer within {deadline_seconds:g} s{hint}") from None
         return Ended(self._child.returncode, output, errors)
 
 

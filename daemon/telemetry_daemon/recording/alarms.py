@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 
+from telemetry_exporters.device_view import Places, View
+from telemetry_exporters.heat import READ, over_critical
 from telemetry_exporters.past import PastEvent
 from telemetry_exporters.thresholds import pattern
+from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
-from telemetry_parsers.readings import Readings, Shape
+from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
-THROTTLED, STUCK, FAILED = "throttled_by_heat", "stuck", "failed"
+THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
 # Somebody did that, or all is well again.
 _NO_TROUBLE = frozenset({"returned", "removed"})
 # The cause, and the metric with the labels of which none may grow.
@@ -23,19 +28,25 @@ _READINGS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("recovery_needed", "recovery_action", re.compile("(?!none$).*")),
     ("row_remap_failed", "row_remap_failed", re.compile(".*")),
 )
+_TEMPERATURE = READ[0]
 _MOST_SHAPES = 64
+
+
+class Rank(IntEnum):
+    """How bad it is: a job's doing or over at the next poll; trouble of a card; a card or source that is gone."""
+
+    MINOR = 0
+    SERIOUS = 1
+    GRAVE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What happened, in a word, and to whom: a device's id, or a source.
-
-    A minor one is mostly a job's doing, or over at the next poll.
-    """
+    """What happened, in a word, to whom (a device's id, or a source), and how bad that is."""
 
     cause: str
     whose: str
-    is_minor: bool = False
+    rank: Rank = Rank.SERIOUS
 
 
 class Alarms:
@@ -44,18 +55,20 @@ class Alarms:
     def __init__(self, raised: Callable[[Alarm], None]) -> None:
         self._raised = raised
         self._devices: dict[str, MergedDevice] = {}
-        self._troubles: dict[str, tuple[float, ...]] = {}
+        # The devices that were there since the start, the newest last.
+        self._seen: dict[str, None] = {}
+        self._troubles: dict[str, dict[ReadingKey, float]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
     def event(self, event: PastEvent) -> None:
-        """Take an event of a device."""
-        if event.code not in _NO_TROUBLE:
-            self._raised(Alarm(event.code, event.id, is_minor=_is_of_application(event.code)))
+        """Take an event of a device; one that was lost before the start is in no capture."""
+        if event.code not in _NO_TROUBLE and (event.code != LOST or event.id in self._seen):
+            self._raised(Alarm(event.code, event.id, _rank(event.code)))
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
         """Take what is known from now on."""
         for device in devices:
-            if self._devices.get(device.id) is not device and device.readings:
+            if self._devices.get(device.id) is not device:
                 self._look(device)
         self._devices = {device.id: device for device in devices}
         for gone in self._troubles.keys() - self._devices.keys():
@@ -63,35 +76,67 @@ class Alarms:
         for key, health in healths.items():
             before = self._states.get(key)
             if health.state == STUCK != before:
-                self._raised(Alarm(STUCK, key[0]))
+                self._raised(Alarm(STUCK, key[0], Rank.GRAVE))
             elif health.state == FAILED and before == "ok":
-                self._raised(Alarm(FAILED, key[0], is_minor=True))
+                self._raised(Alarm(FAILED, key[0], Rank.MINOR))
             self._states[key] = health.state
 
     def _look(self, device: MergedDevice) -> None:
-        """Whether more troubles it than before; of a device that is new, nobody saw what began."""
+        """Whether more troubles it than before; of what was not known before, nobody saw how it began."""
+        if device.up:
+            self._note(device.id)
+        if not device.readings:
+            return
         readings = Readings.of(device.readings)
-        values = readings.values
-        troubles = tuple(
-            sum(value for place in places if not isinstance(value := values[place], Absent))
-            for places in _places(readings.shape)
-        )
-        before = self._troubles.get(device.id, troubles)
-        self._troubles[device.id] = troubles
-        for (cause, _, _), now, then in zip(_READINGS, troubles, before, strict=True):
-            if now > then:
+        known = self._troubles.setdefault(device.id, {})
+        for cause, numbers in chain(_troubles(readings), _heat(device, readings)):
+            more = sum(number - known.get(key, number) for key, number in numbers.items())
+            known |= numbers
+            if more > 0.0:
                 self._raised(Alarm(cause, device.id))
 
+    def _note(self, device_id: str) -> None:
+        if device_id not in self._seen:
+            while len(self._seen) >= bounds.MOST_REMEMBERED:  # a source may invent devices
+                del self._seen[next(iter(self._seen))]
+            self._seen[device_id] = None
+
+
+def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
+    """Each cause, and what is known of it."""
+    for cause, keys in _places(readings.shape):
+        found = ((key, readings.values[place]) for key, place in keys)
+        yield cause, {key: value for key, value in found if not isinstance(value, Absent)}
+
+
+def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
+    """Whether a device that does not tell when heat throttles it is as hot as its verdict calls critical."""
+    view = View(device, readings, _places_of_heat(readings.shape), 0.0)
+    if view.numbers(_TEMPERATURE) and not view.numbers("throttled"):
+        yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
+
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _places(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Where readings of that shape have the metric and labels of each row."""
-    return tuple(
-        tuple(place for place, (name, label) in enumerate(shape.keys) if name == metric and labels.fullmatch(label))
-        for _, metric, labels in _READINGS
+def _places_of_heat(shape: Shape) -> Places:
+    """Where readings of that shape have temperatures, their limits and reasons of throttling."""
+    return {
+        metric: tuple((label, place) for (name, label), place in shape.places.items() if name == metric)
+        for metric in (*READ, "throttled")
+    }
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _places(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
+    """The causes that readings of that shape can tell, and where each has its metric and labels."""
+    found = (
+        (cause, tuple((key, at) for key, at in shape.places.items() if key[0] == metric and labels.fullmatch(key[1])))
+        for cause, metric, labels in _READINGS
     )
+    return tuple((cause, keys) for cause, keys in found if keys)
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _is_of_application(code: str) -> bool:
-    return re.fullmatch(pattern("xid_application"), code) is not None
+def _rank(code: str) -> Rank:
+    if re.fullmatch(f"{pattern('xid_critical')}|{LOST}|gpu_lost", code):
+        return Rank.GRAVE
+    return Rank.MINOR if re.fullmatch(pattern("xid_application"), code) else Rank.SERIOUS

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
 from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarm
-from telemetry_daemon.recording.bursts import Bursts
+from telemetry_daemon.recording.bursts import MORE_SECONDS, Bursts, Entry
 from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 
 log = logging.getLogger(__name__)
 
 # What follows an alarm at once belongs to it, and so does what the tools say next; but a node may not live long.
 SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
-# A card may be lost half a minute after its first error: what comes so soon after that is put into the file, too, once.
-MORE_SECONDS = 60.0
 # The process masks all that the ring holds, and a disk may be slow.
 _LONGEST_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recording.flight_writer"
@@ -45,11 +46,12 @@ class Timer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A file that is about to be written, or written anew: its name, when its burst began, and the timer for it."""
+    """A file that is about to be written, or written anew: its name, when its burst began, when it is due, and how it counts."""
 
     name: str
     begun: float
-    timer: Timer
+    at: float
+    entry: Entry
     is_anew: bool = False
 
 
@@ -68,72 +70,96 @@ class FlightRecorder:
         self._bursts = bursts
         self._write = write
         self._clock = clock
-        self._timer = timer
+        self._new_timer = timer
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._due: _Due | None = None
         self._written: _Due | None = None
+        self._timer: Timer | None = None
+        self._wakes_at = math.inf
+        self._changes = ChangeLog()
         self._is_over = False
 
     def alarm(self, alarm: Alarm) -> None:
         """Have a file written if a burst begins with this alarm; returns at once."""
         with self._lock:
-            begins, now, due = self._bursts.begins(alarm), self._clock.monotonic(), self._due
-            if self._is_over:
-                return
-            name = flights.name_of(self._clock.wall(), alarm.cause)
-            if due is not None and not due.is_anew:
-                # What is worse than what the file was about gives it its name.
-                latest = due.begun + LONGEST_SETTLE_SECONDS
-                self._set(name if begins else due.name, due.begun, max(0.0, min(SETTLE_SECONDS, latest - now)))
-            elif begins:
-                self._set(name, now, SETTLE_SECONDS)
-            elif due is None and self._written is not None and now < self._written.begun + MORE_SECONDS:
-                left = self._written.begun + MORE_SECONDS - now
-                self._set(self._written.name, self._written.begun, left, is_anew=True)
-
-    def close(self) -> None:
-        """Write nothing any more."""
-        self._last_due()
+            if not self._is_over:
+                self._take(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
         """Write at once what is still due, within so many seconds, and nothing any more: a node may go down with its card."""
-        due = self._last_due()
-        if due is not None:
-            self._record(due.name, seconds)
-        elif self._writing.acquire(timeout=seconds):  # what is being written is of value, too
-            self._writing.release()
-
-    def _last_due(self) -> _Due | None:
         with self._lock:
             self._is_over = True
             due, self._due = self._due, None
-            if due is not None:
-                due.timer.cancel()
-            return due
-
-    def _set(self, name: str, begun: float, seconds: float, *, is_anew: bool = False) -> None:
-        if self._due is not None:
-            self._due.timer.cancel()
-        timer = self._timer(seconds, self._settled)
-        timer.daemon = True
-        self._due = _Due(name, begun, timer, is_anew)
-        timer.start()
-
-    def _settled(self) -> None:
-        with self._lock:
-            due, self._due = self._due, None
-            self._written = None if due is None or due.is_anew else due
+            if self._timer is not None:
+                self._timer.cancel()
         if due is not None:
-            self._record(due.name, _LONGEST_WRITE_SECONDS)
+            self._record(due, seconds)
+        elif self._writing.acquire(timeout=seconds):  # what is being written is of value, too
+            self._writing.release()
 
-    def _record(self, name: str, seconds: float) -> None:
-        with self._writing:  # one after the other
-            trouble = self._write(name, self._ring.packed(), seconds)
-        if trouble:
-            log.warning("the flight recorder could not write", extra={"file": name, "error": trouble})
+    def _take(self, alarm: Alarm, now: float) -> None:
+        waits = self._due if self._due is not None and not self._due.is_anew else None
+        entry = self._bursts.begins(alarm, None if waits is None else waits.entry)
+        name = flights.name_of(self._clock.wall(), alarm.cause)
+        if waits is not None:
+            at = min(now + SETTLE_SECONDS, waits.begun + LONGEST_SETTLE_SECONDS)
+            # What is worse than what the file was about gives it its name.
+            self._set(replace(waits, at=at) if entry is None else _Due(name, waits.begun, at, entry))
+        elif entry is not None:
+            self._set(_Due(name, now, now + SETTLE_SECONDS, entry))
+        elif self._due is None and self._written is not None and now < self._written.begun + MORE_SECONDS:
+            self._set(replace(self._written, at=self._written.begun + MORE_SECONDS, is_anew=True))
+
+    def _set(self, due: _Due) -> None:
+        """Have the file written when it is due; without a thread it is given up, unless one waits already."""
+        if due.at < self._wakes_at and not self._waits_until(due.at) and self._timer is None:
+            self._due = None
+            self._bursts.take_back(due.entry)
         else:
-            log.info("the last minutes were recorded", extra={"file": name})
+            self._due = due
+
+    def _waits_until(self, at: float) -> bool:
+        """Whether a thread could be started that wakes then; it takes the place of the one that waits."""
+        timer = self._new_timer(max(0.0, at - self._clock.monotonic()), partial(self._woken, at))
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError as error:
+            if self._changes.changed("thread", str(error)):
+                log.warning("the flight recorder could not start a thread", extra={"error": error})
+            return False
+        self._changes.changed("thread", None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._wakes_at = timer, at
+        return True
+
+    def _woken(self, at: float) -> None:
+        with self._lock:
+            if at != self._wakes_at:  # another took its place while it woke
+                return
+            self._timer, self._wakes_at = None, math.inf
+            due = self._due
+            # While more keeps happening it waits on; what cannot wait is written at once.
+            if due is None or (due.at > self._clock.monotonic() and self._waits_until(due.at)):
+                return
+            self._due = None
+            self._written = None if due.is_anew else due
+        self._record(due, _LONGEST_WRITE_SECONDS)
+
+    def _record(self, due: _Due, seconds: float) -> None:
+        with self._writing:  # one after the other
+            trouble = self._write(due.name, self._ring.packed(), seconds)
+        with self._lock:
+            if not trouble:
+                self._bursts.count(due.entry)  # the first time it may not have been written
+            elif not due.is_anew:
+                self._bursts.take_back(due.entry)
+        if trouble:
+            log.warning("the flight recorder could not write", extra={"file": due.name, "error": trouble})
+        else:
+            log.info("the last minutes were recorded", extra={"file": due.name})
 
 
 class Writer:
@@ -151,19 +177,28 @@ class Writer:
             return f"no memory for the captures: {error.strerror}"
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.writelines(packed)
+                sizes = [file.write(one) for one in packed]
             os.lseek(descriptor, 0, os.SEEK_SET)
-            return self._ordered(name, descriptor, seconds)
+            return self._ordered(
+                {
+                    "folder": self._folder,
+                    "name": name,
+                    "seconds": seconds,
+                    "descriptor": descriptor,
+                    "sizes": sizes,
+                    "parser_paths": self._parser_paths,
+                }
+            )
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
         finally:
             os.close(descriptor)
 
-    def _ordered(self, name: str, descriptor: int, seconds: float) -> str:
-        order = {"folder": self._folder, "name": name, "descriptor": descriptor, "parser_paths": self._parser_paths}
+    def _ordered(self, order: dict[str, Any]) -> str:
         command = short_lived.running(_WRITER)
         try:
-            ended = short_lived.Asked(command, json.dumps(order), (descriptor,)).answer(seconds)
+            asked = short_lived.Asked(command, json.dumps(order), (order["descriptor"],))
+            ended = asked.answer(order["seconds"], hint="")
         except NoAnswerError as error:
             return str(error)
         last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]

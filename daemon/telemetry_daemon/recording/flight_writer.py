@@ -12,10 +12,12 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_daemon.deflate import zlib
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
@@ -32,14 +34,19 @@ from telemetry_parsers.model import Capture
 # What the daemon measures comes first.
 _NICENESS = 10
 
+# Of the time that there is: how much may pass in all until the last capture is masked, and how much with those of one source.
+_MOST_IN_ALL, _MOST_FOR_A_SOURCE = 0.8, 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which file to write, and the descriptor of the captures: a recording that is packed with gzip."""
+    """Which file to write within so many seconds, and the descriptor of the captures, each a gzip member of that size."""
 
     folder: str
     name: str
+    seconds: float
     descriptor: int
+    sizes: tuple[int, ...]
     parser_paths: tuple[str, ...]
 
 
@@ -48,37 +55,70 @@ def main() -> int:
     with contextlib.suppress(OSError):  # a container may forbid it: then it takes its turn like any other
         os.nice(_NICENESS)
     order = from_plain(Order, json.load(sys.stdin))
-    with os.fdopen(order.descriptor, "rb") as stream:
-        captures = list(captures_in(stream, Damage()))
     try:
-        write(Path(order.folder), order.name, _masked(captures, order.parser_paths))
+        with os.fdopen(order.descriptor, "rb") as stream:
+            members = [stream.read(size) for size in order.sizes]
+        _put(Path(order.folder), order.name, _masked(members, order), flights.MOST_BYTES)
     except OSError as error:
         sys.stderr.write(f"{error.strerror or error}\n")
         return exits.UNAVAILABLE
     return exits.OK
 
 
-def write(path: Path, name: str, captures: Iterator[Capture], most_bytes: int = flights.MOST_BYTES) -> None:
+def write(path: Path, name: str, captures: Iterable[Capture], most_bytes: int = flights.MOST_BYTES) -> None:
     """Put these captures into a new file with that name, and make room for the next. Raises OSError."""
+    _put(path, name, map(_line, captures), most_bytes)
+
+
+def _put(path: Path, name: str, lines: Iterable[bytes], most_bytes: int) -> None:
     packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as lines:
-        for capture in captures:
-            lines.write(encode_line(capture_to_plain(capture)).encode("ascii") + b"\n")
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+        file.writelines(lines)
     with OwnFolder.made(path, flights.FOLDER_MODE) as folder:
         folder.replace(name, packed.getvalue())
-        flights.make_room(path, folder, most_bytes)
+        flights.make_room(path, folder, name, time.time(), most_bytes)
 
 
-def _masked(captures: list[Capture], parser_paths: tuple[str, ...]) -> Iterator[Capture]:
-    """The captures without identities; what any of them tells of these is masked in all."""
+def _masked(members: Sequence[bytes], order: Order) -> Iterator[bytes]:
+    """The captures as lines without identities: what any of them tells of these is masked in all.
+
+    One at a time is unpacked, the newest first. Where time runs short, old ones of the source that takes most are left out.
+    """
     mask = Mask(secrets.token_bytes(32), names_here())
-    with load(find(parser_paths)) as loaded:
+    patience = _Patience(order.seconds)
+    with load(find(order.parser_paths)) as loaded:
         reports = Reports(loaded)
-        told = [reports.of(capture) for capture in captures]
-    for told_by_one in filter(None, told):
-        mask.learn(told_by_one)
-    for capture, report in zip(captures, told, strict=True):
-        yield mask.capture(capture, report)
+        for report in filter(None, map(reports.of, _captures(members))):
+            mask.learn(report)  # also what is left out then
+        taken = patience.while_it_lasts(_captures(reversed(members)))
+        lines = [zlib.compress(_line(mask.capture(capture, reports.of(capture)))) for capture in taken]
+    return map(zlib.decompress, reversed(lines))
+
+
+class _Patience:
+    """Leaves out captures when their source, or all together, have taken their share of these seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._begun = time.monotonic()
+        self._taken: dict[str, float] = {}
+
+    def while_it_lasts(self, captures: Iterable[Capture]) -> Iterator[Capture]:
+        """The captures; until the next is asked for, time passes for the source of each."""
+        for capture in captures:
+            begun, taken = time.monotonic(), self._taken.get(capture.source, 0.0)
+            if begun - self._begun < _MOST_IN_ALL * self._seconds and taken < _MOST_FOR_A_SOURCE * self._seconds:
+                yield capture
+                self._taken[capture.source] = taken + time.monotonic() - begun
+
+
+def _captures(members: Iterable[bytes]) -> Iterator[Capture]:
+    for member in members:
+        yield from captures_in(io.BytesIO(member), Damage())
+
+
+def _line(capture: Capture) -> bytes:
+    return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
 
 
 if __name__ == "__main__":

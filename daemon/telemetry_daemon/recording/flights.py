@@ -10,9 +10,14 @@ from pathlib import Path
 from telemetry_daemon.guarded.own_folder import OwnFolder
 
 MOST_BYTES = 100 << 20
+# They are listed every ten seconds.
+MOST_FILES = 500
 FOLDER_MODE = 0o700
 _TIME = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z0-9_]{1,40})\.jsonl\.gz\Z")
+# What a writer that was killed left behind; one that is at work is younger.
+_LEFT_BEHIND = re.compile(r"\.[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,40}\.jsonl\.gz\.[0-9a-f]{16}\.new\Z")
+_LONGEST_WORK_SECONDS = 3600.0
 # Codes come from tools.
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 
@@ -49,13 +54,28 @@ def kept(state_directory: str) -> tuple[Flight, ...]:
         return ()
 
 
-def make_room(path: Path, folder: OwnFolder, most_bytes: int = MOST_BYTES) -> None:
-    """Remove the oldest files until all together are small enough; the newest stays. Raises OSError."""
-    left = most_bytes
-    for place, flight in enumerate(_newest_first(path, folder)):
+def make_room(path: Path, folder: OwnFolder, written: str, now: float, most_bytes: int = MOST_BYTES) -> None:
+    """Remove the oldest files until all together are few and small enough; the one just written stays. Raises OSError."""
+    left = most_bytes - _left_behind(folder, now)
+    # Its name is not the newest where the clock was set back.
+    flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
+    for place, flight in enumerate(flights):
         left -= flight.size_bytes
-        if left < 0 and place:
+        if flight.name != written and (left < 0 or place >= MOST_FILES):
             folder.remove(flight.name)
+
+
+def _left_behind(folder: OwnFolder, now: float) -> int:
+    """Remove what was left behind long ago; the size of what may still be needed."""
+    changed, size = folder.changed(), 0
+    for name, size_bytes in folder.sizes().items():
+        if _LEFT_BEHIND.match(name) is None:
+            continue
+        if 0.0 <= now - changed.get(name, now) < _LONGEST_WORK_SECONDS:
+            size += size_bytes
+        else:
+            folder.remove(name)
+    return size
 
 
 def _newest_first(path: Path, folder: OwnFolder) -> tuple[Flight, ...]:

@@ -1,31 +1,36 @@
-"""The last two minutes of captures, packed, in memory that is bounded whatever the tools print."""
+"""The last three minutes of captures, packed, in memory that is bounded whatever the tools print."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from telemetry_daemon.deflate import GZIP, zlib
 from telemetry_daemon.recording.tap import Line
 
-SECONDS = 120.0
+# Two minutes before an alarm, and the one after it in which its file is written anew.
+SECONDS = 180.0
 MOST_BYTES = 8 << 20
+# Before they are packed: to mask a MiB takes a second or two, and a file is given two minutes.
+MOST_RAW_BYTES, LARGEST_RAW_BYTES = 16 << 20, 1 << 20
 # A capture that needs more than this share of the ring is left out: it would drive out all others.
 _LARGEST_SHARE = 8
 # A tenth of the size is left. What many captures together would be packed to, a half of that, would take a compressor
 # with 256 KiB that is held all the time.
 _LEVEL, _DEFLATED = 1, 8
 # What Python needs for one that is kept, besides its bytes.
-_OVERHEAD_BYTES = 200
+_OVERHEAD_BYTES = 220
+_Poll = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    key: tuple[str, str]
+    number: int
     taken: float
     packed: bytes
+    raw_bytes: int
 
     @property
     def size_bytes(self) -> int:
@@ -33,54 +38,78 @@ class _Kept:
 
 
 class Ring:
-    """Safe to use from any thread. Of polls that come less often, the newest capture before these two minutes is kept, too."""
+    """Safe to use from any thread. Of polls that come less often, the newest capture before these minutes is kept, too."""
 
-    def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES, most_raw_bytes: int = MOST_RAW_BYTES
+    ) -> None:
         self._seconds = seconds
         self._most_bytes = most_bytes
+        self._most_raw_bytes = most_raw_bytes
         self._lock = threading.Lock()
-        self._window: deque[_Kept] = deque()
-        self._before: dict[tuple[str, str], _Kept] = {}
-        self.size_bytes = 0
+        self._added = 0
+        self._polls: dict[_Poll, deque[_Kept]] = {}
+        # By source.
+        self._bytes: Counter[str] = Counter()
+        self._raw_bytes: Counter[str] = Counter()
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that is needed."""
+        with self._lock:
+            return self._bytes.total()
 
     def add(self, line: Line) -> None:
         """Keep a capture; the oldest go."""
-        packer = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
-        kept = _Kept((line.source, line.poll), line.taken, packer.compress(line.text) + packer.flush())
-        if kept.size_bytes > self._most_bytes // _LARGEST_SHARE:
+        if len(line.text) > LARGEST_RAW_BYTES:
             return
+        packer = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
+        packed = packer.compress(line.text) + packer.flush()
         with self._lock:
-            self._window.append(kept)
-            self.size_bytes += kept.size_bytes
-            while self._window[0].taken < line.taken - self._seconds:
-                self._age()
-            while self.size_bytes > self._most_bytes:
-                self._make_room()
+            self._added += 1
+            kept = _Kept(self._added, line.taken, packed, len(line.text))
+            if kept.size_bytes > self._most_bytes // _LARGEST_SHARE:
+                return
+            self._polls.setdefault((line.source, line.poll), deque()).append(kept)
+            self._bytes[line.source] += kept.size_bytes
+            self._raw_bytes[line.source] += kept.raw_bytes
+            self._age(line.taken - self._seconds)
+            while self._bytes.total() > self._most_bytes:
+                self._make_room(self._bytes)
+            while self._raw_bytes.total() > self._most_raw_bytes:
+                self._make_room(self._raw_bytes)
 
     def packed(self) -> Iterator[bytes]:
-        """All captures, each as a gzip member, the oldest first: together a recording that is packed with gzip."""
+        """All captures, each as a gzip member, in the order in which they came: together a recording that is packed with gzip."""
         with self._lock:
-            kept = [*sorted(self._before.values(), key=lambda one: one.taken), *self._window]
-        return (one.packed for one in kept)
+            return _in_order(one for kept in self._polls.values() for one in kept)
 
     def newest(self) -> Iterator[bytes]:
         """The newest capture of each poll, in the same form."""
         with self._lock:
-            newest = {**self._before, **{one.key: one for one in self._window}}
-        return (one.packed for one in sorted(newest.values(), key=lambda one: one.taken))
+            return _in_order(kept[-1] for kept in self._polls.values())
 
-    def _age(self) -> None:
-        """Put the oldest capture of the window in the place of the one that was before it."""
-        oldest = self._window.popleft()
-        replaced = self._before.pop(oldest.key, None)
-        self._before[oldest.key] = oldest
-        if replaced is not None:
-            self.size_bytes -= replaced.size_bytes
+    def _age(self, begin: float) -> None:
+        """Drop what was before that time, but of each poll the newest of it."""
+        for poll, kept in self._polls.items():
+            while len(kept) > 1 and kept[1].taken < begin:
+                self._drop_oldest(poll)
 
-    def _make_room(self) -> None:
-        """The window gets shorter before a poll is missing altogether."""
-        if len(self._window) > 1:
-            self._age()
-        else:
-            oldest = min(self._before, key=lambda key: self._before[key].taken)
-            self.size_bytes -= self._before.pop(oldest).size_bytes
+    def _make_room(self, held: Counter[str]) -> None:
+        """The source that holds most loses its oldest; its window gets shorter before a poll is missing altogether."""
+        most, _ = held.most_common(1)[0]
+        polls = [poll for poll in self._polls if poll[0] == most]
+        several = [poll for poll in polls if len(self._polls[poll]) > 1]
+        oldest = min(several or polls, key=lambda poll: self._polls[poll][0].number)
+        self._drop_oldest(oldest)
+        if not self._polls[oldest]:
+            del self._polls[oldest]
+
+    def _drop_oldest(self, poll: _Poll) -> None:
+        gone = self._polls[poll].popleft()
+        self._bytes[poll[0]] -= gone.size_bytes
+        self._raw_bytes[poll[0]] -= gone.raw_bytes
+
+
+def _in_order(kept: Iterable[_Kept]) -> Iterator[bytes]:
+    return (one.packed for one in sorted(kept, key=lambda one: one.number))

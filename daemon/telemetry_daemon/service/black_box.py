@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from telemetry_daemon.config.settings import Settings
@@ -13,7 +13,7 @@ from telemetry_daemon.control import requests
 from telemetry_daemon.control.socket import Stream
 from telemetry_daemon.deflate import GZIP, zlib
 from telemetry_daemon.recording import flights
-from telemetry_daemon.recording.alarms import Alarm, Alarms
+from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
 from telemetry_daemon.recording.bursts import Bursts
 from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
 from telemetry_daemon.recording.flights import Flight
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 # A command that does not take its captures in time loses some, and is told how many.
 _MOST_WAITING_BYTES = 16 << 20
+# For a file that is due when it is switched off: a reload does not wait longer.
+_LAST_FILE_SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,16 @@ class _Running:
 class BlackBox:
     """Listens at the tap of the node's sources where the settings say so, and while a command records.
 
-    `ask_all` has every source polled at once.
+    `ask_all` has every source polled at once; in a maintenance, cards may go without much ado.
     """
 
-    def __init__(self, tap: Tap, clock: Clock, ask_all: Callable[[], None]) -> None:
+    def __init__(
+        self, tap: Tap, clock: Clock, ask_all: Callable[[], None], in_maintenance: Callable[[], bool] = lambda: False
+    ) -> None:
         self._tap = tap
         self._clock = clock
         self._ask_all = ask_all
+        self._in_maintenance = in_maintenance
         self._running: _Running | None = None
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
@@ -55,7 +60,7 @@ class BlackBox:
         """Switch the flight recorder on or off."""
         self._state_directory = settings.state.directory
         if not settings.flight_recorder.enabled:
-            self._switched_off(FlightRecorder.close)
+            self.end(_LAST_FILE_SECONDS)
         elif self._running is None:
             self.look()
             ring = Ring()
@@ -66,7 +71,10 @@ class BlackBox:
 
     def end(self, seconds: float) -> None:
         """Keep nothing any more; what is still to be written is given so many seconds."""
-        self._switched_off(lambda recorder: recorder.end(seconds))
+        running, self._running = self._running, None
+        if running is not None:
+            self._tap.leave(running.ring.add)
+            running.recorder.end(seconds)
 
     def flights(self) -> tuple[Flight, ...]:
         """The files that there were when they were last looked at, the newest first: a page does not wait for a disk."""
@@ -82,12 +90,6 @@ class BlackBox:
             self._flights = ()
             log.debug("the flight recorder's files cannot be listed", extra={"error": error})
 
-    def _switched_off(self, close: Callable[[FlightRecorder], None]) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            self._tap.leave(running.ring.add)
-            close(running.recorder)
-
     def _write(self, writer: Writer, name: str, packed: Iterable[bytes], seconds: float) -> str:
         trouble = writer.write(name, packed, seconds)
         self.look()
@@ -96,12 +98,13 @@ class BlackBox:
     def _times(self) -> Iterator[float]:
         """When the files were written, by the monotonic clock: a daemon that is started again and again writes no more of them."""
         now, wall = self._clock.monotonic(), self._clock.wall()
-        return (now - (wall - flight.wall_time) for flight in self._flights if flight.wall_time <= wall)
+        # After the clock was set back nobody knows how long ago that was: such a file counts as one of now.
+        return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)
 
     def _alarm(self, alarm: Alarm) -> None:
         running = self._running
         if running is not None:
-            running.recorder.alarm(alarm)
+            running.recorder.alarm(replace(alarm, rank=Rank.MINOR) if self._in_maintenance() else alarm)
 
     async def _send(
         self, request: requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -110,14 +110,15 @@ class Service:
         self._history = History(node.clock)
         self._owners = self._owners_of(node)
         bill = self._owners.ledger if self._owners is not None else None
-        self._black_box = BlackBox(start.tap, clock, self._ask_all)
+        book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
+        book = MaintenanceBook(book_path, clock)
+        self._black_box = BlackBox(start.tap, clock, self._ask_all, lambda: book.now().is_on)
         watch = self._black_box.watch if start.remembers_devices else None
         accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill, watch)
         attribution = self._owners.attribution if self._owners is not None else None
         self._store = Store(platform.node(), node.clock, remembered.devices, accumulator, node.recorded, attribution)
         self._own = OwnMetrics(self._store)
-        book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
-        self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)
+        self._maintenance = MaintenanceDesk(book, self._store)
         self._poller = Poller(self._store, clock)
         self._ranks = RankWatch(self._settings.ranks, self._store.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)

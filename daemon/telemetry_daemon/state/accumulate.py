@@ -61,7 +61,7 @@ class Watch(Protocol):
     """Who is told what happens to the devices, and is quick about it."""
 
     def event(self, event: PastEvent) -> None:
-        """Take an event of a device."""
+        """Take an event of a device that was seen to begin."""
         ...
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
@@ -120,8 +120,8 @@ class Accumulator:
 
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids."""
-        for event in self.events.take(poll, ids, events, wall_time):
-            self._tell(event)
+        for told in self.events.take(poll, ids, events, wall_time):
+            self._tell(told.event, is_seen_to_begin=told.is_seen_to_begin)
 
     def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
         """An event is ongoing for each device that has links which were up and are down."""
@@ -190,12 +190,12 @@ class Accumulator:
         if self._bill is not None:
             self._bill.forget(device_id)
 
-    def _tell(self, event: PastEvent) -> None:
+    def _tell(self, event: PastEvent, *, is_seen_to_begin: bool = True) -> None:
         if self._history is not None:
             self._history.event(event)
         if self._bill is not None:
             self._bill.event(event)
-        if self._watch is not None:
+        if self._watch is not None and is_seen_to_begin:
             self._watch.event(event)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from typing import NamedTuple
 
 from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
 from telemetry_exporters.past import PastEvent
@@ -84,6 +85,13 @@ class _Counted:
     last_wall_time: float = 0.0
 
 
+class Told(NamedTuple):
+    """An event that counts; one that lasts and is in the first report of its poll began when nobody looked."""
+
+    event: PastEvent
+    is_seen_to_begin: bool
+
+
 class Events:
     """Counts from its creation on; the caller lets only one thread in at a time.
 
@@ -114,13 +122,12 @@ class Events:
             else:
                 self._open[opened.id] = opened.after(counts)
 
-    def take(
-        self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
-    ) -> list[PastEvent]:
+    def take(self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> list[Told]:
         """Count the events of one report, whose devices have these ids, and return them. One that lasts counts when it begins."""
         self._removed.discard(poll)
-        before = self._lasting.get(poll, frozenset())
-        counted: list[PastEvent] = []
+        is_first = poll not in self._lasting
+        before = self._lasting.setdefault(poll, frozenset())
+        counted: list[Told] = []
         if not events and not before:
             return counted
         lasting = {item for item in before if item[0] not in ids}  # not in this report
@@ -134,7 +141,8 @@ class Events:
                 continue
             when = event.wall_time or wall_time
             code = self._count(device_id, event.code, when)
-            counted.append(PastEvent(when, device_id, event.code, event.text))
+            past = PastEvent(when, device_id, event.code, event.text)
+            counted.append(Told(past, not (is_first and event.is_ongoing)))
             if not event.is_ongoing:
                 self._open_up(device_id, code, when)
         self._lasting[poll] = frozenset(lasting)

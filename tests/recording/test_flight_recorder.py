@@ -1,0 +1,246 @@
+"""When a file is written, anew or not at all, what it is named after, and what counts: by a clock and timers of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kits.snapshots import device
+from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
+from telemetry_daemon.recording import flights
+from telemetry_daemon.recording.alarms import Alarm, Rank
+from telemetry_daemon.recording.bursts import Bursts
+from telemetry_daemon.recording.flight_recorder import FlightRecorder
+from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.service.black_box import BlackBox
+from telemetry_daemon.times import Clock
+from telemetry_exporters.past import PastEvent
+
+CARDS = tuple(device(number, id=f"GPU-{number}") for number in range(8))
+BEGUN = 1_795_000_000.0
+NAME = "20261118T110640Z-xid_79.jsonl.gz"
+
+
+class Timers:
+    """Timers that go off when the test's clock is set behind them; `threads` says how many may be started yet."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.set: list[Timers.One] = []
+        self.threads = 1000
+
+    class One:
+        daemon = False
+
+        def __init__(self, at: float, act: Callable[[], None], timers: Timers) -> None:
+            self.at, self.act, self.is_waiting, self._timers = at, act, False, timers
+
+        def start(self) -> None:
+            if self._timers.threads <= 0:
+                raise RuntimeError("can't start new thread")
+            self._timers.threads -= 1
+            self.is_waiting = True
+
+        def cancel(self) -> None:
+            self.is_waiting = False
+
+    def __call__(self, seconds: float, act: Callable[[], None]) -> Timers.One:
+        self.set.append(Timers.One(self._now() + seconds, act, self))
+        return self.set[-1]
+
+    def go_off(self) -> None:
+        for one in [one for one in self.set if one.is_waiting and one.at <= self._now()]:
+            one.is_waiting = False
+            one.act()
+
+
+class Recorder:
+    """The recorder by a clock that a test sets; `trouble` is what the disk says."""
+
+    def __init__(self) -> None:
+        self.now = 1e6
+        self.written: list[tuple[str, int]] = []
+        self.limits: list[float] = []
+        self.trouble = ""
+        self.timers, self.ring = Timers(lambda: self.now), Ring()
+        clock = Clock(lambda: self.now, lambda: BEGUN + self.now - 1e6)
+        self.recorder = FlightRecorder(self.ring, Bursts(clock.monotonic), self._write, clock, self.timers)
+
+    def _write(self, name: str, content: Iterable[bytes], seconds: float) -> str:
+        if self.trouble:
+            return self.trouble
+        self.written.append((name, len(list(content))))
+        self.limits.append(seconds)
+        return ""
+
+    def at(self, seconds: float, *alarms: Alarm) -> list[str]:
+        """The files that were written until so many seconds after the beginning; then these alarms come."""
+        while self.now < 1e6 + seconds:
+            self.now = min(1e6 + seconds, self.now + 0.5)
+            self.timers.go_off()
+        for alarm in alarms:
+            self.recorder.alarm(alarm)
+        return [name for name, _ in self.written]
+
+
+def named(cause: str, seconds: float = 0.0) -> str:
+    return flights.name_of(BEGUN + seconds, cause)
+
+
+XID = Alarm("xid_79", "GPU-1", Rank.GRAVE)
+LOST, OTHER_LOST = Alarm("lost", "GPU-1", Rank.GRAVE), Alarm("lost", "GPU-2", Rank.GRAVE)
+HOT, CRASH = Alarm("throttled_by_heat", "GPU-1"), Alarm("xid_31", "GPU-1", Rank.MINOR)
+
+
+def test_a_burst_is_written_once_it_has_settled_with_what_came_meanwhile() -> None:
+    it = Recorder()
+    it.ring.add(Line("smi", "fast", it.now, b"before\n"))
+    assert it.at(0, XID) == []
+    it.ring.add(Line("smi", "fast", it.now, b"after\n"))
+    assert it.at(4.5, *[OTHER_LOST] * 999) == []
+    it.at(30)
+    assert it.written == [(NAME, 2)]
+
+
+def test_what_follows_within_a_minute_is_put_into_the_file_once() -> None:
+    it = Recorder()
+    it.at(0, XID)
+    it.at(20)
+    it.ring.add(Line("smi", "fast", it.now, b"lost\n"))
+    assert it.at(20, *[LOST] * 10) == [NAME]
+    assert it.at(59.5) == [NAME]
+    for seconds in range(60, 160, 20):
+        it.at(seconds, LOST)
+    assert it.written == [(NAME, 0), (NAME, 1)]
+
+
+def test_what_is_written_anew_has_the_two_minutes_before_the_first_alarm() -> None:
+    it = Recorder()
+    for second in range(200):
+        it.at(second, *[XID] * (second == 130), *[LOST] * (second == 150))
+        it.ring.add(Line("smi", "fast", it.now, b"line\n"))
+    (_, first), (_, anew) = it.written
+    assert first >= 120
+    assert anew >= 180
+
+
+@pytest.mark.parametrize(
+    ("alarms", "files"),
+    [
+        # what is worse gives the file its name while it is still due
+        ([(0, CRASH, XID, CRASH, LOST)], [NAME]),
+        ([(0, HOT), (3, LOST)], [named("lost", 3)]),
+        ([(0, HOT), (0, XID), (0, LOST)], [NAME]),
+        # and its own once it is written
+        ([(0, CRASH), (10, CRASH), (20, XID)], [named("xid_31"), named("xid_79", 20)]),
+        ([(0, HOT), (75, XID), (76, LOST)], [named("throttled_by_heat"), named("xid_79", 75)]),
+        ([(0, XID), (75, OTHER_LOST)], [NAME, named("lost", 75)]),
+        # a card that is lost within a minute of its trouble is one story, and another card another
+        ([(0, HOT), (30, LOST), (70, LOST)], [named("throttled_by_heat")] * 2),
+        ([(0, HOT), (30, OTHER_LOST), (50, LOST)], [named("throttled_by_heat"), *[named("lost", 30)] * 2]),
+        # what waits for the end of the minute does not hold up what is worse
+        ([(0, CRASH), (10, CRASH), (20, HOT), (30, HOT)], [named("xid_31"), *[named("throttled_by_heat", 20)] * 2]),
+    ],
+)
+def test_what_is_worse_is_in_the_name_of_a_file(alarms: list[tuple[float, Alarm]], files: list[str]) -> None:
+    it = Recorder()
+    for seconds, *come in alarms:
+        it.at(seconds, *come)
+    assert it.at(300) == files
+
+
+def test_what_only_gives_a_file_another_name_is_no_further_file_of_the_hour() -> None:
+    it = Recorder()
+    for turn in range(10):
+        it.at(
+            200 * turn,
+            Alarm("xid_31", f"GPU-{turn}", Rank.MINOR),
+            Alarm("uncorrected_errors", f"GPU-{turn}"),
+            Alarm("xid_79", f"GPU-{turn}", Rank.GRAVE),
+        )
+    assert len(it.at(3000)) == 6
+
+
+def test_a_file_that_could_not_be_written_is_none_of_the_hour() -> None:
+    it = Recorder()
+    it.trouble = "No space left on device"
+    for turn in range(8):
+        it.at(200 * turn, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
+    it.at(1650)
+    it.trouble = ""
+    for turn in range(8):
+        it.at(1700 + 200 * turn, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
+    assert len(it.at(3500)) == 6
+
+
+def test_a_file_that_is_written_at_the_second_attempt_is_one_of_the_hour() -> None:
+    it = Recorder()
+    for turn in range(8):
+        it.trouble = "No space left on device"
+        it.at(200 * turn, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
+        it.at(200 * turn + 30, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
+        it.trouble = ""
+        it.at(200 * turn + 100)
+    assert len(it.written) == 6
+
+
+def test_who_never_stops_is_written_after_a_while_and_takes_few_threads() -> None:
+    it = Recorder()
+    for tenth in range(195):
+        it.at(tenth / 10, *[XID] * 10)
+    assert it.written == []
+    it.at(20.0)
+    assert it.written == [(NAME, 0)]
+    assert len(it.timers.set) <= 5
+
+
+@pytest.mark.parametrize(("threads", "written"), [(0, []), (1, [NAME]), (2, [NAME])])
+def test_without_threads_a_file_is_given_up_or_written_at_once(threads: int, written: list[str], caplog) -> None:
+    it = Recorder()
+    it.timers.threads = threads
+    for second in range(4):
+        it.at(second, XID, OTHER_LOST)
+    assert it.at(30) == written
+    assert len(caplog.records) == (threads < 2)
+    it.timers.threads = 10
+    it.at(200, XID)
+    assert it.at(300) == [*written, named("xid_79", 200)]
+
+
+def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> None:
+    it = Recorder()
+    it.at(0, XID)
+    it.recorder.end(6.0)
+    it.recorder.end(6.0)
+    it.at(10, LOST)
+    it.at(20)
+    assert (it.written, it.limits) == ([(NAME, 0)], [6.0])
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_on", "files"),
+    [
+        (0.0, False, 6),
+        (0.0, True, 3),
+        (-1e6, False, 6),  # the clock was set back before each start: files of the future count, too
+    ],
+)
+def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
+    tmp_path: Path, ahead: float, is_on: bool, files: int
+) -> None:
+    now = 1e6
+    turns = 0
+    clock = Clock(lambda: now, lambda: BEGUN + now + ahead * turns)
+    box = BlackBox(Tap(), clock, lambda: None, lambda: is_on)
+    on = Settings(state=StateSettings(directory=str(tmp_path)))
+    for number in range(8):
+        box.configure(on)
+        box.watch.see(CARDS, {})
+        box.watch.event(PastEvent(0.0, f"GPU-{number}", "lost"))
+        box.configure(replace(on, flight_recorder=FlightRecorderSettings(enabled=False)))
+        now, turns = now + 200.0, turns + 1
+    assert len(flights.kept(str(tmp_path))) == files
