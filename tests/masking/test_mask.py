@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -188,6 +189,19 @@ def test_a_host_that_is_called_as_its_cards_changes_no_model() -> None:
     hidden = Mask(KEY, ("h100",)).capture(Capture("any", "any", Library("any"), (output,)), report).outputs[0]
     assert hidden.text.startswith("NVIDIA H100 80GB HBM3\n")
     assert "h100" not in f"{hidden.text}{hidden.data}"
+
+
+def test_a_word_of_a_megabyte_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    word, hashed, blake2b = "0123456789abcdef" * 65_536, 0, hashlib.blake2b
+
+    def counted(data: bytes, *, key: bytes) -> object:
+        nonlocal hashed
+        hashed += len(data)
+        return blake2b(data, key=key)
+
+    monkeypatch.setattr("telemetry_daemon.masking.disguise.hashlib.blake2b", counted)
+    assert masked_text(word) != word
+    assert len(word) <= hashed < 10 * len(word)
 
 
 def test_data_are_masked_by_their_keys() -> None:

@@ -80,8 +80,9 @@ class Disguise:
         return next(iter(others), value)  # what has nothing but zeros stays
 
     def _stream(self, value: str, attempt: int) -> bytes:
+        seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # once: a value may be a megabyte
         blocks = (
-            hashlib.blake2b(f"{attempt} {block} {value}".encode(), key=self._key).digest()
+            hashlib.blake2b(f"{attempt} {block} {seed}".encode(), key=self._key).digest()
             for block in range(len(value) // 64 + 1)
         )
         return b"".join(blocks)
