@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonschema
+import psutil
 import pytest
 
 from kits.captures import ROOT
@@ -285,6 +287,15 @@ def test_bad_arguments_are_named(tmp_path: Path, arguments: list[str], words: st
     assert words in done.stderr
 
 
+def _reads(pid: int, path: Path) -> bool:
+    """Whether a child of that process has the file open."""
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if str(path) in (file.path for file in child.open_files()):
+                return True
+    return False
+
+
 def test_the_first_interrupt_shows_what_was_read(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(trace(1_700_000_000)))
     os.mkfifo(tmp_path / "b.json")
@@ -297,7 +308,8 @@ def test_the_first_interrupt_shows_what_was_read(tmp_path: Path) -> None:
         file.write(f"{line}]}}")
     command = [sys.executable, "-m", "telemetry_daemon.cli", "profile", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(1.5)
+        until(lambda: _reads(process.pid, big), "the large file is read")
+        time.sleep(1.5)  # for the small one, which another process has begun with
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
