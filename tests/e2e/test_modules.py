@@ -53,6 +53,7 @@ telemetry_daemon.ranks: table watch
 telemetry_daemon.readers: alternatives base command files host in_worker loader lock_holder patterns pci
     repairs run_results tool_path toollock
 telemetry_daemon.recording: alarms bursts flight_recorder flights ring tap
+telemetry_daemon.replay: speeds
 telemetry_daemon.service: black_box daemon daemon_metrics device_nodes local_site maintenance memory operators other_names serving systemd textfile_job
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
