@@ -170,7 +170,9 @@ def test_no_folder_fails_a_hook(folder: Path, action: str, make: Callable[[Path]
     shutil.rmtree(folder.parent)
     arguments = make(folder)
     done = call(action, *arguments)
-    if "did not end in time" in done.stderr:  # it looked through ten thousand files for the first time, on a busy machine
+    if (
+        "did not end in time" in done.stderr
+    ):  # it looked through ten thousand files for the first time, on a busy machine
         done = call(action, *arguments)
     if said and not (action == "end" and make in (full, read_only)):  # there is nothing to end
         assert said in done.stderr

@@ -166,6 +166,19 @@ def test_a_daemon_that_is_not_understood(tmp_path: Path, answer: bytes, what: st
     assert status == (2 if what else 0)
 
 
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b"SSH-2.0-x\r\n"])
+def test_another_program_where_the_daemon_would_listen(tmp_path: Path, answer: bytes) -> None:
+    """It is not ours to be stopped or started."""
+    node = healthy(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        node.environment["TELEMETRY_WEB_LISTEN_ADDRESS"] = f"127.0.0.1:{listener.getsockname()[1]}"
+        answering = threading.Thread(target=_answer, args=(listener, ((answer,),)))
+        answering.start()
+        status, plain = node.document()
+        answering.join()
+    assert (status, plain["findings"]) == (0, [])
+
+
 def _answer(listener: socket.socket, connections: Sequence[Sequence[bytes]]) -> None:
     """The answers on each of so many connections, in order."""
     for answers in connections:

@@ -118,6 +118,7 @@ def test_a_secret_is_replaced_by_something_of_its_shape(text: str, secret: str) 
         "telemetry top --replay /var/lib/telemetry/flights/20261126T105327Z-xid_31.jsonl.gz\n",
         "see docs/owners.md and docs/writing-a-parser.md; /dev/dri/renderD*, /proc/meminfo, /opt/tops/bin\n",
         "token expired, unexpected token in line 3\n",
+        "selftest: pass=12 fail=0, open /dev/mxcd failed\n",
     ],
 )
 def test_what_tells_of_nobody_stays(text: str) -> None:

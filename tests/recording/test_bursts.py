@@ -89,6 +89,8 @@ def card(number: int) -> Alarm:
         ([(0, card(1)), (61, card(2)), (62, card(1)), (122, card(1)), (123, card(2))], 2),
         ([(0, card(1)), (61, card(2)), (122, card(3)), (123, card(4)), (183, HOT)], 3),
         ([(0, HOT), (61, Alarm("throttled_by_heat", "GPU-2"))], 1),
+        # a card with an Xid that is lost after that
+        ([(0, Alarm("xid_79", "GPU-1", Rank.GRAVE)), (59, HOT), (75, LOST), (76, LOST)], 2),
     ],
 )
 def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not(

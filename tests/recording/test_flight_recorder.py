@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -209,6 +211,31 @@ def test_without_threads_a_file_is_given_up_or_written_at_once(threads: int, wri
     it.timers.threads = 10
     it.at(200, XID)
     assert it.at(300) == [*written, named("xid_79", 200)]
+
+
+def test_a_file_counts_although_no_thread_could_write_it_anew() -> None:
+    it = Recorder()
+    it.at(0, XID)
+    assert it.at(10) == [NAME]
+    it.timers.threads = 0
+    it.at(20, OTHER_LOST)
+    it.timers.threads = 1000
+    for number in range(5):
+        it.at(200 * (number + 1), Alarm("lost", f"GPU-{number}", Rank.GRAVE))
+    assert len(it.at(1400, Alarm("lost", "GPU-7", Rank.GRAVE))) == 6
+    assert len(it.at(1500)) == 6
+
+
+def test_what_another_file_takes_is_no_longer_waited_for_than_is_said() -> None:
+    """The writer of the first file is at work when the daemon ends, and does not come back."""
+    it, stuck = Recorder(), threading.Event()
+    slow = FlightRecorder(it.ring, Bursts(time.monotonic), lambda *_: "" if stuck.wait(20) else "late", Clock())
+    slow.alarm(XID)
+    with slow._writing:  # noqa: SLF001  # as a thread that writes holds it
+        began = time.monotonic()
+        slow.end(0.5)
+        assert time.monotonic() - began < 10
+    assert not stuck.is_set()
 
 
 def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> None:

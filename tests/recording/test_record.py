@@ -111,6 +111,26 @@ def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     assert tuple(Tape(path)) == CAPTURES[:2]
 
 
+def test_what_was_in_a_file_that_is_handed_over_stays(tmp_path: Path) -> None:
+    """As with `record -o /dev/stdout >> mine.log` on a full disk."""
+    path, mine = tmp_path / "mine.log", b"mine\n" * 400
+    path.write_bytes(mine)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        with path.open("ab") as file, Recorder.to_file(Path(f"/dev/fd/{file.fileno()}")) as recorder:
+            recorder.add(CAPTURES[0])
+            with pytest.raises(RecordError, match="File too large"):
+                recorder.add(Capture("s", "p", Library("x"), (Output(text="x" * 10_000),)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    kept = path.read_bytes()
+    assert kept.startswith(mine)
+    assert kept[len(mine) :].count(b"\n") == 1
+
+
 def test_a_full_disk_is_told() -> None:
     with (
         Recorder.to_file(Path("/dev/full")) as recorder,

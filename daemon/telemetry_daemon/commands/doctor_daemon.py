@@ -66,8 +66,10 @@ def _is_denied(error: NodeError) -> bool:
 
 
 def _is_broken(error: NodeError, address: Address) -> bool:
-    """Whether our daemon runs there and does not tell; in the network what is no HTTP may be TLS, or another program."""
+    """Whether our daemon runs there and does not tell; in the network it may be another program that listens."""
+    if not address.unix:
+        return False
     cause = error.__cause__
     if isinstance(cause, BrokenError):
-        return bool(address.unix) and (not error.status or error.status >= _SERVER_ERROR)
+        return not error.status or error.status >= _SERVER_ERROR
     return isinstance(cause, TimeoutError) or not isinstance(cause, OSError)

@@ -13,7 +13,7 @@ _PLACES = """
     fd fdinfo task cmdline comm environ status stat statm maps exe cwd self block input net log cache spool lock data
     slice scope service user system kubelet pod pods resources sock snap microk8s k0s k3s rancher kubepods besteffort burstable guaranteed docker containerd crio libpod podman lxc overlay
     os tools tool fixtures testdata saved properties mem banks io p2p caches conda miniconda anaconda envs venv python pip wheels third party build examples models path workspace
-    metrics jobs mxdriver htdriver mxn libnvidia flights docs meminfo mountinfo tops renderd owners writing parser
+    metrics jobs mxcd mxdriver htdriver mxn libnvidia flights docs meminfo mountinfo tops renderd owners writing parser
     cri nerdctl isulad buildkit payload conmon hpcc machine session app job jobid step steps batch slurm pbs torque imp
 """
 _PROGRAMS = """

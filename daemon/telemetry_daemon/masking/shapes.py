@@ -32,7 +32,7 @@ _NAMES = (
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
 _SECRETS = (
-    r"(?:passw(?:or)?d|pass[ _-]?phrase|(?<![a-z])pwd|(?<![a-z])pass(?==)|secret|token|(?:api|access|private)[ _-]?key|credentials?"
+    r"(?:passw(?:or)?d|pass[ _-]?phrase|(?<![a-z])pwd|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))|secret|token|(?:api|access|private)[ _-]?key|credentials?"
     r"|(?<![a-z])auth(?:orization)?|cookie)(?:[_-]?(?:id|key|file))?|密码|口令|令牌|密钥"
 )
 # Each of these has one of those.

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from telemetry_daemon.recording.alarms import Alarm, Rank
+from telemetry_daemon.recording.alarms import LOST, Alarm, Rank
 
 # What comes within so long after an alarm is of the same burst, which ends at the latest after the second number.
 QUIET_SECONDS, LONGEST_SECONDS = 120.0, 600.0
@@ -38,9 +38,9 @@ class Bursts:
         self._of_fault: dict[tuple[str, str], deque[float]] = {}
         self._first = self._last = -float("inf")
         self._rank = Rank.MINOR
-        # Whom the burst began with, and whom its grave alarms are about.
+        # Whom the burst began with, and what its grave alarms are about.
         self._began_with = ""
-        self._whose: set[str] = set()
+        self._whose: set[tuple[str, bool]] = set()
 
     def begins(self, alarm: Alarm, instead_of: Entry | None = None) -> Entry | None:
         """The entry of the burst that begins with this alarm, if that is worth a file; it takes the place of another."""
@@ -77,10 +77,10 @@ class Bursts:
             self._faults(entry.fault).remove(entry.begun)
 
     def _is_news(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
-        """Whether an alarm within a burst begins another: it is worse, or grave and of a further card, and no file will have it."""
+        """Whether an alarm within a burst begins another: it is worse, or grave and of a further card or a loss, and no file will have it."""
         is_within_minute = now - self._first < MORE_SECONDS
         if alarm.rank is Rank.GRAVE is self._rank:
-            return alarm.whose not in self._whose and not is_within_minute
+            return _who(alarm) not in self._whose and not is_within_minute
         # A card that was in trouble and is lost within the minute is one story.
         is_known = alarm.whose == self._began_with and self._rank is Rank.SERIOUS
         return alarm.rank > self._rank and not (is_known and is_within_minute and not is_due)
@@ -88,7 +88,7 @@ class Bursts:
     def _note(self, alarm: Alarm) -> None:
         self._rank = max(self._rank, alarm.rank)
         if alarm.rank is Rank.GRAVE and len(self._whose) < _MOST_FAULTS:
-            self._whose.add(alarm.whose)
+            self._whose.add(_who(alarm))
 
     def _is_worth(self, alarm: Alarm, now: float, instead_of: Entry | None) -> bool:
         in_hour = sum(now - entry.begun < _HOUR_SECONDS and entry is not instead_of for entry in self._files)
@@ -104,3 +104,8 @@ class Bursts:
                 del self._of_fault[next(iter(self._of_fault))]
             self._of_fault[fault] = deque(maxlen=MOST_OF_A_FAULT_A_DAY)
         return self._of_fault[fault]
+
+
+def _who(alarm: Alarm) -> tuple[str, bool]:
+    """Whom a grave alarm is about, and whether they are lost: an Xid before that is another story."""
+    return alarm.whose, alarm.cause == LOST

@@ -93,10 +93,13 @@ class FlightRecorder:
             due, self._due = self._due, None
             if self._timer is not None:
                 self._timer.cancel()
-        if due is not None:
-            self._record(due, seconds)
-        elif self._writing.acquire(timeout=seconds):  # what is being written is of value, too
+        until = self._clock.monotonic() + seconds
+        if self._writing.acquire(timeout=seconds):  # what is being written is of value, too
             self._writing.release()
+            if due is not None:
+                self._record(due, max(0.0, until - self._clock.monotonic()))
+        elif due is not None:
+            log.warning("the flight recorder had no time to write", extra={"file": due.name})
 
     def _take(self, alarm: Alarm, now: float) -> None:
         waits = self._due if self._due is not None and not self._due.is_anew else None
@@ -109,13 +112,15 @@ class FlightRecorder:
         elif entry is not None:
             self._set(_Due(name, now, now + SETTLE_SECONDS, entry))
         elif self._due is None and self._written is not None and now < self._written.begun + MORE_SECONDS:
-            self._set(replace(self._written, at=self._written.begun + MORE_SECONDS, is_anew=True))
+            at = max(self._written.begun + MORE_SECONDS, now + SETTLE_SECONDS)
+            self._set(replace(self._written, at=at, is_anew=True))
 
     def _set(self, due: _Due) -> None:
         """Have the file written when it is due; without a thread it is given up, unless one waits already."""
         if due.at < self._wakes_at and not self._waits_until(due.at) and self._timer is None:
             self._due = None
-            self._bursts.take_back(due.entry)
+            if not due.is_anew:
+                self._bursts.take_back(due.entry)
         else:
             self._due = due
 

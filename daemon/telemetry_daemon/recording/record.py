@@ -146,11 +146,12 @@ class _WholeLines:
 
     def _append(self, data: bytes) -> None:
         """Write all of it, or nothing."""
+        begin = self._end_of_file()
         try:
             self._put(data)
         except OSError:
-            if self._is_file and self._descriptor >= 0:
-                os.ftruncate(self._descriptor, self.size_bytes)
+            if begin is not None and self._descriptor >= 0:
+                os.ftruncate(self._descriptor, begin)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
             if self._packer is not None:  # what it packs next would go on from what is not there
                 self._packer = None
@@ -168,6 +169,12 @@ class _WholeLines:
         left = memoryview(data)
         while left:
             left = left[os.write(self._descriptor, left) :]
+
+    def _end_of_file(self) -> int | None:
+        """Where the file ends to which the next line goes; what was in it before us stays. None for what is no file."""
+        if self._descriptor < 0:
+            return 0
+        return os.fstat(self._descriptor).st_size if self._is_file else None
 
     def _end(self) -> None:
         if self._is_closed:

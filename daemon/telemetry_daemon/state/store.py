@@ -42,8 +42,7 @@ if TYPE_CHECKING:  # whoever switches it on imports it
     from telemetry_daemon.state.steps import Steps
 
 FIRST_INVENTORY_SECONDS = 15.0
-# Two clocks are never read at the very same moment.
-SHORTEST_SLEEP_SECONDS = 1.0
+SHORTEST_SLEEP_SECONDS = 1.0  # two clocks are never read at the very same moment
 UNRESOLVED = "telemetry_claims_unresolved"
 
 
@@ -106,7 +105,8 @@ class Store:
         try:
             yield
         finally:
-            self._still = None
+            with self._lock:
+                self._still = None
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
         """Make a source known before its first report."""
