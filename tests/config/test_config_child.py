@@ -25,6 +25,7 @@ from telemetry_daemon.config.settings import (
     TextfileSettings,
     WebSettings,
 )
+from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 
 FULL = Settings(
@@ -107,8 +108,9 @@ def test_a_child_that_fails_is_an_error_of_one_line(program: str, reason: str) -
 
 
 def test_a_child_that_cannot_be_started_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="no process could be started"):
+    with pytest.raises(ConfigError, match="no process could be started") as caught:
         load_in_child(ConfigInputs(), command=("/nowhere/python",))
+    assert caught.value.status == exits.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -122,8 +124,9 @@ def test_a_child_that_cannot_be_started_is_an_error() -> None:
     ids=["deaf", "with a child", "with a lost child"],
 )
 def test_a_child_that_does_not_answer_is_given_up(program: str) -> None:
-    with pytest.raises(ConfigError, match=r"no answer within 0\.5 s"):
+    with pytest.raises(ConfigError, match=r"no answer within 0\.5 s") as caught:
         load_in_child(ConfigInputs(), deadline=0.5, command=(sys.executable, "-c", program))
+    assert caught.value.status == exits.UNAVAILABLE, "systemd does not try again after a bad configuration"
 
 
 def test_the_daemons_side_does_not_load_pydantic() -> None:

@@ -76,7 +76,9 @@ class Daemon:
         )
         threading.Thread(target=self.read_log, daemon=True).start()
         self.until(lambda: self.address or self.process.poll() is not None)
-        assert self.address, f"the daemon did not start: {self.lines}"
+        if not self.address:
+            self.__exit__()
+            raise AssertionError(f"the daemon did not start: {self.lines}")
         return self
 
     def __exit__(self, *_: object) -> None:

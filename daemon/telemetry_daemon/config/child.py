@@ -16,7 +16,8 @@ from telemetry_daemon.processes.short_lived import Asked, Ended, NoAnswerError, 
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 
-DEADLINE_SECONDS = 10.0
+# A node that boots may stand still for a while. Who could not look tries again, while a wrong configuration stays wrong.
+DEADLINE_SECONDS = 30.0
 
 _FAILED = "the configuration could not be checked"
 
@@ -41,14 +42,14 @@ class Check:
         try:
             self._asked = Asked(command or running("telemetry_daemon.config.check"), request)
         except NoAnswerError as error:
-            raise ConfigError(f"{_FAILED}: {error}") from error
+            raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> Checked:
         """What it found; a ConfigError says what is wrong, or why it could not be checked. `deadline` is seconds."""
         try:
             return _answer(self._asked.answer(deadline))
         except NoAnswerError as error:
-            raise ConfigError(f"{_FAILED}: {error}") from error
+            raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
 
 def load_in_child(
@@ -63,7 +64,8 @@ def _answer(ended: Ended) -> Checked:
         raise ConfigError(*ended.errors.splitlines())
     if ended.status != 0:
         last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]
-        raise ConfigError(f"{_FAILED}: the checking process ended with status {ended.status}: {last}")
+        text = f"{_FAILED}: the checking process ended with status {ended.status}: {last}"
+        raise ConfigError(text, status=exits.UNAVAILABLE)
     try:
         return from_plain(Checked, json.loads(ended.output))
     except ValueError as error:

@@ -14,8 +14,8 @@ from telemetry_parsers.vendors import VENDOR_WORDS
 class ConfigError(CommandError):
     """The configuration cannot be used; `lines` say where, what and what to do, one line for each error."""
 
-    def __init__(self, *lines: str) -> None:
-        super().__init__(*lines, status=exits.CONFIGURATION)
+    def __init__(self, *lines: str, status: int = exits.CONFIGURATION) -> None:
+        super().__init__(*lines, status=status)
 
 
 @dataclass(frozen=True, slots=True)
