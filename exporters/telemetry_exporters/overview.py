@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.past import kept_value
+from telemetry_exporters.text import named
 from telemetry_exporters.verdict import Finding, Severity, Verdict, judge
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.readings import Readings
@@ -198,12 +199,7 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)
-    return "; ".join(f"{vendor} {_first_few(labels)}" for vendor, labels in by_vendor.items())
-
-
-def _first_few(labels: list[str]) -> str:
-    more = len(labels) - _MOST_NAMED_DEVICES
-    return ", ".join(labels[:_MOST_NAMED_DEVICES]) + (f" and {more} more" if more > 0 else "")
+    return "; ".join(f"{vendor} {named(labels, ', ', _MOST_NAMED_DEVICES)}" for vendor, labels in by_vendor.items())
 
 
 _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[float]], str]], ...] = (

@@ -53,10 +53,10 @@ def _changes(thing: Any) -> dict[str, Any]:
     return {name: new for name, old in pairs if (new := cleaned(old)) is not old}
 
 
-def named(names: Sequence[str]) -> str:
+def named(names: Sequence[str], separator: str = " ", most: int = _MOST_NAMED) -> str:
     """The first few names, and how many more there are."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return " ".join(names[:_MOST_NAMED]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def display_width(text: str) -> int:

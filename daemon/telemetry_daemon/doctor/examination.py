@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from telemetry_daemon.doctor import beside, bus, cards, kernel, limits, sources
@@ -49,7 +49,7 @@ def examined(facts: Examined) -> Examined:
         return replace(facts, findings=tuple(_of_other(facts.patients, facts.other)))
     given = bus.all_given(facts.machine, facts.listed, facts.expected)
     notes = (*kernel.notes(facts.machine), *bus.notes(given))
-    return replace(facts, findings=tuple(_of_node(facts)), notes=notes)
+    return replace(facts, findings=tuple(_of_node(facts, {one.source for one in given})), notes=notes)
 
 
 def of_other_node(view: DaemonView) -> Examined:
@@ -58,7 +58,8 @@ def of_other_node(view: DaemonView) -> Examined:
     return Examined(view.snapshot, patients, other=view)
 
 
-def _of_node(facts: Examined) -> Iterator[Finding]:
+def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
+    """What is wrong; `complete` are the sources that list all that a container was given."""
     yield from facts.known
     if facts.is_partial:
         yield from sources.findings(facts.patients)
@@ -70,7 +71,6 @@ def _of_node(facts: Examined) -> Iterator[Finding]:
     vendors = sorted(
         {*machine.on_bus, *(one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors)}
     )
-    complete = {one.source for one in bus.all_given(machine, facts.listed, facts.expected)}
     yield from kernel.findings(machine, [fared(facts.snapshot, vendor, complete) for vendor in vendors])
     yield from sources.findings(facts.patients, beside.fine(facts.daemon), complete)
     addresses = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,12 +31,19 @@ _NAMES = (
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
-_SECRETS = (
-    r"(?:passw(?:or)?d|pass[ _-]?phrase|(?<![a-z])pwd|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))|secret|token|(?:api|access|private)[ _-]?key|credentials?"
-    r"|(?<![a-z])auth(?:orization)?|cookie)(?:[_-]?(?:id|key|file))?|密码|口令|令牌|密钥"
-)
-# Each of these has one of those.
-_IN_SECRETS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "密码", "口令", "令牌", "密钥")
+# By what each of them has in it, in small letters.
+_SECRET_WORDS: Mapping[str, str] = {
+    "pass": r"passw(?:or)?d|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
+    "pwd": r"(?<![a-z])pwd",
+    "secret": "secret",
+    "token": "token",
+    "key": r"(?:api|access|private)[ _-]?key",
+    "credential": r"credentials?",
+    "auth": r"(?<![a-z])auth(?:orization)?",
+    "cookie": "cookie",
+}
+_SECRET_IDEOGRAPHS = ("密码", "口令", "令牌", "密钥")
+_SECRETS = rf"(?:{'|'.join(_SECRET_WORDS.values())})(?:[_-]?(?:id|key|file))?|{'|'.join(_SECRET_IDEOGRAPHS)}"
 # The value must not be the next key.
 _NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
 # In a log, quotes stand after backslashes.
@@ -170,7 +177,7 @@ _OF_SECRETS = _rows(
     (rf"(?i:(?:{_SECRETS})[ \t]+){_MIXED_WORD}", "each"),
 )  # fmt: skip
 # In order: what one row has found, no later one takes.
-SHAPES = (*(replace(shape, needs=_IN_SECRETS) for shape in _OF_SECRETS), *_rows(
+SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _OF_SECRETS), *_rows(
     # What a key announces. What KFD prints in decimal digits, others print in hexadecimal ones.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice
 
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.replay.places import Key, Survey
@@ -16,20 +15,16 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
-from telemetry_exporters.text import clean
+from telemetry_exporters.text import clean, named
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Poll, Report
-
-_MOST_NAMED = 3
 
 log = logging.getLogger(__name__)
 
 
-def in_short(names: Collection[str]) -> str:
-    """The first of them, as they may be shown, and how many more there are."""
-    more = len(names) - _MOST_NAMED
-    named = ", ".join(clean(name) for name in islice(names, _MOST_NAMED))
-    return f"{named} and {more} more" if more > 0 else named
+def in_short(names: Iterable[str]) -> str:
+    """The first of these sources, as they may be shown, and how many more there are."""
+    return named([*map(clean, names)], ", ", most=3)
 
 
 def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:

@@ -121,7 +121,9 @@ class Accumulator:
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids."""
         for told in self.events.take(poll, ids, events, wall_time):
-            self._tell(told.event, is_seen_to_begin=told.is_seen_to_begin)
+            self._keep(told.event)
+            if told.is_seen_to_begin:
+                self._warn(told.event)
 
     def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
         """An event is ongoing for each device that has links which were up and are down."""
@@ -145,7 +147,9 @@ class Accumulator:
         """Keep which devices went and came back."""
         for event in events:
             if event.what in _MOVES:
-                self._tell(PastEvent(wall_time, event.id, event.what))
+                moved = PastEvent(wall_time, event.id, event.what)
+                self._keep(moved)
+                self._warn(moved)
 
     def see(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
         """Take in what was merged, by sources of this health."""
@@ -190,12 +194,14 @@ class Accumulator:
         if self._bill is not None:
             self._bill.forget(device_id)
 
-    def _tell(self, event: PastEvent, *, is_seen_to_begin: bool = True) -> None:
+    def _keep(self, event: PastEvent) -> None:
         if self._history is not None:
             self._history.event(event)
         if self._bill is not None:
             self._bill.event(event)
-        if self._watch is not None and is_seen_to_begin:
+
+    def _warn(self, event: PastEvent) -> None:
+        if self._watch is not None:
             self._watch.event(event)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
