@@ -56,6 +56,14 @@ class Heard:
         return self.alarms
 
 
+def test_a_reading_that_takes_the_place_of_another_with_the_same_number_is_known_from_then_on() -> None:
+    heard = Heard()
+    one, other = ("ecc_uncorrected_total", "dram"), ("ecc_uncorrected_total", "sram")
+    assert heard.sees(card({one: 0.0}, (other,)), card({other: 0.0}, (one,)), card({other: 1.0}, (one,))) == [
+        Alarm("uncorrected_errors", ID)
+    ]
+
+
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [

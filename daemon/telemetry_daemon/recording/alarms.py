@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 
 from telemetry_exporters.device_view import Places, View
 from telemetry_exporters.heat import READ, over_critical
@@ -58,6 +59,8 @@ class Alarms:
         # The devices that were there since the start, the newest last.
         self._seen: dict[str, None] = {}
         self._troubles: dict[str, dict[ReadingKey, float]] = {}
+        # What they were made of: most merges bring nothing new.
+        self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
     def event(self, event: PastEvent) -> None:
@@ -72,7 +75,7 @@ class Alarms:
                 self._look(device)
         self._devices = {device.id: device for device in devices}
         for gone in self._troubles.keys() - self._devices.keys():
-            del self._troubles[gone]
+            del self._troubles[gone], self._values[gone]
         for key, health in healths.items():
             before = self._states.get(key)
             if health.state == STUCK != before:
@@ -88,8 +91,12 @@ class Alarms:
         if not device.readings:
             return
         readings = Readings.of(device.readings)
+        values = _values_of_troubles(readings.shape)(readings.values)
+        shape, before = self._values.get(device.id, (None, None))
+        is_as_before = shape is readings.shape and before == values
+        self._values[device.id] = readings.shape, values
         known = self._troubles.setdefault(device.id, {})
-        for cause, numbers in chain(_troubles(readings), _heat(device, readings)):
+        for cause, numbers in chain(() if is_as_before else _troubles(readings), _heat(device, readings)):
             more = sum(number - known.get(key, number) for key, number in numbers.items())
             known |= numbers
             if more > 0.0:
@@ -111,8 +118,11 @@ def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]
 
 def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
     """Whether a device that does not tell when heat throttles it is as hot as its verdict calls critical."""
-    view = View(device, readings, _places_of_heat(readings.shape), 0.0)
-    if view.numbers(_TEMPERATURE) and not view.numbers("throttled"):
+    places = _places_of_heat(readings.shape)
+    if any(not isinstance(readings.values[place], Absent) for _, place in places["throttled"]):
+        return
+    view = View(device, readings, places, 0.0)
+    if view.numbers(_TEMPERATURE):
         yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
 
 
@@ -133,6 +143,13 @@ def _places(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]
         for cause, metric, labels in _READINGS
     )
     return tuple((cause, keys) for cause, keys in found if keys)
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _values_of_troubles(shape: Shape) -> Callable[[Sequence[object]], object]:
+    """Picks what is known of the causes out of the values of that shape."""
+    places = [place for _, keys in _places(shape) for _, place in keys]
+    return itemgetter(*places) if places else lambda _: ()
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
