@@ -309,7 +309,7 @@ def test_the_first_interrupt_shows_what_was_read(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "telemetry_daemon.cli", "profile", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: _reads(process.pid, big), "the large file is read")
-        time.sleep(1.5)  # for the small one, which another process has begun with
+        time.sleep(0.4)  # for the small one, which another process has begun with; the large one takes seconds
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
