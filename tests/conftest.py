@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,8 @@ for _name in filter(_OF_THE_CALLER.fullmatch, list(os.environ)):
     del os.environ[_name]
 os.environ["LC_ALL"] = "C.UTF-8"
 os.umask(0o022)
+# A script's shell has what it starts in the background ignore Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Packages may come through a proxy for https, but what the tests listen on is behind none.
 for _name in ("no_proxy", "NO_PROXY"):
     os.environ[_name] = ",".join(filter(None, ("127.0.0.1", "::1", "localhost", os.environ.get(_name))))

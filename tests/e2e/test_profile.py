@@ -303,13 +303,13 @@ def test_the_first_interrupt_shows_what_was_read(tmp_path: Path) -> None:
     with big.open("w") as file:
         file.write('{"traceEvents": [')
         line = json.dumps(event("kernel", "k", 1, 1, args={"device": 0}))
-        for _ in range(100):
+        for _ in range(60):
             file.write(f"{line}," * 50_000)
         file.write(f"{line}]}}")
     command = [sys.executable, "-m", "telemetry_daemon.cli", "profile", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: _reads(process.pid, big), "the large file is read")
-        time.sleep(1.0)  # for the small one, which another process has begun with; the large one takes seconds
+        time.sleep(0.8)  # for the small one, which another process has begun with; the large one takes seconds
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
