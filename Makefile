@@ -10,8 +10,6 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 	$(BIN)/python -m pip install --quiet
 # What goes to the command: make run ARGS="--web.listen-address=:19820", make test ARGS="tests/config -x"
 ARGS ?=
-# Of what `make test` leaves out, run this share as well: make test REST=2/8.
-REST ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage lint wheel bench review docs clean
@@ -22,14 +20,16 @@ help: ## Show this list
 run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated node when there are none (ARGS="…")
 	@.ci/serve.sh $(ARGS)
 
-test: $(VENV)/.installed-dev ## Test what every module does, in ten minutes (ARGS="tests/config -x", REST=2/8)
-	@$(BIN)/python .ci/run_tests.py $(REST:%=--rest=%) $(ARGS)
+test: $(VENV)/.installed-dev ## Test every module, in five minutes (ARGS="tests/config -x" runs the tests that it names, of all levels)
+	@$(BIN)/python .ci/run_tests.py $(or $(ARGS),--level quick)
 
-test-all: $(VENV)/.installed-dev ## Run what `make test` runs and what it leaves out
-	@$(BIN)/python .ci/run_tests.py --all $(ARGS)
+test-all: $(VENV)/.installed-dev ## The same, and the suites that need installed programs, which it gets: browser, Prometheus, Slurm, packages
+	@.ci/needs.sh
+	@$(BIN)/python .ci/run_tests.py --level quick --level installed $(ARGS)
 
-coverage: $(VENV)/.installed-dev ## Run them all and measure which lines and branches they reach
-	@$(BIN)/python .ci/run_tests.py --coverage
+coverage: $(VENV)/.installed-dev ## Measure which lines and branches the tests reach
+	@.ci/needs.sh
+	@$(BIN)/python .ci/run_tests.py --coverage --level quick --level installed --ignore tests/contract
 
 lint: $(VENV)/.installed-dev ## Check style, types, import directions and the project's own rules
 	$(BIN)/ruff check
@@ -90,10 +90,19 @@ page-pictures: $(VENV)/.installed-dev ## Draw the live page into docs/images (wa
 dashboards-preview: $(VENV)/.installed-dev ## Draw the dashboards into docs/images (wants Node.js, Chromium and Prometheus)
 	@$(BIN)/python .ci/preview.py $(ARGS)
 
-.PHONY: test-long fuzz audit
-test-long: $(VENV)/.installed-dev ## Run what takes minutes each: faults, load, days in fast motion (ARGS="-k kill")
+.PHONY: test-long mutants fuzz audit
+SEED ?= 1
+COUNT ?= 120
+test-long: $(VENV)/.installed-dev ## Run what takes minutes each: more inputs, faults, load, days in fast motion (ARGS="-k kill")
 	@.ci/needs.sh
+	@$(BIN)/python .ci/run_tests.py --level long $(ARGS)
 	$(BIN)/python -m pytest --durations=5 -rP $(sort $(wildcard tests/*/long_*.py)) $(ARGS)
+
+mutants: $(VENV)/.installed-dev ## Measure how many small changes of the product the tests notice (SEED=1 COUNT=120)
+	@mkdir -p build
+	$(BIN)/python .ci/mutants.py draw $(SEED) $(COUNT) build/drawn.json
+	$(BIN)/python .ci/mutants.py reach build/drawn.json build/learnt.json
+	$(BIN)/python .ci/mutants.py try build/drawn.json build/learnt.json build/verdicts.json
 
 fuzz: losses $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.run

@@ -11,9 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# Tests whose tools are missing are left out, named, and in CI a failure; each that ended is told; none may hide the others;
-# of what is marked `rest`, a share can be run.
-pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits", "kits.pytest_rest")
+pytest_plugins = ("kits.pytest_levels", "kits.pytest_limits")
 
 # What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
 _OF_THE_CALLER = re.compile(

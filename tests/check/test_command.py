@@ -133,7 +133,7 @@ def test_the_plugin_of_node_problem_detector_is_what_it_takes() -> None:
     assert plugin["pluginConfig"]["max_output_length"] == 80
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.needs("icinga2")
 def test_icinga_takes_the_command() -> None:
     """Its own checker compiles the command and the service, with a host to which it applies; it does so as a user of its own."""
@@ -188,7 +188,7 @@ def nagios_objects(command: str) -> str:
     return "".join(defined)
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.needs("nagios4")
 def test_nagios_runs_it_and_keeps_its_verdict_and_performance_data(tmp_path: Path) -> None:
     (tmp_path / "objects.cfg").write_text(nagios_objects(shlex.join([*COMMAND, "check", "--demo", "2xnvidia"])))

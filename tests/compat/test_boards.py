@@ -19,7 +19,7 @@ from kits.prometheus import ConfiguredPrometheus
 from kits.waiting import until
 from telemetry_exporters.compat.peers import MODULES
 
-pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.rest]
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.long]
 
 CARDS = "3xnvidia,3xamd,2xhygon,2xascend,1xcambricon,2xmetax,2xiluvatar,2xintel,1xmoorethreads,1xkunlunxin,1xenflame"
 OWNERS = "[attribution]\nenabled = true\n"

@@ -60,7 +60,7 @@ def all_cuts(text: str) -> Iterator[int]:
     return (cut for cut in range(len(text)) if cut == 0 or text[cut - 1 : cut + 1] not in ("  ", "--", "=="))
 
 
-@pytest.mark.rest  # the test above cuts at 128 places
+@pytest.mark.long  # the test above cuts at 128 places
 @pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
 def test_no_cut_of_many_gives_a_number_that_the_whole_does_not(case: Case) -> None:
     parser = PARSERS[case.tool]

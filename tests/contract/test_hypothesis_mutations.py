@@ -69,7 +69,7 @@ def damaged_captures(draw: st.DrawFn, name: str) -> Capture:
     return replace(capture, outputs=(*capture.outputs[:position], *changed, *capture.outputs[position + 1 :]))
 
 
-@pytest.mark.parametrize("examples", [100, pytest.param(1000, marks=pytest.mark.rest)])
+@pytest.mark.parametrize("examples", [100, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_damage_never_breaks_the_contract(name: str, examples: int) -> None:
     @settings(

@@ -101,7 +101,7 @@ PLAIN = {"one letter", "blanks", "digits", "words", "colons", "nested lists", "n
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind in PLAIN else pytest.mark.rest) for kind in sorted(NASTY)]
+    "kind", [pytest.param(kind, marks=() if kind in PLAIN else pytest.mark.long) for kind in sorted(NASTY)]
 )
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_a_large_text_is_read_in_time(name: str, kind: str) -> None:

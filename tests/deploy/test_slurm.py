@@ -18,7 +18,7 @@ from telemetry_daemon.readers.jobs import JobsReader
 from telemetry_parsers.owners.job_files import SLURM
 from telemetry_parsers.ownership import Claim
 
-pytestmark = [pytest.mark.needs("slurmctld", "slurmd", "sbatch", "root"), pytest.mark.rest, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("slurmctld", "slurmd", "sbatch", "root"), pytest.mark.long, pytest.mark.timeout(600)]
 
 HOOKS = ROOT / "deploy/slurm"
 TELEMETRY = Path(sys.executable).with_name("telemetry")

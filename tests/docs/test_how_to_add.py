@@ -351,7 +351,7 @@ def test_the_contract_holds_for_its_parser(house: House) -> None:
     house.pytest("tests/contract/test_contract.py", "tests/parsers/test_golden.py", "-k", "acme")
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_the_tests_of_what_was_added_pass(house: House) -> None:
     alerts = "tests/grafana/test_alerts.py::"
     house.pytest(

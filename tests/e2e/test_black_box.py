@@ -66,7 +66,7 @@ QUICK = {"lost", "hung tool"}
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=() if each in QUICK else pytest.mark.rest) for each in FAULTS]
+    "fault", [pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in FAULTS]
 )
 def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, fault: str) -> None:
     node = Node(tmp_path, "2xnvidia", {"lasting": [], "once": [], "readings": [], "events": []}, config=FAST)

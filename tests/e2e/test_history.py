@@ -19,7 +19,7 @@ from kits.prometheus import Prometheus
 from telemetry_exporters.past import KEPT, SLOT_SECONDS
 from telemetry_parsers.metrics import BY_KEY, is_main_temperature
 
-pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.rest, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.long, pytest.mark.timeout(240)]
 
 # A scrape each second, and its time of day against that of the slots.
 AROUND_SECONDS = 1.2

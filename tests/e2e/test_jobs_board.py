@@ -25,7 +25,7 @@ from kits.prometheus import Prometheus, impatient
 from kits.waiting import until
 
 pytestmark = [
-    pytest.mark.rest,
+    pytest.mark.long,
     pytest.mark.needs("cc", "prometheus", "root"),  # a folder of jobs that is not root's is not believed
     pytest.mark.timeout(300),
 ]

@@ -54,7 +54,7 @@ def pod_of(daemon: Daemon) -> dict[str, Any]:
     return dict(pod)
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_pod_goes_on_over_an_end_and_a_kill_of_the_daemon(node: Daemon) -> None:
     with anew(node) as daemon:
         daemon.until(lambda: seconds(daemon) > 1.0)

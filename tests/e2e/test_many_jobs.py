@@ -23,7 +23,7 @@ from telemetry_daemon.jobs.files import begin, end, file_name
 from telemetry_daemon.jobs.nudge import nudge
 
 pytestmark = [
-    pytest.mark.rest,
+    pytest.mark.long,
     pytest.mark.needs("cc", "prometheus", "root"),  # a folder of jobs that is not root's is not believed
     pytest.mark.timeout(580),
 ]

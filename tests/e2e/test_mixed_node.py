@@ -64,7 +64,7 @@ def test_one_page_one_language(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", ["garbage", pytest.param("hangs", marks=pytest.mark.rest), pytest.param("missing", marks=pytest.mark.rest)]
+    "fault", ["garbage", pytest.param("hangs", marks=pytest.mark.long), pytest.param("missing", marks=pytest.mark.long)]
 )
 def test_what_breaks_at_each_vendor_in_turn_stays_there(tmp_path: Path, fault: str) -> None:
     with started(tmp_path) as (running, node):

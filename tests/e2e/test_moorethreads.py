@@ -39,13 +39,13 @@ def card(running: Daemon) -> Any:
     ("knows", "refusal", "asked", "once", "wanted"),
     [
         pytest.param(BOTH, REFUSAL, "-q --json", [], IN_QUERY, id="json"),
-        pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only", marks=pytest.mark.rest),
+        pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only", marks=pytest.mark.long),
         pytest.param((), REFUSAL, "", ["-q --json", "-q"], IN_TABLE, id="table only"),
         pytest.param(
-            (), USAGE, "", ["-q --json", "-q"], IN_TABLE, id="table only, prints its usage", marks=pytest.mark.rest
+            (), USAGE, "", ["-q --json", "-q"], IN_TABLE, id="table only, prints its usage", marks=pytest.mark.long
         ),
         pytest.param(
-            (), SILENT, "", ["-q --json", "-q"], IN_TABLE, id="table only, refuses in silence", marks=pytest.mark.rest
+            (), SILENT, "", ["-q --json", "-q"], IN_TABLE, id="table only, refuses in silence", marks=pytest.mark.long
         ),
     ],
 )

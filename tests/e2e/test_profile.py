@@ -105,7 +105,7 @@ def test_a_screen_of_80_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("columns", "first", "step"),
-    [(80, 0, 4), *(pytest.param(80, first, 4, marks=pytest.mark.rest) for first in (1, 2, 3)), (200, 0, 7)],
+    [(80, 0, 4), *(pytest.param(80, first, 4, marks=pytest.mark.long) for first in (1, 2, 3)), (200, 0, 7)],
 )
 def test_every_real_profile_gives_a_screen_that_fits_or_an_error_that_names_it(
     columns: int, first: int, step: int

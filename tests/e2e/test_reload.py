@@ -117,7 +117,7 @@ def test_reload_changes_one_source_and_leaves_the_others(tmp_path):
         assert daemon.logged("source=mthreads-gmi poll=readings") == 1
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_the_history_goes_on_over_a_reload_of_the_source_that_gives_it(tmp_path):
     with Daemon(tmp_path, "[sources.nvml]\ninterval = 1.0\n", arguments=("--demo", "1xnvidia")) as daemon:
 
@@ -139,7 +139,7 @@ def test_the_history_goes_on_over_a_reload_of_the_source_that_gives_it(tmp_path)
     "step_seconds",
     [
         pytest.param(-3600.0, id="an hour back"),
-        pytest.param(30 * 86400.0, id="30 days forward", marks=pytest.mark.rest),
+        pytest.param(30 * 86400.0, id="30 days forward", marks=pytest.mark.long),
     ],
 )
 def test_a_clock_step_misses_no_poll(tmp_path, step_seconds):

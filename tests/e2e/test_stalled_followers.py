@@ -111,7 +111,7 @@ def attacked(daemon: Daemon, record_property: Callable[[str, object], None]) -> 
     assert descriptors < 800
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_who_reads_goes_on_reading(daemon: Daemon, record_property: Callable[[str, object], None]) -> None:
     readers = Readers(daemon.address, MOST_STREAMS)
     try:
@@ -124,7 +124,7 @@ def test_who_reads_goes_on_reading(daemon: Daemon, record_property: Callable[[st
         readers.close()
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_who_holds_all_streams_and_does_not_read_holds_up_nobody_else(
     daemon: Daemon, record_property: Callable[[str, object], None]
 ) -> None:

@@ -43,7 +43,7 @@ def rank(uuid: str, **told: object) -> str:
     return json.dumps({"schema": SCHEMA, "job_id": "77", "rank": 0, "card": {"uuid": uuid}, "steps": 1, **told})
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_thousand_hostile_files_cost_themselves_only(tmp_path: Path) -> None:
     folder = tmp_path / "steps"
     folder.mkdir()

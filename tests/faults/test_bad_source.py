@@ -44,7 +44,7 @@ def test_a_plugin_that_invents_hundreds_of_devices_at_each_poll(tmp_path: Path) 
     assert len([one for one in remembered if one["vendor"] == "acme"]) <= SHOWN_AT_MOST
 
 
-@pytest.mark.parametrize("devices", [5_000, pytest.param(100_000, marks=pytest.mark.rest)])
+@pytest.mark.parametrize("devices", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_state_file_of_many_devices_is_pruned_and_told(tmp_path: Path, devices: int) -> None:
     path = fill_state(tmp_path, devices)
     daemon, _ = tool_node(tmp_path)

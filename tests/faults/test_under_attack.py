@@ -15,7 +15,7 @@ MOBS = (
 )
 
 
-@pytest.mark.rest  # tests/web/test_attack.py has attackers one by one
+@pytest.mark.long  # tests/web/test_attack.py has attackers one by one
 def test_scrapes_go_on_under_all_attackers_at_once(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

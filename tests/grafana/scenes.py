@@ -41,4 +41,4 @@ def assert_fires(folder: Path, scene: Scene) -> None:
 
 def one_in_three(scenes: Iterable[str]) -> list[ParameterSet]:
     """Scenes as parameters, of which `make test` plays every third; test_alerts.py fires each alert."""
-    return [pytest.param(name, marks=pytest.mark.rest if number % 3 else ()) for number, name in enumerate(scenes)]
+    return [pytest.param(name, marks=pytest.mark.long if number % 3 else ()) for number, name in enumerate(scenes)]

@@ -68,7 +68,7 @@ def test_a_lost_card_arrives(manager: Alertmanager, tools: ToolFolder) -> None:
 
 
 @pytest.mark.needs("cc")
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_card_that_comes_and_goes_is_one_alert_on_a_node_whose_clock_is_behind(
     tmp_path: Path, tools: ToolFolder
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_card_that_comes_and_goes_is_one_alert_on_a_node_whose_clock_is_behind
         until(lambda: not prometheus.query(lost)[1], "that AcceleratorLost is silent")
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_card_that_is_lost_with_the_daemons_state_arrives(tmp_path: Path, tools: ToolFolder) -> None:
     tools.prints("mthreads-gmi", TWO_CARDS)
     address = free_address()

@@ -19,7 +19,7 @@ from grafana.owned_fleet import CARDS, HAD, HAVE, OF_JOBS, RANGE_SECONDS, Exposi
 from kits.captures import ROOT
 from kits.prometheus import ConfiguredPrometheus, tool
 
-pytestmark = [pytest.mark.rest, pytest.mark.needs("prometheus", "promtool"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.needs("prometheus", "promtool"), pytest.mark.timeout(300)]
 BOARD = json.loads((ROOT / "grafana" / "dashboards" / "telemetry-jobs.json").read_text())
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 TARGETS = {

@@ -31,7 +31,7 @@ PLAYS: Mapping[str, tuple[tuple[Play, ...], str]] = {
 }
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.needs("promtool")
 def test_each_fault_that_is_played_sets_off_its_alert_once(tmp_path: Path) -> None:
     series = {}

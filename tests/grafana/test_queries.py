@@ -120,7 +120,7 @@ def missing(expression: str) -> bool:
 
 
 # The fleet that answers takes half a minute to make; test_panel_answers.py asks what each form of a query says.
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "expression"), TARGETS, ids=[name for name, _ in TARGETS])
 def test_a_query_answers_for_the_whole_fleet(fleet: Fleet, name: str, expression: str) -> None:
     error, result = fleet.ask(expression, ALL)

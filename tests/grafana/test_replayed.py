@@ -23,7 +23,7 @@ from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host
 
-pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.rest]
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.long]
 
 CARDS = "3xnvidia,2xamd,2xhygon,4xascend,2xmoorethreads,1xcambricon,1xmetax,1xiluvatar,1xenflame,1xintel,1xkunlunxin"
 BEGUN, SECONDS = 1_795_000_000.0, 150

@@ -182,7 +182,7 @@ CARDS = st.lists(
 )
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.needs("promtool")
 # Prometheus would take minutes to find the smallest example.
 @settings(max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))

@@ -15,7 +15,7 @@ from kits.fake_nvml.profile import load_profile
 from kits.prometheus import Prometheus, impatient
 from kits.waiting import until
 
-pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.needs("cc"), pytest.mark.rest]
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.needs("cc"), pytest.mark.long]
 
 RULES = ROOT / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
 SM_CLOCK, GRAPHICS_CLOCK = "nvmlDeviceGetClockInfo.1", "nvmlDeviceGetClockInfo.0"

@@ -147,7 +147,7 @@ by_plant = pytest.mark.parametrize(
     "plant",
     [
         pytest.param(
-            plant, id=name, marks=() if name in ("links for all folders", "links to new files") else pytest.mark.rest
+            plant, id=name, marks=() if name in ("links for all folders", "links to new files") else pytest.mark.long
         )
         for name, plant in PLANTS.items()
     ],

@@ -90,7 +90,7 @@ def sampled(cases: Iterable[T], kind: Callable[[T], Hashable], name: Callable[[T
     for case in listed:
         alike.setdefault(kind(case), []).append(case)
     chosen = {each[len(each) // 2] for each in alike.values()}
-    return [pytest.param(case, id=name(case), marks=() if case in chosen else pytest.mark.rest) for case in listed]
+    return [pytest.param(case, id=name(case), marks=() if case in chosen else pytest.mark.long) for case in listed]
 
 
 def by_layout(cases: Iterable[Case]) -> pytest.MarkDecorator:

@@ -1,6 +1,6 @@
-"""What may take how long: a test's limit does not run while pytest makes the report on it, and no thread outlasts the tests.
+"""A test's time limit does not run while pytest makes the report on it, and no thread that a test leaves keeps pytest running.
 
-An alarm during the report would end pytest and all tests after it; a thread that a failed test has left would keep it for ever.
+An alarm during the report would end pytest and all tests after it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 _SETTINGS = pytest.StashKey[Any]()
-# For all threads that are still there after the last test.
+# For all threads that are still running after the last test.
 _LEFT_SECONDS = 10.0
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
-    """Know the limit, to set it again."""
+    """Remember the limit, to set it again."""
     item.stash[_SETTINGS] = settings
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
-    """Stop the clock for the report; what comes after it has its own time."""
+    """Stop the clock for the report; setup, call and teardown have a clock each."""
     settings = item.stash.get(_SETTINGS, None)
     if settings is None:
         return (yield)
@@ -40,11 +40,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """End with status 1 where threads that Python would wait for are left by a test, and name them."""
+    """Exit with status 1 if threads that Python would wait for are left by a test, and name them."""
     left = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
     for thread in left:
         thread.join(_LEFT_SECONDS / len(left))
     if names := [thread.name for thread in left if thread.is_alive()]:
-        print(f"threads were left by tests: {', '.join(names)}", flush=True)
-        sys.stderr.flush()
+        print(f"threads were left by tests: {', '.join(names)}", file=sys.stderr, flush=True)
         os._exit(1)

@@ -353,7 +353,7 @@ def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNv
             process.held = False
 
 
-@pytest.mark.parametrize("faults", [100, pytest.param(1000, marks=pytest.mark.rest)])
+@pytest.mark.parametrize("faults", [100, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: int) -> None:
     """In one process: errors of calls, of GPUs and of the library, each followed by its repair."""
     fake = FakeNvml(tmp_path, "a100")

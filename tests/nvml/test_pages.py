@@ -23,7 +23,7 @@ QUICK = {"h100", "a100-mig", "jetson", "wsl"}
 
 
 @pytest.mark.parametrize(
-    "profile", [pytest.param(name, marks=() if name in QUICK else pytest.mark.rest) for name in profile_names()]
+    "profile", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in profile_names()]
 )
 def test_the_page_of_a_node(profile: str, tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
     fake = FakeNvml(tmp_path / "nvml", profile)

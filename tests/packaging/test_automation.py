@@ -83,7 +83,7 @@ def test_generated_files_are_current() -> None:
     assert script("generate.py", "--check") == (0, "")
 
 
-@pytest.mark.rest  # "are current" above, and what `make docs` writes for a new vendor, are quicker
+@pytest.mark.long  # "are current" above, and what `make docs` writes for a new vendor, are quicker
 def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) -> None:
     ours = "daemon/telemetry_daemon"
     for folder in ("docs", "deploy", "grafana", f"{ours}/completion", f"{ours}/plugins", f"{ours}/site"):

@@ -197,7 +197,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
             TLS + CERTIFICATES + "  max_version: TLS12\n",
             "/metrics",
             ["it answers at https://{}/metrics and wants a client's certificate"],
-            marks=pytest.mark.rest,
+            marks=pytest.mark.long,
         ),
     ],
 )

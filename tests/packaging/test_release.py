@@ -61,7 +61,7 @@ def built(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return folders
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tmp_path: Path) -> None:
     clone = BUILDERS[0].clone(origin, tmp_path)
     page = clone / "docs/alerts.md"
@@ -82,7 +82,7 @@ def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tm
     assert list(script().of_the_tree(clone)) == []
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_wheel_sdist_and_chart_are_the_same_bytes_wherever_they_are_built(built: list[Path]) -> None:
     assert sorted(file.name for file in built[0].iterdir()) == [
         f"device-telemetry-{__version__}.tgz",

@@ -37,7 +37,7 @@ def step_to(tab: Tab, condition: str) -> None:
 
 
 @pytest.mark.parametrize("cards", [FEW, MANY])
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.rest)])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_axe_finds_nothing_serious_in_any_view(tab: Tab, demo: Demo, cards: str, theme: str) -> None:
     tab.prefer(color_scheme=theme)
     view = opened(tab, demo(cards))
@@ -79,7 +79,7 @@ def test_sorting_and_filtering_by_the_keyboard(tab: Tab, demo: Demo) -> None:
     )
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_values_that_change_move_no_focus_and_are_not_all_read_aloud(tab: Tab, demo: Demo) -> None:
     view = opened(tab, demo(FEW))
     step_to(tab, "e.closest('[data-device]')")

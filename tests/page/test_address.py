@@ -71,7 +71,7 @@ def test_back_and_forward(view: View) -> None:
     assert len(view.tab.navigations) == 1
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_an_address_that_names_nothing_there_shows_the_cards(tab: Tab, demo: Callable[[str], str]) -> None:
     for part in ("#card=GPU-gone", "#sort=nonsense&metric=nonsense&filter=", "#card=%00%ff&sort=<b>&&=", "?whatever#x"):
         tab.open("about:blank")  # else only the part behind the # would change

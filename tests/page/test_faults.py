@@ -92,7 +92,7 @@ def goes_stale(tab: Tab, view: View, node: Node) -> None:
     tab.until("document.body.innerText.includes('timeout')", "the source and its reason")
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_fault_that_comes_and_goes_is_shown_without_another_page(tab: Tab, tmp_path: Path) -> None:
     node = Node(tmp_path, "2xnvidia")
     calm = [[card, *each] for card in (0, 1) for each in COOL]

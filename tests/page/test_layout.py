@@ -17,8 +17,8 @@ CARDS = ("1xnvidia", "16xnvidia", "128xnvidia")
 Demo = Callable[[str], str]
 
 
-@pytest.mark.parametrize("cards", ["16xnvidia", *(pytest.param(each, marks=pytest.mark.rest) for each in CARDS[::2])])
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.rest)])
+@pytest.mark.parametrize("cards", ["16xnvidia", *(pytest.param(each, marks=pytest.mark.long) for each in CARDS[::2])])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_nothing_is_cut_overlaps_or_scrolls_sideways(tab: Tab, demo: Demo, cards: str, theme: str) -> None:
     tab.prefer(color_scheme=theme)
     for screen in SCREENS:
@@ -47,7 +47,7 @@ def test_a_full_node_fits_a_large_screen_and_its_map_a_phone(tab: Tab, demo: Dem
     tab.until(view.card, "the card's view")
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_the_whole_width_is_used(tab: Tab, demo: Demo) -> None:
     for width, height in SCREENS:
         tab.resize(width, height)

@@ -76,7 +76,7 @@ def back(node: Node, daemon: Daemon, way: signal.Signals) -> Iterator[None]:
             yield
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP])
 def test_the_last_values_stay_and_are_shown_as_old(view: View, node: Node, way: signal.Signals) -> None:
     with node.daemon() as daemon:
@@ -96,7 +96,7 @@ def test_the_last_values_stay_and_are_shown_as_old(view: View, node: Node, way: 
     assert is_the_same_document(view.tab)
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_it_goes_on_after_an_upgrade(view: View, node: Node) -> None:
     with node.daemon():
         opened(view, node)

@@ -87,7 +87,7 @@ def test_below_the_path_of_a_proxy(tab: Tab, proxied: str) -> None:
     goes_on(tab, proxied)
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_through_tls_with_a_password(tab: Tab, tmp_path: Path) -> None:
     web = tmp_path / "web.yml"
     web.write_text(make_pki(tmp_path).tls_section() + f"basic_auth_users:\n  ops: {cheap_hash('hush')}\n")
@@ -98,7 +98,7 @@ def test_through_tls_with_a_password(tab: Tab, tmp_path: Path) -> None:
         goes_on(tab, f"https://{daemon.address}/")
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_more_pages_than_streams(tab: Tab, tmp_path: Path) -> None:
     """Who comes when all streams are taken sees values that change all the same, and none that pass for newer than they are."""
     with Daemon(tmp_path, arguments=("--demo", SMALL)) as daemon:

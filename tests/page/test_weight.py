@@ -36,7 +36,7 @@ def test_it_asks_the_daemon_only(tab: Tab, demo) -> None:
     assert {request.split("?")[0] for request in tab.requests if not request.startswith(("data:", url))} == set()
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(2560, 1440), (390, 844)])
 def test_a_full_node_costs_the_browser_little(tab: Tab, tmp_path: Path, size: tuple[int, int]) -> None:
     node = Node(tmp_path, "128xnvidia", config="[sources.nvml]\ninterval = 1.0\n")

@@ -44,7 +44,7 @@ def test_a_card_has_its_readings_and_reasons(tab: Tab, address: str) -> None:
     assert tab.count("dl.list > div") > 60
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
     tab.resize(width, 900)

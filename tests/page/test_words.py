@@ -53,7 +53,7 @@ VALUES: dict[str, tuple[Callable[[float], str], list[float]]] = {
 }
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_numbers_are_in_the_same_words(tab: Tab, demo: Callable[[str], str]) -> None:
     chance = random.Random(17)
     numbers = [

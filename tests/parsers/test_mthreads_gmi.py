@@ -95,7 +95,7 @@ def test_a_process_table_ends_the_device_table_where_no_rule_does() -> None:
     assert values(report, "processes") == [0.0]
 
 
-@pytest.mark.rest  # of every source, the contract's tests cut at 128 places
+@pytest.mark.long  # of every source, the contract's tests cut at 128 places
 def test_no_end_of_the_text_gives_a_number_that_the_whole_does_not() -> None:
     whole = {(item.device, item.metric, item.value) for item in report_on(BUSY).readings}
     for cut in range(len(BUSY)):

@@ -53,7 +53,7 @@ def as_text(values: dict[str, object], depth: int = 1) -> str:
     return text + "".join(f"{indent}{key}\n{as_text(value, depth + 1)}" for key, value in sections)
 
 
-@pytest.mark.rest  # of every source, the contract's tests cut at 128 places
+@pytest.mark.long  # of every source, the contract's tests cut at 128 places
 @pytest.mark.parametrize("text", [LIST, JSON])
 def test_no_end_of_the_text_gives_a_number_that_the_whole_does_not(text: str) -> None:
     whole = numbers(report_on(text))

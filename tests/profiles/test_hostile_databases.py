@@ -184,7 +184,7 @@ def test_a_database_that_is_cut_never_shows_more(tmp_path: Path, name: str) -> N
         assert facts is None or "is cut off" in _problems(path)
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 def test_a_database_with_flipped_bytes_never_raises(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / "made.db", ALL[name])
@@ -212,7 +212,7 @@ VALUES = st.one_of(
 )
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data())

@@ -77,7 +77,7 @@ def _unpacked(path: Path) -> bytes:
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
 def test_a_cut_trace_has_no_more_than_the_whole(path: Path) -> None:
     data = _unpacked(path)
@@ -101,7 +101,7 @@ def test_a_cut_trace_has_no_more_than_the_whole(path: Path) -> None:
                 assert (kernel.calls, kernel.total_ns) <= (full.calls, full.total_ns)
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @given(st.data())
 @settings(deadline=None, max_examples=150)
 def test_a_trace_with_changed_bytes_raises_nothing(chance: st.DataObject) -> None:

@@ -53,7 +53,7 @@ def test_a_daemon_that_is_gone_leaves_the_page() -> None:
     assert generate_latest(registry).decode().splitlines()[-1] == "device_telemetry_up 0.0"
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.needs("prometheus-pushgateway")
 def test_a_batch_job_pushes_to_a_real_gateway(daemon: Daemon, tmp_path: Path) -> None:
     address = free_address()

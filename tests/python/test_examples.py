@@ -96,7 +96,7 @@ def test_callbacks_of_frameworks(
     assert "device/0/power_watts/mean" in logs
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_mypy_takes_the_examples(tmp_path: Path) -> None:
     for number, text in enumerate(EXAMPLES):
         (tmp_path / f"example{number}.py").write_text(

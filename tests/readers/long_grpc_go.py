@@ -18,7 +18,7 @@ from telemetry_parsers.owners.kubelet import PARSER
 
 PODS, ALLOCATABLE = PARSER.polls
 SOURCES = Path(__file__).with_name("grpc_go")
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

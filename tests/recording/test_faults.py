@@ -132,7 +132,7 @@ def verdicts(document: Mapping[str, Any]) -> Mapping[str, str]:
 @pytest.mark.parametrize(
     ("fault", "vendor"),
     [
-        pytest.param(*pair, id="-".join(pair), marks=() if pair[1] in QUICK else pytest.mark.rest)
+        pytest.param(*pair, id="-".join(pair), marks=() if pair[1] in QUICK else pytest.mark.long)
         for pair, cause in OF_PAIR.items()
         if cause
     ],
@@ -173,7 +173,7 @@ def test_a_healthy_node_writes_nothing() -> None:
     assert it.written == []
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["lost_cards", "uncorrected_errors", "links_down", "failed_polls"])
 def test_hours_of_the_same_fault_write_six_of_each_card_and_at_most_six_an_hour(fault: str) -> None:
     it = Simulation("amd", Faults(**{fault: 20.0}), lambda *_: "")

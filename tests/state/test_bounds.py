@@ -200,7 +200,7 @@ THE_REST = {"hundreds of new uuids at each poll", "parts of a card", "long names
 @pytest.mark.parametrize(
     "evils",
     [
-        pytest.param(evils, id=name, marks=pytest.mark.rest if name in THE_REST else ())
+        pytest.param(evils, id=name, marks=pytest.mark.long if name in THE_REST else ())
         for name, evils in SEQUENCES.items()
     ],
 )

@@ -19,7 +19,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.rest) for seed in range(8, 150))]
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 150))]
 CARD = "0000:33:00.0"
 
 

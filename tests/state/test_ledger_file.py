@@ -242,7 +242,7 @@ for number in range(100_000):
 """
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_a_killed_daemon_leaves_whole_files(tmp_path):
     """Killed while it writes all the time: what it left is loaded, and no record stands there twice."""
     for _ in range(3):

@@ -117,7 +117,7 @@ def settings(shell):
     return _SETTINGS.search(shell.text)[0]
 
 
-@pytest.mark.rest  # a hanging node among two is in test_two_nodes; this one repeats it with as many as can be watched
+@pytest.mark.long  # a hanging node among two is in test_two_nodes; this one repeats it with as many as can be watched
 def test_of_256_nodes_those_that_hang_hold_up_nobody(daemon):
     watch(daemon, answering=206, hanging=50)
 

@@ -108,7 +108,7 @@ def percentile(seconds: list[float], share: float) -> float:
     [
         "drip",
         "tls-half",
-        *(pytest.param(mode, marks=pytest.mark.rest) for mode in ("silent", "half", "tls-silent", "tls-drip")),
+        *(pytest.param(mode, marks=pytest.mark.long) for mode in ("silent", "half", "tls-silent", "tls-drip")),
     ],
 )
 def test_scrapes_go_on_under_attack(

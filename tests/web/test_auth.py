@@ -197,7 +197,7 @@ def test_a_flood_of_guesses_does_not_slow_down_who_is_known(web_file: WebFile, r
 @pytest.mark.parametrize(
     "sources",
     [
-        pytest.param(["127.0.0.2"] * 32, id="one address", marks=pytest.mark.rest),
+        pytest.param(["127.0.0.2"] * 32, id="one address", marks=pytest.mark.long),
         pytest.param([f"127.0.0.{number}" for number in range(2, 34)], id="32 addresses"),
     ],
 )

@@ -187,7 +187,7 @@ def test_a_full_queue_is_a_failure_at_once(tmp_path: Path) -> None:
     assert "too many wait" in capture.failure.text
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.rest) for seed in range(20, 300))])
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 300))])
 def test_a_damaged_conversation_is_an_answer_or_a_failure(tmp_path: Path, seed: int) -> None:
     """A true answer of which some bytes are others, gone or there twice."""
     chance = random.Random(seed)

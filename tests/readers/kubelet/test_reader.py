@@ -307,7 +307,7 @@ def test_h2_is_imported_only_where_a_kubelet_is(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-@pytest.mark.parametrize("seconds", [1.5, pytest.param(10.0, marks=pytest.mark.rest)])
+@pytest.mark.parametrize("seconds", [1.5, pytest.param(10.0, marks=pytest.mark.long)])
 def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, seconds: float) -> None:
     """Each kubelet that starts has another pod on the card: what is read is what one said during the read."""
     kubelet = FakeKubelet(tmp_path)

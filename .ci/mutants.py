@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""Measure how many small changes of the product the tests notice.
+
+usage: mutants.py draw SEED COUNT FILE        write COUNT changes ("mutants"), spread over all packages, to FILE
+       mutants.py reach FILE LEARNT           run the tests once and learn which test files reach which mutant
+       mutants.py try FILE LEARNT VERDICTS    try each mutant with the test files that reach it
+
+Each call works on the checkout in the current folder and restores the product's files at its end. The tests are those of
+`make test`. A mutant counts as noticed if one of them fails or hangs. `make mutants` makes the three calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOTS = (
+    "parsers/telemetry_parsers",
+    "exporters/telemetry_exporters",
+    "daemon/telemetry_daemon",
+    "daemon/device_telemetry",
+    "grafana/telemetry_grafana",
+)
+RECORDER = Path("parsers/_reached.py")
+# The test files that reach a mutant are tried from the cheapest on, as long as all of them together cost no more.
+BUDGET_SECONDS = 60.0
+SWAPPED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+RECORDER_SOURCE = '''"""Append to a file which mutants this process reaches, and during which test file."""
+import glob
+import os
+
+_FOLDER = {folder!r}
+_seen = set()
+_test = ""
+
+
+def during(test):
+    global _test
+    _test = test
+    with open(f"{{_FOLDER}}/current.{{os.getpid()}}", "w") as file:
+        file.write(test)
+
+
+def _of_ancestors():
+    pid = os.getpid()
+    while pid > 1:
+        try:
+            with open(f"{{_FOLDER}}/current.{{pid}}") as file:
+                return file.read()
+        except OSError:
+            pass
+        try:
+            with open(f"/proc/{{pid}}/stat") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+    return "?"
+
+
+def reach(number):
+    global _test
+    if not _test:
+        _test = _of_ancestors()
+    if (number, _test) not in _seen:
+        _seen.add((number, _test))
+        try:
+            with open(f"{{_FOLDER}}/reached", "a") as file:
+                file.write(f"{{number}}\\t{{_test}}\\n")
+        except OSError:  # another user's process, or one without file descriptors
+            pass
+'''
+PLUGIN_SOURCE = """
+import json, os, resource, pytest
+import _reached
+def _used():
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    _reached.during(item.nodeid.partition("::")[0])
+    before = _used()
+    try:
+        return (yield)
+    finally:
+        with open({folder!r} + "/costs", "a") as file:
+            file.write(json.dumps([item.nodeid, round(_used() - before, 3)]) + "\\n")
+"""
+
+
+def positions(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
+    """Yield each node that can change, and what it becomes; None deletes a statement."""
+    skipped = _not_code(tree)
+    for node in ast.walk(tree):
+        if id(node) not in skipped:
+            yield from _changes(node)
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in SWAPPED:
+            yield node, ast.Compare(node.left, [SWAPPED[type(operator)]()], node.comparators)
+        case ast.Constant(value=bool(value)):
+            yield node, ast.Constant(not value)
+        case ast.Constant(value=int() | float() as number):
+            yield node, ast.Constant(number + 1)
+        case ast.Constant(value=str(text)) if text:
+            yield node, ast.Constant(text + "x")
+        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+            yield value, ast.Constant(None)
+        case ast.Expr(value=ast.Call()) | ast.Assign(targets=[ast.Attribute() | ast.Subscript()]) | ast.AugAssign():
+            yield node, None
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _not_code(tree: ast.AST) -> set[int]:
+    """Nodes whose change means nothing: documentation, annotations, parts of f-strings, names to export."""
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                found.append(node.value)
+            case ast.JoinedStr() | ast.AnnAssign(value=None) | ast.Raise() | ast.ImportFrom():
+                found += ast.walk(node)
+            case ast.AnnAssign() | ast.arg() if node.annotation is not None:
+                found += ast.walk(node.annotation)
+            case ast.FunctionDef(returns=ast.expr() as returns):
+                found += ast.walk(returns)
+    return {id(node) for node in found}
+
+
+def draw(seed: int, count: int) -> list[dict[str, Any]]:
+    """Return `count` mutants; a package gets as many as its share of the lines, and each kind of change is equally likely."""
+    chance = random.Random(seed)  # noqa: S311 – a draw that can be repeated, not a secret
+    packages: dict[str, list[Path]] = defaultdict(list)
+    for root in ROOTS:
+        for path in sorted(Path(root).rglob("*.py")):
+            below = path.relative_to(root).parts
+            packages[f"{root}/{below[0] if len(below) > 1 else ''}"].append(path)
+    names = sorted(packages)
+    weights = [sum(len(path.read_bytes().splitlines()) for path in packages[name]) for name in names]
+    drawn: list[dict[str, Any]] = []
+    while len(drawn) < count:
+        path = chance.choice(packages[chance.choices(names, weights)[0]])
+        if (mutant := _mutant(path, chance)) and mutant not in drawn:
+            drawn.append(mutant)
+    return drawn
+
+
+def _mutant(path: Path, chance: random.Random) -> dict[str, Any] | None:
+    text = path.read_text()
+    kinds: dict[str, list[tuple[Any, ast.AST | None]]] = defaultdict(list)
+    for node, becomes in positions(ast.parse(text)):
+        kinds[
+            "deleted"
+            if becomes is None
+            else type(node).__name__
+            if isinstance(node, ast.Compare | ast.Constant)
+            else "returned"
+        ].append((node, becomes))
+    if not kinds:
+        return None
+    node, becomes = chance.choice(kinds[chance.choice(sorted(kinds))])
+    start, end = _offset(text, node.lineno, node.col_offset), _offset(text, node.end_lineno, node.end_col_offset)
+    after = "pass" if becomes is None else f"({ast.unparse(ast.fix_missing_locations(becomes))})"
+    return {
+        "path": str(path),
+        "line": node.lineno,
+        "context": text[max(0, start - 80) : start],
+        "before": text[start:end],
+        "after": after,
+    }
+
+
+def _offset(text: str, line: Any, column: Any) -> int:
+    lines = text.splitlines(keepends=True)
+    return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
+
+
+def _start(text: str, mutant: dict[str, Any]) -> int | None:
+    """Return where the mutant's code is; None if the code has changed since the mutant was drawn."""
+    sought = mutant["context"] + mutant["before"]
+    found = text.find(sought)
+    return None if found < 0 else found + len(mutant["context"])
+
+
+@contextmanager
+def changed(files: dict[Path, str]) -> Iterator[None]:
+    """Let the files have these contents for a while."""
+    before = {path: path.read_text() if path.exists() else None for path in files}
+    try:
+        for path, text in files.items():
+            path.write_text(text)
+        yield
+    finally:
+        for path, old in before.items():
+            path.unlink() if old is None else path.write_text(old)
+
+
+def instrumented(mutants: list[dict[str, Any]]) -> dict[Path, str]:
+    """Return the files with a call of the recorder before the statement of each mutant."""
+    by_path: dict[Path, list[tuple[int, int]]] = defaultdict(list)
+    for number, mutant in enumerate(mutants):
+        text = Path(mutant["path"]).read_text() if Path(mutant["path"]).exists() else ""
+        if (start := _start(text, mutant)) is not None:
+            by_path[Path(mutant["path"])].append((number, start))
+    return {path: _recording(path.read_text(), places) for path, places in by_path.items()}
+
+
+def _recording(text: str, places: list[tuple[int, int]]) -> str:
+    tree = ast.parse(text)
+    for number, start in places:
+        body, index = _statement(tree, text, start)
+        call = ast.parse(f"__import__('_reached').reach({number})").body[0]
+        future = [
+            i
+            for i, statement in enumerate(body)
+            if isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        ]
+        body.insert(max([index, *(i + 1 for i in future)]), call)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _statement(tree: ast.Module, text: str, start: int) -> tuple[list[ast.stmt], int]:
+    """Return the innermost list of statements around an offset, and the index in it."""
+    found: tuple[list[ast.stmt], int] = (tree.body, 0)
+    for node in ast.walk(tree):
+        for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+            for index, statement in enumerate(body if isinstance(body, list) else ()):
+                if hasattr(statement, "lineno") and _is_within(text, statement, start):
+                    found = (body or [], index)
+    return found
+
+
+def _is_within(text: str, node: Any, start: int) -> bool:
+    first = _offset(text, node.lineno, node.col_offset)
+    return first <= start < _offset(text, node.end_lineno, node.end_col_offset)
+
+
+def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
+    """Run the tests once; return the test files that reach each mutant, and what each test file costs."""
+    folder = Path("build/mutants").absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    plugin = Path("tests/kits/pytest_reached.py")
+    conftest = Path("tests/conftest.py")
+    files = {
+        RECORDER: RECORDER_SOURCE.format(folder=str(folder)),
+        plugin: PLUGIN_SOURCE.format(folder=str(folder)),
+        conftest: conftest.read_text().replace("pytest_plugins = (", 'pytest_plugins = ("kits.pytest_reached", '),
+        **instrumented(mutants),
+    }
+    with changed(files):
+        subprocess.run(command, check=False)
+    costs: dict[str, float] = defaultdict(float)
+    for line in (folder / "costs").read_text().splitlines():
+        test, seconds = json.loads(line)
+        costs[test.partition("::")[0]] += seconds
+    reached: dict[str, set[str]] = defaultdict(set)
+    for line in (folder / "reached").read_text().splitlines():
+        number, _, test = line.partition("\t")
+        reached[number].add(test)
+    return {"costs": costs, "reached": {number: sorted(tests) for number, tests in reached.items()}}
+
+
+def verdict(mutant: dict[str, Any], files: list[str], costs: dict[str, float]) -> str:
+    """Return what the tests say: noticed, unnoticed, not reached, or gone if the code is no longer there."""
+    path = Path(mutant["path"])
+    text = path.read_text() if path.exists() else ""
+    if (start := _start(text, mutant)) is None:
+        return "gone"
+    chosen = _affordable(files, costs)
+    if not chosen:
+        return "not reached"
+    with changed({path: text[:start] + mutant["after"] + text[start + len(mutant["before"]) :]}):
+        return _tried(chosen, 60 + 4 * sum(costs[file] for file in chosen))
+
+
+def _affordable(files: list[str], costs: dict[str, float]) -> list[str]:
+    chosen: list[str] = []
+    spent = 0.0
+    for file in sorted((file for file in files if file in costs), key=costs.__getitem__):
+        spent += costs[file]
+        if chosen and spent > BUDGET_SECONDS:
+            break
+        chosen.append(file)
+    return chosen
+
+
+def _tried(files: list[str], limit: float) -> str:
+    options = os.environ.get("MUTANTS_OPTIONS", "").split()
+    command = [".venv/bin/python", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *options, *files]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return "noticed" if process.wait(limit) else "unnoticed"
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.wait()
+        return "noticed"
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit status."""
+    match arguments:
+        case ["draw", seed, count, file]:
+            Path(file).write_text(json.dumps(draw(int(seed), int(count)), indent=1))
+        case ["reach", file, learnt, *command]:
+            Path(learnt).write_text(json.dumps(reach(json.loads(Path(file).read_text()), command or ["make", "test"])))
+        case ["try", file, learnt, verdicts]:
+            mutants, known = json.loads(Path(file).read_text()), json.loads(Path(learnt).read_text())
+            said = []
+            for number, mutant in enumerate(mutants):
+                began = time.monotonic()
+                said.append(verdict(mutant, known["reached"].get(str(number), []), known["costs"]))
+                print(
+                    f"{number} {said[-1]} {time.monotonic() - began:.0f}s {mutant['path']}:{mutant['line']} {mutant['before'][:60]!r} -> {mutant['after'][:60]!r}",
+                    flush=True,
+                )
+            Path(verdicts).write_text(json.dumps(said))
+            print({word: said.count(word) for word in sorted(set(said))})
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
