@@ -13,12 +13,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from kits.waiting import PATIENCE_SECONDS
 
@@ -154,6 +155,17 @@ class Daemon:
         assert self.process is not None
         status = self.process.wait(timeout=PATIENCE_SECONDS)
         return status, time.monotonic() - start
+
+
+def shared_daemon(config: str = "", **given: Any) -> Any:
+    """A fixture, to be assigned to a name: one running daemon for all tests of the module."""
+
+    @pytest.fixture(scope="module")
+    def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+        with Daemon(tmp_path_factory.mktemp("daemon"), config, **given) as daemon:
+            yield daemon
+
+    return running
 
 
 def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
