@@ -93,6 +93,7 @@ def times(**seconds: float) -> Mapping[str, float]:
         (times(), times(user=1, idle=3), 25.0),
         (times(idle=5), times(idle=9), 0.0),
         (times(idle=5), times(idle=5, system=2), 100.0),
+        (times(user=100.07, system=50.03), times(user=102.58, system=50.1), 100.0),  # rounding must not exceed it
         (times(idle=5, iowait=4), times(idle=7, iowait=3, user=2), 50.0),
         (times(user=1), times(user=3, guest=2, idle=2), 50.0),
         (times(idle=5), times(idle=5), None),

@@ -97,7 +97,8 @@ class CpuMeter:
             return {"utilization_percent": None}
         self._last = now
         idle = sum(seconds for state, seconds in spent.items() if state in _IDLE)
-        return {"utilization_percent": 100.0 * (total - idle) / total}
+        # The quotient is at most 1; a product that is divided afterwards may be rounded to more than 100.
+        return {"utilization_percent": 100.0 * ((total - idle) / total)}
 
 
 def _cpu_times(stat: Path) -> Mapping[str, float]:
