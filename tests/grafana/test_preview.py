@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import re
 import struct
-import sys
-from types import ModuleType
 
 import pytest
 
 from grafana.boards import panels_of
 from kits.captures import ROOT
+from kits.scripts import script_module
 from telemetry_grafana.dashboards.catalogue import PAGES
 from telemetry_grafana.promql import FOREIGN, labels_of
 
@@ -24,16 +22,6 @@ PICTURES = sorted(path for path in IMAGES.glob("*.png") if not path.name.startsw
 PANELS = [panel for page in PAGES for panel in panels_of(json.loads(page.to_json()))]
 MOST_BYTES = 350_000
 SAMPLE = re.compile(r"([a-z0-9_:]+)\{(.*)\} (\S+) (\d+)\n\Z")
-
-
-def scripts_module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_every_package_is_pinned() -> None:
@@ -83,7 +71,7 @@ def test_a_picture_is_small_and_shown(picture) -> None:
 
 def test_the_simulated_fleet_tells_what_a_scrape_would() -> None:
     """The first scrape of all nodes: metrics and labels of ours, with the labels of the target, at one time."""
-    history = scripts_module("preview_history")
+    history = script_module("preview_history")
     lines = history.history(1_800_000_000)
     scrape = list(itertools.takewhile(lambda line: line.endswith(" 1800000000\n"), lines))
     names, nodes = set(), set()

@@ -13,14 +13,19 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from kits.captures import ROOT
+from kits.scripts import script_module
+
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PIN = re.compile(r"[A-Za-z0-9_.-]+==(?:[0-9]+!)?[0-9][A-Za-z0-9.]*(; python_version (<|>=) '3\.[0-9]+')?")
 
 
-def script(name: str, *arguments: str | Path) -> tuple[int, str]:
-    """The exit status and output of one of the project's scripts."""
-    command = [sys.executable, str(CHECKOUT / ".ci" / name), *map(str, arguments)]
+checks = script_module("checks")
+
+
+def generate(*arguments: str | Path) -> tuple[int, str]:
+    """The exit status and output of the script that writes the generated files."""
+    command = [sys.executable, str(ROOT / ".ci/generate.py"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
@@ -40,54 +45,52 @@ def script(name: str, *arguments: str | Path) -> tuple[int, str]:
         ("tests/t.py", "with suppress" + "(OSError):\n    x()\n", ":1: say beside it why that error may go by"),
         ("tests/t.py", "try:\n    x()\nexcept OSError:\n    pass\n", ":4: say beside it why that error may go by"),
         ("deploy/t", "#!/bin/sh\n\n\nx || " + "true\n", ":4: say beside it why that error may go by"),
+        ("daemon/telemetry_daemon/long.py", "x = 1\n" * 400, ""),
+        ("daemon/telemetry_daemon/__init__.py", "", ""),
+        ("parsers/p/f.py", "def f():\n" + "    x = 1\n" * 59, ""),
+        ("docs/a.md", "/home/you, /var/lib, a/work/b and python.org\n", ""),
+        ("tests/t.py", "x = y  # type: " + "ignore[arg-type]  # for a reason\n", ""),
+        ("tests/t.bin", "\0" + "/" + "work/", ""),
+        ("README.md", "x\n" * 500, ""),
     ],
 )
-@pytest.mark.parametrize("in_git", ["added", "untracked", "no repository"])
-def test_a_broken_rule_is_named(tmp_path: Path, name: str, text: str, complaint: str, in_git: str) -> None:
-    planted(tmp_path, name, text, in_git)
-    status, output = script("checks.py", tmp_path)
-    assert status == 1
-    assert output.count("\n") == 1
-    assert f"{name}:" in output
-    assert complaint in output
+def test_a_broken_rule_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, complaint: str
+) -> None:
+    planted(tmp_path, name, text)
+    status = checks.main([str(tmp_path)])
+    shown = capsys.readouterr().out
+    assert status == (1 if complaint else 0)
+    assert shown.count("\n") == 1
+    assert f"{name}:" in shown if complaint else shown == "1 files keep the project's rules\n"
+    assert complaint in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("daemon/telemetry_daemon/long.py", "x = 1\n" * 400),
-        ("daemon/telemetry_daemon/__init__.py", ""),
-        ("parsers/p/f.py", "def f():\n" + "    x = 1\n" * 59),
-        ("docs/a.md", "/home/you, /var/lib, a/work/b and python.org\n"),
-        ("tests/t.py", "x = y  # type: " + "ignore[arg-type]  # for a reason\n"),
-        ("tests/t.bin", "\0" + "/" + "work/"),
-        ("README.md", "x\n" * 500),
-    ],
-)
-def test_what_keeps_the_rules_passes(tmp_path: Path, name: str, text: str) -> None:
-    planted(tmp_path, name, text, "added")
-    assert script("checks.py", tmp_path) == (0, "1 files keep the project's rules\n")
+def test_files_that_git_ignores_are_not_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planted(tmp_path, ".gitignore", "ignored.py\n")
+    for name in ("added.py", "untracked.py", "ignored.py"):
+        planted(tmp_path, name, "x = y  # no" + "qa: F821\n")
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    subprocess.run(["git", "-C", str(tmp_path), "add", "added.py"], check=True)
+    assert checks.main([str(tmp_path)]) == 1
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == ["added.py", "untracked.py"]
 
 
-def planted(folder: Path, name: str, text: str, in_git: str) -> None:
-    """A checkout with one file."""
+def planted(folder: Path, name: str, text: str) -> None:
+    """Put a file into a checkout."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
-    if in_git != "no repository":
-        subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
-    if in_git == "added":
-        subprocess.run(["git", "-C", str(folder), "add", name], check=True)
 
 
 def test_generated_files_are_current() -> None:
-    assert script("generate.py", "--check") == (0, "")
+    assert generate("--check") == (0, "")
 
 
 @pytest.mark.long  # "are current" above, and what `make docs` writes for a new vendor, are quicker
 def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) -> None:
     ours = "daemon/telemetry_daemon"
     for folder in ("docs", "deploy", "grafana", f"{ours}/completion", f"{ours}/plugins", f"{ours}/site"):
-        shutil.copytree(CHECKOUT / folder, tmp_path / folder)
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     page = tmp_path / "docs" / "configuration.md"
     current = page.read_text()
     page.write_text(
@@ -99,21 +102,21 @@ def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) 
     commands.write_text(re.sub(r"(device-telemetry(?:-|:|==))[0-9]+\.[0-9]+\.[0-9]+", r"\g<1>0.0.9", of_now))
     assert commands.read_text().count("0.0.9") == 5
     (tmp_path / "deploy" / "telemetry.toml").unlink()
-    status, output = script("generate.py", "--check", "--folder", tmp_path)
+    status, output = generate("--check", "--folder", tmp_path)
     assert status == 1
     assert output.splitlines() == [
         "deploy/telemetry.toml is out of date: run make docs",
         "docs/configuration.md is out of date: run make docs",
         "docs/install.md is out of date: run make docs",
     ]
-    assert script("generate.py", "--folder", tmp_path)[0] == 0
+    assert generate("--folder", tmp_path)[0] == 0
     assert page.read_text() == current.replace("# Configuration", "# My own words", 1)
     assert commands.read_text() == of_now
-    assert script("generate.py", "--check", "--folder", tmp_path) == (0, "")
+    assert generate("--check", "--folder", tmp_path) == (0, "")
 
 
 def test_every_line_of_the_constraints_is_a_pin_without_an_address() -> None:
-    lines = (CHECKOUT / "constraints.txt").read_text().splitlines()
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
     assert [line for line in lines if not PIN.fullmatch(line)] == []
     assert len(lines) > 20
 
@@ -122,7 +125,7 @@ def test_every_line_of_the_constraints_is_a_pin_without_an_address() -> None:
 def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> None:
     environments = [{"python_version": python, "extra": extra} for extra in ("", "dev")]
     pins: dict[str, str] = {}
-    for line in (CHECKOUT / "constraints.txt").read_text().splitlines():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
         pin = Requirement(line)
         if pin.marker is None or pin.marker.evaluate(environments[0]):
             assert canonicalize_name(pin.name) not in pins, f"{pin.name} is pinned twice"
@@ -141,55 +144,42 @@ def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> Non
 def test_the_long_tests_are_all_run() -> None:
     """Pytest does not find files of their names by itself."""
     line = ["make", "--no-print-directory", "-n", "test-long"]
-    said = subprocess.run(line, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
-    arguments = said.partition(" -m pytest ")[2].split()
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
-    collected = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
-    files = {line.partition("::")[0] for line in collected.splitlines() if "::" in line}
-    assert files == {str(file.relative_to(CHECKOUT)) for file in (CHECKOUT / "tests").rglob("long_*.py")}
+    commands = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = {word for word in commands.partition(" -m pytest ")[2].split() if word.startswith("tests/")}
+    assert files == {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("long_*.py")}
 
 
 @pytest.mark.needs("make")
 def test_make_alone_lists_every_target() -> None:
-    done = subprocess.run(["make", "-C", str(CHECKOUT)], capture_output=True, text=True, check=True)
-    listed = re.findall(r"^make ([a-z-]+) ", done.stdout, flags=re.MULTILINE)
-    assert listed == [
-        "help",
-        "run",
-        "test",
-        "test-all",
-        "coverage",
-        "lint",
-        "wheel",
-        "deb",
-        "test-systemd",
-        "test-bare",
-        "bundle",
-        "container",
-        "test-install",
-        "release",
-        "bench",
-        "review",
-        "chart",
-        "test-helm",
-        "page-pictures",
-        "dashboards-preview",
-        "test-long",
-        "fuzz",
-        "losses",
-        "audit",
-        "docs",
-        "clean",
-    ]
+    done = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert re.findall(r"^make ([a-z-]+) ", done.stdout, flags=re.MULTILINE) == targets
 
 
-SCRIPTS = sorted(path for path in (CHECKOUT / ".ci").iterdir() if path.is_file() and path.suffix != ".md")
+def shell_of(file: Path) -> str:
+    """The shell of a script; empty for another file."""
+    with file.open("rb") as stream:
+        found = re.match(rb"#!.*?\b(ba|da|)sh\b", stream.readline())
+    return f"{found[1].decode()}sh" if found else ""
 
 
-@pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)
-def test_scripts_are_well_formed(file: Path) -> None:
-    if file.suffix == ".py":
+FILES = [file for name in (".ci", "deploy", "tests/systemd", "tests/packaging") for file in (ROOT / name).rglob("*")]
+SHELL_SCRIPTS = sorted(file for file in FILES if file.is_file() and shell_of(file))
+
+
+def test_scripts_are_well_formed() -> None:
+    for file in (ROOT / ".ci").glob("*.py"):
         compile(file.read_text(), file.name, "exec")
-        return
-    assert file.stat().st_mode & 0o111, "not executable"
-    assert subprocess.run(["bash", "-n", str(file)]).returncode == 0
+    assert len(SHELL_SCRIPTS) > 20
+    for file in SHELL_SCRIPTS:
+        assert file.stat().st_mode & 0o111, f"{file} is not executable"
+        assert subprocess.run([shell_of(file), "-n", str(file)]).returncode == 0
+
+
+@pytest.mark.needs("shellcheck")
+def test_scripts_that_are_delivered_have_no_known_pitfalls() -> None:
+    delivered = [file for file in SHELL_SCRIPTS if file.is_relative_to(ROOT / "deploy")]
+    systemd = [file for file in SHELL_SCRIPTS if file.is_relative_to(ROOT / "tests/systemd")]
+    for options in (delivered + systemd, ["--shell=bash", ROOT / "daemon/telemetry_daemon/completion/telemetry.bash"]):
+        done = subprocess.run(["shellcheck", *options], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "")

@@ -81,6 +81,7 @@ def copied() -> list[tuple[list[str], str]]:
     return [(sources, target) for *sources, target in pairs]
 
 
+@pytest.mark.installed
 def test_what_is_copied_from_the_checkout_is_there_and_makes_the_wheel(tmp_path: Path) -> None:
     source = tmp_path / "src"
     for names, target in copied():
@@ -144,12 +145,6 @@ def test_the_health_check_compiles_and_asks_the_same_port() -> None:
     check = only(stages()[-1], "HEALTHCHECK").array()
     compile(check[-1], "health check", "exec")
     assert f"http://127.0.0.1:{PORT}/healthz" in check[-1]
-
-
-@pytest.mark.needs("shellcheck")
-def test_the_script_is_without_blame() -> None:
-    done = subprocess.run(["shellcheck", str(FILE.parent / "build.sh")], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_without_an_engine_the_script_says_so() -> None:

@@ -10,26 +10,9 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDER = CHECKOUT / "deploy/debian"
-SCRIPTS = ("build.sh", "preinst", "postinst", "prerm", "postrm")
+from kits.captures import ROOT
 
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_are_well_formed(name: str) -> None:
-    file = FOLDER / name
-    shell = file.read_text().splitlines()[0].removeprefix("#!").split()[-1]
-    assert file.stat().st_mode & 0o111, "not executable"
-    assert subprocess.run([shell, "-n", str(file)]).returncode == 0
-
-
-@pytest.mark.needs("shellcheck")
-def test_scripts_have_no_known_pitfalls() -> None:
-    files = [str(FOLDER / name) for name in SCRIPTS] + [
-        str(CHECKOUT / "tests/systemd" / name) for name in ("run.sh", "older_package.sh")
-    ]
-    done = subprocess.run(["shellcheck", *files], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
+FOLDER = ROOT / "deploy/debian"
 
 
 def test_build_fills_in_the_whole_control_file() -> None:
@@ -43,7 +26,7 @@ def test_everything_that_is_packed_is_in_the_checkout() -> None:
     """What another step makes is packed where it is there, and left out where not."""
     packed = re.findall(r"^ *put \d+ (deploy/\S+) /", (FOLDER / "build.sh").read_text(), flags=re.MULTILINE)
     assert len(packed) >= 4
-    assert [name for name in packed if not (CHECKOUT / name).is_file()] == []
+    assert [name for name in packed if not (ROOT / name).is_file()] == []
 
 
 @pytest.mark.parametrize("state", ["/etc/telemetry", "/var/lib/telemetry", "/run/telemetry", "/opt/device-telemetry"])

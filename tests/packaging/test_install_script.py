@@ -47,15 +47,7 @@ def installed(node: Path, made: Bundle, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.needs("shellcheck")
-def test_the_scripts_are_without_blame() -> None:
-    names = ("install.sh", "archive.sh", "bundle.sh", "chart.sh")
-    scripts = [str(ROOT / "deploy" / name) for name in names]
-    scripts.append(str(ROOT / "daemon/telemetry_daemon/completion/telemetry.bash"))
-    done = subprocess.run(["shellcheck", "--shell=bash", *scripts], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
+@pytest.mark.installed
 def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Path) -> None:
     before = tree(node)
     made = bundle(tmp_path / "bundle", "1.0")
@@ -101,27 +93,24 @@ def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Pat
     assert installed(node, made, "--purge") == "nothing was changed\n"
 
 
+@pytest.mark.installed
 def test_an_upgrade_keeps_the_configuration_and_nothing_of_the_old_program(tmp_path: Path, node: Path) -> None:
     installed(node, bundle(tmp_path / "old", "1.0"))
     old = (node / "opt/device-telemetry/venv").resolve()
-    (node / CONFIGURATION).write_text("# mine\n")
-    assert "installed: telemetry 2.0" in installed(node, bundle(tmp_path / "new", "2.0"))
-    assert (node / CONFIGURATION).read_text() == "# mine\n"
-    assert not old.exists()
-    assert len(list((node / "opt/device-telemetry").iterdir())) == 2
-
-
-def test_a_version_that_does_not_take_the_configuration_changes_nothing(tmp_path: Path, node: Path) -> None:
-    installed(node, bundle(tmp_path / "old", "1.0"))
     (node / CONFIGURATION).write_text("old-word = 1\n")
     before = tree(node / "opt") | tree(node / "etc")
-    done = bundle(tmp_path / "new", "2.0", refused="old-word").run(node, "--python", sys.executable)
+    done = bundle(tmp_path / "newer", "2.0", refused="old-word").run(node, "--python", sys.executable)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "telemetry: old-word: no such setting",
         f"install.sh: version 2.0 does not take {node}/{CONFIGURATION}; nothing was changed",
     ]
     assert tree(node / "opt") | tree(node / "etc") == before
+
+    assert "installed: telemetry 2.1" in installed(node, bundle(tmp_path / "new", "2.1"))
+    assert (node / CONFIGURATION).read_text() == "old-word = 1\n"
+    assert not old.exists()
+    assert len(list((node / "opt/device-telemetry").iterdir())) == 2
 
 
 def test_a_dry_run_tells_and_does_nothing(tmp_path: Path, node: Path) -> None:
@@ -193,11 +182,10 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (TLS, "/metrics", ["it answers at https://{}/metrics", "found: 1 x amd "]),
         (TLS + PASSWORDS, "/metrics", ["it answers at https://{}/metrics and wants a password"]),
         (TLS + CERTIFICATES, "/metrics", ["it answers at https://{}/metrics and wants a client's certificate"]),
-        pytest.param(
+        (
             TLS + CERTIFICATES + "  max_version: TLS12\n",
             "/metrics",
             ["it answers at https://{}/metrics and wants a client's certificate"],
-            marks=pytest.mark.long,
         ),
     ],
 )

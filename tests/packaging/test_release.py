@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from kits.captures import ROOT
 from kits.release import BUILDERS, GIT, commit, differences, repository
+from kits.scripts import script_module
 from telemetry_daemon.version import __version__
 
 SECTION = f"## [{__version__}] - 2026-01-02\n\n- It is there.\n"
 MISNAMED = f"CHANGELOG.md: the newest section must be `## [{__version__}] - YYYY-MM-DD`, as version.py says"
 WAITING = f"CHANGELOG.md: what stands under [Unreleased] belongs under [{__version__}], or into a later release"
-
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release_ready", ROOT / ".ci" / "release_ready.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -41,7 +31,7 @@ def script() -> ModuleType:
     ],
 )
 def test_the_changelog_names_the_version_that_is_released(text: str, reasons: list[str]) -> None:
-    assert list(script().of_the_changelog(text, __version__)) == reasons
+    assert list(script_module("release_ready").of_the_changelog(text, __version__)) == reasons
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +69,7 @@ def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tm
     )
     subprocess.run([*GIT, "checkout", "--quiet", "docs/alerts.md"], cwd=clone, check=True)
     commit(clone)
-    assert list(script().of_the_tree(clone)) == []
+    assert list(script_module("release_ready").of_the_tree(clone)) == []
 
 
 @pytest.mark.long

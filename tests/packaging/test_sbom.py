@@ -4,44 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import json
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parent.parent.parent
+from kits.captures import ROOT
+from kits.scripts import script_module
+
+sbom, audit_answer = script_module("sbom"), script_module("audit_answer")
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-sbom, audit_answer = script("sbom"), script("audit_answer")
-
-
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the script writes here; what is not as it must be fails it."""
-    target = tmp_path_factory.mktemp("sbom") / "sbom.json"
-    done = subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", target], capture_output=True, text=True)
+@pytest.mark.installed
+def test_the_bill_names_every_dependency_with_version_and_licence_and_what_needs_what(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, ROOT / ".ci/sbom.py", tmp_path / "sbom"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(target.read_text())
-
-
-def test_every_dependency_of_the_wheel_is_in_it_with_version_and_licence(document: Any) -> None:
+    document = json.loads((tmp_path / "sbom").read_text())
     components = {part["name"]: part for part in document["components"]}
     required = [Requirement(text) for text in metadata.requires("device-telemetry") or ()]
     direct = {sbom.normal(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": ""})}
@@ -54,14 +37,11 @@ def test_every_dependency_of_the_wheel_is_in_it_with_version_and_licence(documen
         assert part["purl"] == f"pkg:pypi/{name}@{part['version']}"
     assert not {"pytest", "hypothesis", "mypy", "ruff"} & components.keys()
 
-
-def test_what_needs_what_is_whole(document: Any) -> None:
-    references = {part["bom-ref"] for part in (*document["components"], document["metadata"]["component"])}
+    root = document["metadata"]["component"]["bom-ref"]
+    references = {root, *(part["bom-ref"] for part in document["components"])}
     graph = {item["ref"]: item["dependsOn"] for item in document["dependencies"]}
     assert graph.keys() == references
-    assert {one for needed in graph.values() for one in needed} == references - {
-        document["metadata"]["component"]["bom-ref"]
-    }
+    assert {name for needed in graph.values() for name in needed} == references - {root}
 
 
 class Distribution(metadata.Distribution):

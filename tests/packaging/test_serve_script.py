@@ -10,15 +10,16 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from kits.web_server import make_pki
+from kits.captures import ROOT
+from kits.scripts import script_module
+from kits.waiting import PATIENCE_SECONDS
+from kits.web_server import make_pki, running_server
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 # Stands in for the command: tells what it was asked, and answers as the test's folder says.
 TELEMETRY = """#!/bin/sh
 here=$(dirname "$0")
@@ -41,7 +42,7 @@ def made(folder: Path, telemetry: str, python: str = 'shift\nexec "$@"') -> Path
     commands.mkdir(parents=True)
     (folder / ".ci").mkdir()
     for name in ("serve.sh", "announce.py"):
-        shutil.copy(CHECKOUT / ".ci" / name, folder / ".ci")
+        shutil.copy(ROOT / ".ci" / name, folder / ".ci")
     (commands / "python").write_text(f"#!/bin/sh\n{python}\n")
     (commands / "telemetry").write_text(telemetry)
     for file in commands.iterdir():
@@ -127,49 +128,41 @@ def test_the_log_is_of_what_is_wrong_unless_somebody_has_chosen(
     assert f"log: {level}\n" in output
 
 
-@contextmanager
-def running(folder: Path, *arguments: str) -> Iterator[str]:
-    """The line that says where the real daemon is to be found, while it runs."""
-    state = {"TELEMETRY_STATE_DIRECTORY": f"{folder}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{folder}/run"}
-    process = subprocess.Popen(
-        [made(folder, REAL, PYTHON), "--demo=1xamd", *arguments],
-        env=os.environ | state,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline()
-    finally:
-        process.terminate()
-        output, _ = process.communicate(timeout=250)
+def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
+    state = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
+    line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", "--web.listen-address=127.0.0.1:0"]
+    with subprocess.Popen(line, env=os.environ | state, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+/) – Ctrl-C ends it\n", said)
+            assert found is not None, said
+            with urllib.request.urlopen(f"{found[1]}metrics", timeout=PATIENCE_SECONDS) as answer:
+                assert answer.status == 200
+        finally:
+            process.terminate()
+            output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     # What is started in this process's place ends with its status, and the address was all that it had to say.
     assert (process.returncode, output) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [("127.0.0.1:0", "127.0.0.1"), (":0", socket.gethostname()), ("0.0.0.0:0", socket.gethostname())],
-)
-def test_the_address_is_said_once_it_answers(tmp_path: Path, address: str, shown: str) -> None:
-    with running(tmp_path, f"--web.listen-address={address}") as line:
-        found = re.fullmatch(rf"open http://{re.escape(shown)}:(\d+)/ – Ctrl-C ends it\n", line)
-        assert found is not None, line
-        with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/metrics", timeout=10) as answer:
-            assert answer.status == 200
+@pytest.mark.parametrize("listened", ["0.0.0.0:@", "[::]:@", ":@"])
+def test_a_daemon_on_all_addresses_is_shown_by_the_name_of_the_machine(listened: str) -> None:
+    with running_server() as server:
+        shown = script_module("announce").where(listened.replace("@", str(server.port)))
+        assert shown == f"open http://{socket.gethostname()}:{server.port}/ – Ctrl-C ends it"
+
+
+def test_a_socket_of_files_is_said_as_such(tmp_path: Path) -> None:
+    assert script_module("announce").where(f"unix:{tmp_path}/web") == f"listening on unix:{tmp_path}/web"
 
 
 @pytest.mark.needs("openssl")
 def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
-    make_pki(tmp_path)
-    (tmp_path / "web.yml").write_text("tls_server_config:\n  cert_file: server-1.crt\n  key_file: server-1.key\n")
-    with running(tmp_path, "--web.listen-address=127.0.0.1:0", f"--web.config.file={tmp_path}/web.yml") as line:
-        assert line.startswith("open https://127.0.0.1:")
-
-
-def test_a_socket_of_files_is_said_as_such(tmp_path: Path) -> None:
-    with running(tmp_path, f"--web.listen-address=unix:{tmp_path}/web") as line:
-        assert line == f"listening on unix:{tmp_path}/web\n"
+    (tmp_path / "web.yml").write_text(make_pki(tmp_path).tls_section())
+    with running_server(config_file=tmp_path / "web.yml") as server:
+        shown = script_module("announce").where(f"127.0.0.1:{server.port}")
+        assert shown == f"open https://127.0.0.1:{server.port}/ – Ctrl-C ends it"
 
 
 def test_a_daemon_that_cannot_listen_says_no_address(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from kits.captures import ROOT
 from telemetry_daemon.service.device_nodes import NODES
 from telemetry_daemon.terminal import exits
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDER = CHECKOUT / "deploy/systemd"
+FOLDER = ROOT / "deploy/systemd"
 UNIT = FOLDER / "telemetry.service"
 DROP_INS = sorted((FOLDER / "drop-ins").glob("*.conf"))
 MOST_EXPOSURE = "20"  # tenths
@@ -113,5 +113,5 @@ def test_user_and_groups_are_made_where_they_are_missing(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda file: file.name)
 def test_every_drop_in_is_in_the_manual(drop_in: Path) -> None:
-    assert f"`{drop_in.name}`" in (CHECKOUT / "docs/install.md").read_text()
+    assert f"`{drop_in.name}`" in (ROOT / "docs/install.md").read_text()
     assert "/etc/systemd/system/telemetry.service.d/" in drop_in.read_text()
