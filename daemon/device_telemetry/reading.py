@@ -11,12 +11,15 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from device_telemetry.errors import NotReachableError, NotUnderstoodError
 from device_telemetry.node import Node, node_of
 from telemetry_daemon.config.glance import glance
+from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address, AddressError, address_of
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.web.addresses import local_socket_in
@@ -83,9 +86,29 @@ def _address(url: str | None) -> Address | None:
     with contextlib.closing(Client(here, seconds=1.0)) as client:
         try:
             client.get("/readyz")
-        except NodeError:  # there is none, or it is not for this user: the tools can tell as well
-            return None
-    return here
+        except NodeError as error:
+            if error.status or not is_listening(Path(here.unix)):
+                return None
+        else:
+            return here
+    return _over_http()
+
+
+def _over_http() -> Address | None:
+    """Return where the daemon of this node answers a user who may not use its socket; None, with a warning, if nowhere."""
+    # The checked configuration has the addresses; only these callers pay for it.
+    from telemetry_daemon.commands.nodes import daemon_here
+    from telemetry_daemon.config import file
+    from telemetry_daemon.config.inputs import ConfigInputs
+    from telemetry_daemon.terminal.exits import CommandError
+
+    try:
+        return daemon_here(
+            file.load(ConfigInputs(path=None, environment=dict(os.environ), overrides={})), _credentials()
+        )
+    except CommandError as error:
+        warnings.warn(f"{error}; the tools are read instead", RuntimeWarning, stacklevel=2)
+        return None
 
 
 def _credentials() -> Credentials:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from telemetry_daemon.config.glance import glance
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Metric, Snapshot
 
 
@@ -24,6 +25,10 @@ class Answer:
     metrics: tuple[Metric, ...] = ()
     document: Mapping[str, Any] | None = None
     command_lines: Mapping[int, str] = field(default_factory=dict)
+
+
+class NotAskedError(CommandError):
+    """A daemon runs on this node and does not answer this user; has the reason for each address that was tried."""
 
 
 def local_socket(arguments: argparse.Namespace) -> str:

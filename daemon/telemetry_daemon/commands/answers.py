@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Mapping
 from json import loads
+from pathlib import Path
 
-from telemetry_daemon.commands.answer import Answer, local_socket
+from telemetry_daemon.commands.answer import Answer, NotAskedError, local_socket
 from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER, glance
+from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import snapshot_of
@@ -22,21 +24,50 @@ from telemetry_parsers.model import Snapshot
 _SNAPSHOT = "/api/v1/snapshot"
 # A daemon that takes longer is not waited for, since the tools can be asked.
 _PATIENCE_SECONDS = 1.0
+_NOT_READY = 503
 
 
 def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
-    """What the daemon of this node tells, if it is ready and reads what this command would; None else."""
-    client = Client(Address("the daemon", unix=local_socket(arguments)), seconds=_PATIENCE_SECONDS)
+    """Return what the daemon of this node reports; None if there is none, or it is not ready, or reads something else.
+
+    Raises NotAskedError if a daemon runs that does not answer this user.
+    """
+    path = local_socket(arguments)
+    client = Client(Address("the daemon", unix=path), seconds=_PATIENCE_SECONDS)
     try:
         client.get("/readyz")
         answer = client.get(_SNAPSHOT)
         if not _reads_what_is_wanted(arguments, answer.headers):
             return None
         return _answer(answer.body, "the daemon", time.time())
-    except NodeError:  # the tools can tell as well
-        return None
+    except NodeError as error:
+        if error.status or not is_listening(Path(path)):
+            return None
     finally:
         client.close()
+    return _of_daemon_over_http(arguments)
+
+
+def _of_daemon_over_http(arguments: argparse.Namespace) -> Answer | None:
+    """Return what the daemon reports to a user who may not use its socket. Raises NotAskedError."""
+    from telemetry_daemon.commands import nodes, options
+
+    given = nodes.credentials(arguments)
+    address = nodes.daemon_here(options.settings(arguments), given)
+    if address is None:
+        return None
+    client = Client(address, given, _PATIENCE_SECONDS)
+    try:
+        client.get("/readyz")
+        answer = _answer(client.get(_SNAPSHOT).body, "the daemon", time.time())
+    except NodeError as error:
+        if error.status == _NOT_READY:
+            return None
+        raise NotAskedError(f"the daemon of this node, {address.name}: {error}") from None
+    finally:
+        client.close()
+    is_played = answer.snapshot.recorded is not None or any(device.simulated for device in answer.snapshot.devices)
+    return None if is_played else answer
 
 
 def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:

@@ -1,19 +1,24 @@
-"""Which daemons a command asks, and with which credentials."""
+"""Which daemons a command asks, with which credentials, and how the daemon of this node is reached."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from telemetry_daemon.commands.answer import NotAskedError
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address, AddressError, address_of, addresses_of, listed
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.web.addresses import UnixAddress, local_socket_in, parse_address
+from telemetry_daemon.web.errors import WebError
 
 _LARGEST_FILE_BYTES = 1 << 20
 _PATIENCE_SECONDS = 2.0
@@ -43,24 +48,72 @@ def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
 
 
 def daemon_here(settings: Settings, given: Credentials) -> Address | None:
-    """Where this node's daemon answers us: on its local socket, else where it serves; None if it does not."""
+    """Return where this node's daemon answers this user; None if no daemon runs. Raises NotAskedError."""
+    path = local_socket_in(settings.state.runtime_directory)
+    reasons = []
     for address in addresses_here(settings):
-        client = Client(address, given, _PATIENCE_SECONDS)
-        try:
-            client.get("/healthz")
-        except NodeError:  # another way, then
-            continue
-        finally:
-            client.close()
-        return address
+        why = _why_silent(address, given, None if address.unix else _user_of(path))
+        if not why:
+            return address
+        reasons.append(f"{address.name}: {why}")
+    if not is_listening(path):
+        return None
+    remedy = f"join the group of {path} (`usermod --append --groups`), or give a user and password with --password-file"
+    raise NotAskedError(f"the daemon of this node does not answer this user: {'; '.join(reasons)}; {remedy}")
+
+
+def _why_silent(address: Address, given: Credentials, service_user: int | None) -> str:
+    """Return why no daemon answers there; empty if the daemon does. An answer of another user's process does not count."""
+    if service_user is not None and not _is_served_by(address.port, service_user):
+        return "another user's process listens there, or none"
+    client = Client(address, given, _PATIENCE_SECONDS)
+    try:
+        client.get("/healthz")
+    except NodeError as error:
+        return str(error)
+    finally:
+        client.close()
+    return ""
+
+
+def _user_of(local_socket: Path) -> int | None:
+    """Return the ID of the user whose daemon made the socket or its folder; None if there is neither."""
+    for path in (local_socket, local_socket.parent):
+        with contextlib.suppress(OSError):  # not there, or in a folder that this user may not enter
+            return path.stat().st_uid
     return None
 
 
+def _is_served_by(port: int, user: int) -> bool:
+    from telemetry_daemon.web.server.port_owner import listeners
+
+    try:
+        users = {owner for _, owner, _ in listeners(port)}
+    except (OSError, ValueError):  # no /proc, or one that reads otherwise
+        return False
+    return bool(users) and users <= {0, user}
+
+
 def addresses_here(settings: Settings) -> Iterator[Address]:
-    """Where this node's daemon may answer: on its local socket, and where it serves."""
+    """Yield where this node's daemon may answer: its local socket, and where it serves."""
     yield address_of(f"unix:{local_socket_in(settings.state.runtime_directory)}")
+    certificate = _certificate(settings.web.config_file)
     for text in settings.web.listen_address:
-        yield address_of(_reached_at(text))
+        address = address_of(_reached_at(text))
+        yield address if address.unix or not certificate else replace(address, is_tls=True, certificate=certificate)
+
+
+def _certificate(web_config_file: str) -> str:
+    """Return the file with the daemon's certificate; empty without TLS, or if this user may not read the configuration."""
+    if not web_config_file:
+        return ""
+    from telemetry_daemon.web.access.toolkit import load_web_config
+
+    try:
+        tls = load_web_config(web_config_file).tls
+    except WebError:  # the daemon itself reports what is wrong with it
+        return ""
+    return tls.certificate.file if tls is not None else ""
 
 
 def _reached_at(listen_address: str) -> str:

@@ -153,17 +153,36 @@ def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
 
     if not _daemon_may_answer(arguments):
         return read_tools
-    return lambda: _told_by_daemon(arguments) or read_tools()
+    return _daemon_first(arguments, read_tools)
 
 
-def _told_by_daemon(arguments: argparse.Namespace) -> Answer | None:
-    """What the daemon tells; None without one, before anything is imported to ask it."""
+def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
+    """Return a function that asks the daemon, else reads the tools; the user is warned once of a daemon that does not answer."""
+    warned: list[bool] = []
+
+    def read() -> Answer:
+        from telemetry_daemon.commands.answer import NotAskedError
+
+        try:
+            return (None if warned else _reported_by_daemon(arguments)) or read_tools()
+        except NotAskedError as error:
+            warned.append(True)
+            sys.stderr.write(f"telemetry: {clean(str(error))}; read from the tools instead\n")
+            return read_tools()
+
+    return read
+
+
+def _reported_by_daemon(arguments: argparse.Namespace) -> Answer | None:
+    """Return what the daemon reports; None without a daemon, before anything is imported to ask it. Raises NotAskedError."""
     from telemetry_daemon.commands.answer import local_socket
 
     try:
         Path(local_socket(arguments)).stat()
-    except OSError:  # no daemon, or that of another user
+    except FileNotFoundError:
         return None
+    except OSError:  # in a folder that this user may not enter
+        pass
     from telemetry_daemon.commands import answers
 
     return answers.of_daemon_here(arguments)

@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _feed(arguments: argparse.Namespace) -> Feed:
     from telemetry_daemon.commands import nodes
+    from telemetry_daemon.commands.answer import NotAskedError
 
     instead = arguments.demo is not None or arguments.replay is not None
     addresses = nodes.addresses(arguments.nodes, arguments.file)
@@ -68,10 +69,14 @@ def _feed(arguments: argparse.Namespace) -> Feed:
     if addresses:
         return _follow(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
     settings = options.settings(arguments)
-    here = None if instead else nodes.daemon_here(settings, credentials)
+    title = "no daemon here: polled by this program"
+    try:
+        here = None if instead else nodes.daemon_here(settings, credentials)
+    except NotAskedError:
+        here, title = None, "polled by this program: the daemon here does not answer this user"
     if here is not None:
         return _follow("the daemon of this node", platform.node(), here, credentials)
-    return _own(arguments, settings)
+    return _own(arguments, settings, title)
 
 
 def _follow(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
@@ -80,8 +85,8 @@ def _follow(title: str, name: str, address: Address, credentials: Credentials) -
     return Follower(title, name, address, credentials)
 
 
-def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:
-    """This process polls: this machine where no daemon runs, or what is shown instead of it."""
+def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
+    """Return a feed that this process polls: this machine without its daemon, a simulation or a recording."""
     from telemetry_daemon.plugins.loading import Loaded, load
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.times import Clock
@@ -106,4 +111,4 @@ def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:
     from telemetry_daemon.node import RealNode
 
     options.check_names(arguments, settings, loaded.polls)
-    return OwnNode("no daemon here: polled by this program", hostname, RealNode(loaded, clock), settings, clock)
+    return OwnNode(title, hostname, RealNode(loaded, clock), settings, clock)

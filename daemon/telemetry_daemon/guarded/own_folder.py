@@ -153,14 +153,16 @@ class OwnFolder:
         """Remove what has the name, if there is anything."""
         below.remove(self._descriptor, name)
 
-    def bound(self, name: str) -> socket.socket:
-        """A Unix socket with that name for our user alone; what has the name is replaced."""
+    def bound(self, name: str, mode: int) -> socket.socket:
+        """Return a Unix socket with that name and mode; a file that has the name is replaced."""
         self.remove(name)
         with new_socket() as listener:
             os.fchmod(
                 listener.fileno(), 0o600
             )  # the kernel gives the file this mode (unix(7)); umask is every thread's
-            listener.bind(f"/proc/self/fd/{self._descriptor}/{name}")  # bind() takes no folder's descriptor
+            path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() takes no folder's descriptor
+            listener.bind(path)
+            os.chmod(path, mode)  # noqa: PTH101 – nobody else can write in our folder, so it is still the socket
         return listener
 
     def _give(self, descriptor: int) -> None:
@@ -169,12 +171,12 @@ class OwnFolder:
             os.fchown(descriptor, *self._owner)
 
 
-def own_socket(path: Path) -> socket.socket:
-    """A socket in a folder of ours, for our user and root alone; one of a daemon that is gone is replaced. Raises OSError."""
+def own_socket(path: Path, mode: int = 0o600) -> socket.socket:
+    """Return a socket in a folder of ours, by default for our user and root alone; a dead daemon's is replaced. Raises OSError."""
     if answers(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.made(path.parent) as folder:
-        return folder.bound(path.name)
+        return folder.bound(path.name, mode)
 
 
 def remove_socket(path: Path) -> None:

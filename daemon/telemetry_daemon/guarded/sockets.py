@@ -53,6 +53,20 @@ def answers(path: Path) -> bool:
     return True
 
 
+def is_listening(path: Path) -> bool:
+    """Return whether a process listens on a Unix socket of that name, also where this user may not connect to it."""
+    accepting = "00010000"
+    try:
+        lines = Path("/proc/net/unix").read_text(errors="replace").splitlines()
+    except OSError:  # no /proc: nothing is known of other users' sockets
+        return False
+    bound_at = (fields[7] for line in lines if len(fields := line.split(maxsplit=7)) == 8 and fields[3] == accepting)
+    # The kernel shows the path by which the socket was bound: ours is bound through the folder's descriptor.
+    return any(
+        name == str(path) or (name.startswith("/proc/self/fd/") and name.endswith(f"/{path.name}")) for name in bound_at
+    )
+
+
 def is_own_user(connection: socket.socket) -> bool:
     """Whether the process at the other end belongs to our user or to root."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

@@ -23,7 +23,10 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a daemon answers, and what it is called on the screen; `unix` is the path of its socket, else empty."""
+    """Where a daemon answers, and what it is called on the screen; `unix` is the path of its socket, else empty.
+
+    `certificate` is a file with the only certificate that the daemon may show, whatever host names it has.
+    """
 
     name: str
     host: str = "localhost"
@@ -31,6 +34,7 @@ class Address:
     path: str = ""
     is_tls: bool = False
     unix: str = ""
+    certificate: str = ""
 
     @property
     def authority(self) -> str:

@@ -142,19 +142,24 @@ def _connect(address: Address, credentials: Credentials, seconds: float) -> sock
     if not address.is_tls:
         return connection
     try:
-        return _context(credentials.ca_file).wrap_socket(connection, server_hostname=address.host)
+        return _context(address, credentials).wrap_socket(connection, server_hostname=address.host)
     except BaseException:
         connection.close()
         raise
 
 
-def _context(ca_file: str) -> SSLContext:
-    from ssl import create_default_context
+def _context(address: Address, credentials: Credentials) -> SSLContext:
+    from ssl import VERIFY_X509_PARTIAL_CHAIN, create_default_context
 
+    trusted = credentials.ca_file or address.certificate
     try:
-        return create_default_context(cafile=ca_file or None)
+        context = create_default_context(cafile=trusted or None)
     except (OSError, ValueError) as error:
-        raise BrokenError(f"{ca_file} has no certificates that can be read") from error
+        raise BrokenError(f"{trusted} has no certificates that can be read") from error
+    if address.certificate and not credentials.ca_file:
+        context.check_hostname = False
+        context.verify_flags |= VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 class _RefusedError(BrokenError):

@@ -1,4 +1,7 @@
-"""The site for our own user and root, on a Unix socket in the runtime directory: without passwords, and whatever [web] says."""
+"""The site for the daemon's user and group and for root, on a Unix socket in the runtime directory: without passwords, independent of [web].
+
+The kernel holds the socket's mode against each client that connects.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import own_socket
-from telemetry_daemon.guarded.sockets import is_own_user
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.listeners import Listener, listening
 from telemetry_daemon.web.server.web_server import WebServer
+
+# Monitoring users ask as members of the daemon's group.
+_GROUP_MODE = 0o660
 
 
 class LocalSite:
@@ -27,14 +32,14 @@ class LocalSite:
 
     async def start(self) -> None:
         """Listen; a socket that a daemon left is replaced. Raises OSError."""
-        await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user)
+        await self._web.start_on(await asyncio.to_thread(self._listener))
 
     async def close(self) -> None:
         """Stop, and remove the socket."""
         await self._web.close()
 
     def _listener(self) -> Listener:
-        return listening(f"{UNIX_PREFIX}{self._path}", own_socket(self._path), str(self._path))
+        return listening(f"{UNIX_PREFIX}{self._path}", own_socket(self._path, _GROUP_MODE), str(self._path))
 
     def _respond(self, request: Request) -> Response:
         response = self._site(request)

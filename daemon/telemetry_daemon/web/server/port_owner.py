@@ -19,7 +19,7 @@ _WORD_BYTES = 4
 def taken(port: int, clashes: Callable[[tuple[str, int]], bool]) -> str:
     """That a port is in use, by whom, and what to do; `clashes` says whether a listener's address is in the way."""
     try:
-        found = {inode: user for place, user, inode in _listeners(port) if clashes(place)}
+        found = {inode: user for place, user, inode in listeners(port) if clashes(place)}
         owner = _holder(set(found))
     except (OSError, ValueError):  # no /proc, or one that reads otherwise
         found, owner = {}, None
@@ -30,8 +30,8 @@ def taken(port: int, clashes: Callable[[tuple[str, int]], bool]) -> str:
     return f"port {port} is already in use{users}; {asking}: stop it or set another listen_address"
 
 
-def _listeners(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
-    """The address, the user and the inode of each socket that listens on the port."""
+def listeners(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
+    """Yield the address, the user ID and the inode of each socket that listens on the port. Raises OSError."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), (PROC / "net" / name).open() as table:  # no IPv6 here
             for line in table:
