@@ -69,6 +69,7 @@ add_files() {
     put 644 deploy/systemd/telemetry.service /usr/lib/systemd/system/telemetry.service
     put 644 deploy/systemd/sysusers.d/telemetry.conf /usr/lib/sysusers.d/telemetry.conf
     put 644 deploy/debian/lintian-overrides /usr/share/lintian/overrides/device-telemetry
+    put 755 deploy/check/health-check.sh /usr/lib/telemetry/health-check.sh
     local each
     for each in deploy/systemd/drop-ins/*.conf; do
         put 644 "$each" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${each##*/}"

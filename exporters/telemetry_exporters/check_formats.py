@@ -101,6 +101,8 @@ def _first_line(checkup: Checkup) -> str:
 def _short(checkup: Checkup) -> str:
     """What is wrong, the worst first; else how many devices are well."""
     bad = checkup.of(Status.CRITICAL, Status.WARNING, Status.UNKNOWN)
+    if not checkup.devices and not bad:
+        return "this node has no accelerators"
     if not bad:
         return f"{len(checkup.devices)} device{'s' * (len(checkup.devices) != 1)} ok"
     named = "; ".join(f"{one.name}: {one.words}" for one in bad[:_MOST_IN_FIRST_LINE])

@@ -53,6 +53,10 @@ class Check:
     source: str = ""
 
 
+_UNREPORTED = Check("devices", Status.UNKNOWN, "none is reported", "`telemetry doctor` shows which sources were read")
+_NO_ACCELERATORS = Check("devices", Status.OK, "this node has no accelerators")
+
+
 @dataclass(frozen=True, slots=True)
 class Checkup:
     """All that was looked at, and the worst of it; `devices` are those that were judged."""
@@ -69,10 +73,17 @@ class Checkup:
         return tuple(one for one in order if one.status in statuses)
 
 
-def examine(snapshot: Snapshot, expected: Mapping[str, int], wanted: Collection[str] | None = None) -> Checkup:
-    """The checkup of a screened snapshot; of the devices with these ids alone, if any are given.
+def examine(
+    snapshot: Snapshot,
+    expected: Mapping[str, int],
+    wanted: Collection[str] | None = None,
+    *,
+    has_accelerators: bool = True,
+) -> Checkup:
+    """Return the checkup of a screened snapshot, or of only the devices with these ids.
 
-    `expected` is how many whole devices of each vendor there should be.
+    `expected` is how many whole devices of each vendor there should be. A node without devices is well if nothing else
+    shows that it has accelerators.
     """
     verdict = judge(snapshot)
     devices = tuple(one for one in snapshot.devices if wanted is None or one.id in wanted)
@@ -80,11 +91,7 @@ def examine(snapshot: Snapshot, expected: Mapping[str, int], wanted: Collection[
     if wanted is None:
         checks += [*_of_counts(snapshot.devices, expected), *_of_sources(snapshot.sources)]
         if not snapshot.devices and not expected:
-            checks.append(
-                Check(
-                    "devices", Status.UNKNOWN, "no device is listed", "`telemetry doctor` says which sources were asked"
-                )
-            )
+            checks.append(_UNREPORTED if has_accelerators else _NO_ACCELERATORS)
     return Checkup(snapshot.hostname, snapshot.wall_time, worst(one.status for one in checks), tuple(checks), devices)
 
 

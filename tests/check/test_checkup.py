@@ -139,3 +139,12 @@ def test_hostile_names_break_no_line() -> None:
     assert all("|" not in line and line.isprintable() and len(line) <= 400 for line in others)
     assert len(check_formats.npd(checkup).encode()) <= 80
     assert all(line.isprintable() for line in check_formats.nhc(checkup).splitlines())
+
+
+def test_a_node_without_devices_is_well_only_if_nothing_shows_that_it_has_accelerators() -> None:
+    empty = snapshot()
+    assert examine(empty, {}).status is Status.UNKNOWN
+    assert examine(empty, {}, has_accelerators=False).status is Status.OK
+    assert examine(empty, {"nvidia": 8}, has_accelerators=False).status is Status.CRITICAL
+    words = check_formats.nhc(examine(empty, {}, has_accelerators=False))
+    assert words == "OK devices: this node has no accelerators\n"

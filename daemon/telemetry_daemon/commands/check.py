@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -20,7 +21,8 @@ FORMATS = ("nagios", "nhc", "npd", "json")
 _USUAL_SECONDS = 20.0
 _UNKNOWN = 3
 _EXPECTED = "telemetry_devices_expected"
-_EXPECTED_LINE = re.compile(_EXPECTED + r'\{vendor="([a-z]{1,32})"\} ([0-9.]{1,9})\n')
+_ON_BUS = "telemetry_pci_devices"
+_COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
 # What each of these takes for unknown.
 _UNKNOWN_OF = {"nhc": 1, "npd": 2}
 
@@ -96,7 +98,8 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
         if not wanted:
             raise CommandError(f"no device is called {arguments.device!r}; `telemetry snapshot` lists them")
     with thresholds.changed(changes.numbers):
-        return examine(shown, changes.expected or _expected(arguments), wanted)
+        expected, has_accelerators = _should_have(arguments)
+        return examine(shown, changes.expected or expected, wanted, has_accelerators=has_accelerators)
 
 
 def _answer(arguments: argparse.Namespace) -> Answer:
@@ -117,21 +120,34 @@ def _answer(arguments: argparse.Namespace) -> Answer:
         tools.close()
 
 
-def _expected(arguments: argparse.Namespace) -> Mapping[str, int]:
-    """How many devices of each vendor this node's configuration expects, or the other node's daemon. Raises CommandError."""
+def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
+    """Return how many devices of each vendor are expected, and whether there are signs of any accelerator. Raises CommandError."""
     if arguments.demo is not None:
-        return {}
+        return {}, True
     if arguments.node is None:
-        return options.settings(arguments).expect.devices
+        return options.settings(arguments).expect.devices, _has_accelerators()
     from telemetry_daemon.commands import nodes
     from telemetry_daemon.nodes.client import Client, NodeError
 
     (address,) = nodes.addresses([arguments.node], None)
     client = Client(address, nodes.credentials(arguments), arguments.timeout)
+    names = urlencode([("name[]", name) for name in (_EXPECTED, _ON_BUS)])
     try:
-        page = client.get(f"/metrics?{urlencode({'name[]': _EXPECTED})}").body.decode("utf-8", "replace")
+        page = client.get(f"/metrics?{names}").body.decode("utf-8", "replace")
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}") from None
     finally:
         client.close()
-    return {match[1]: int(float(match[2])) for match in _EXPECTED_LINE.finditer(page)}
+    found = [(match[1], match[2], int(float(match[3]))) for match in _COUNT_LINE.finditer(page)]
+    expected = {vendor: count for name, vendor, count in found if name == _EXPECTED}
+    return expected, any(count for name, _, count in found if name == _ON_BUS)
+
+
+def _has_accelerators() -> bool:
+    """Return whether this node has an accelerator on its PCI bus or a device node of an accelerator's driver."""
+    from telemetry_daemon.readers.pci import scan
+    from telemetry_daemon.service.device_nodes import NODES
+
+    # Every graphics driver makes render nodes, those of a server's console included.
+    own_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
+    return bool(scan()) or any(any(Path("/dev").glob(pattern)) for pattern in own_nodes)
