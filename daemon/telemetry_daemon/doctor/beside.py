@@ -29,6 +29,7 @@ _RUNS_ELSEWHERE = (
     "give this command the service's own configuration with --config (systemctl cat telemetry shows it); else "
     "systemctl restart telemetry"
 )
+_PORT_TAKEN = "stop the exporter that has the port (`ss -ltnp` shows it), or set another listen_address; the daemon tries again every 10 s"
 _FAILED = "journalctl -u telemetry -n 50 says why; `telemetry config check` finds a mistake in the configuration"
 # As docs/troubleshooting.md explains the exit statuses.
 _ENDED: Mapping[str, str] = {
@@ -69,6 +70,8 @@ def findings(here: Snapshot, beside: Beside) -> Iterator[Finding]:
     if view.version and view.version != beside.version:
         what = f"it runs version {view.version}, and this command is {beside.version}"
         yield Finding(_DAEMON, what, "systemctl restart telemetry, if the package was upgraded")
+    for exporter in view.silent_peers:
+        yield Finding(_DAEMON, f"the address of compat.{exporter} cannot be served", _PORT_TAKEN)
     if not view.is_real:
         return
     if view.reads and view.reads != beside.reads:

@@ -19,6 +19,7 @@ SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
 _VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
 _OF_VENDORS = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
 _ON_BUS = re.compile(_OF_VENDORS % "telemetry_pci_devices", re.MULTILINE)
+_SILENT_PEER = re.compile(r'^telemetry_compat_up\{exporter="([A-Za-z0-9_-]{1,64})"\} 0(?:\.0)?$', re.MULTILINE)
 _EXPECTED = re.compile(_OF_VENDORS % "telemetry_devices_expected", re.MULTILINE)
 
 
@@ -34,6 +35,11 @@ class DaemonView:
     document: Mapping[str, Any] = field(default_factory=dict)
     page: str = ""
     expected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def silent_peers(self) -> tuple[str, ...]:
+        """The other exporters whose pages have an address that the daemon cannot serve."""
+        return tuple(match[1] for match in _SILENT_PEER.finditer(self.page))
 
     @property
     def is_real(self) -> bool:

@@ -124,7 +124,7 @@ class Service:
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         of_owners = _owner_series(self._settings.attribution)
-        self._other_names = OtherNames(self._settings, tells_owners=self._owners is not None)
+        self._other_names = OtherNames(self._settings, self._own.set_compat, tells_owners=self._owners is not None)
         self._site = Site(
             self._store.snapshot,
             self._store.ready,

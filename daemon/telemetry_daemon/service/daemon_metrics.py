@@ -46,6 +46,11 @@ class OwnMetrics:
         """How many accelerators of each vendor are on the PCI bus."""
         self._set("telemetry_pci_devices", _by_vendor(counts))
 
+    def set_compat(self, is_served: Mapping[str, bool]) -> None:
+        """Whether the address of each other exporter's page is served."""
+        values: dict[Labels, float] = {(("exporter", name),): float(up) for name, up in sorted(is_served.items())}
+        self._set("telemetry_compat_up", values)
+
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
         samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
         if self._told.get(metric) != samples:  # what is told makes a new snapshot, and a new page

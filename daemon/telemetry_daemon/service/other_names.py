@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import platform
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.messages import Handler
 
 if TYPE_CHECKING:  # imported when somebody asks for such a page
@@ -18,15 +21,25 @@ logger = logging.getLogger(__name__)
 
 # The name of the node in Kubernetes, where the chart sets it.
 _NODE_NAME = "NODE_NAME"
+_TRY_AGAIN_SECONDS = 10.0
 
 
 class OtherNames:
-    """What the settings say of other exporters' names; `tells_owners` is whether pods are known at all."""
+    """What the settings say of other exporters' names; `tells_owners` is whether pods are known at all.
 
-    def __init__(self, settings: Settings, *, tells_owners: bool) -> None:
+    `on_change` gets, for each exporter with an address of its own, whether that address is served.
+    """
+
+    def __init__(
+        self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, tells_owners: bool
+    ) -> None:
         self._settings = settings
+        self._on_change = on_change
         self._tells_owners = tells_owners
         self._sites: PeerSites | None = None
+        self._problems: Mapping[str, str] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._retry: asyncio.Task[None] | None = None
 
     def pages(self) -> PeerPages:
         """The pages by the settings in force."""
@@ -37,19 +50,42 @@ class OtherNames:
         return PeerPages(node, {name: one.hostname_label for name, one in self._settings.compat.items()})
 
     async def serve(self, settings: Settings, site: Handler) -> None:
-        """Serve the pages that have an address of their own in these settings. Raises WebError."""
-        if self._sites is None and any(one.listen_address for one in settings.compat.values()):
+        """Serve the pages that have an address of their own in these settings; a taken address is tried again. Raises WebError."""
+        if self._sites is None and any(compat.listen_address for compat in settings.compat.values()):
             from telemetry_daemon.service.peer_sites import PeerSites
 
             self._sites = PeerSites(site)
         if self._sites is not None:
-            await self._sites.serve(settings)
-            for name, addresses in self._sites.addresses.items():
-                facts = {"exporter": name, "address": ", ".join(addresses)}
-                logger.info("serving under another exporter's names", extra=facts)
-        self._settings = settings
+            await self._serve(self._sites, settings)
+        if any(self._problems.values()) and self._retry is None:
+            self._retry = asyncio.get_running_loop().create_task(self._try_again())
 
     async def close(self) -> None:
         """Stop serving them."""
+        if self._retry is not None:
+            self._retry.cancel()
         if self._sites is not None:
             await self._sites.close()
+
+    async def _serve(self, sites: PeerSites, settings: Settings) -> None:
+        async with self._one_at_a_time:
+            problems = await sites.serve(settings)
+            self._settings = settings
+        for name, problem in problems.items():
+            if problem != self._problems.get(name) and problem:
+                logger.warning("not serving under another exporter's names", extra={"exporter": name, "error": problem})
+            elif problem != self._problems.get(name):
+                facts = {"exporter": name, "address": ", ".join(sites.addresses[name])}
+                logger.info("serving under another exporter's names", extra=facts)
+        self._problems = problems
+        self._on_change({name: not problem for name, problem in problems.items()})
+
+    async def _try_again(self) -> None:
+        """Try to serve until every address is served."""
+        while self._sites is not None and any(self._problems.values()):
+            await asyncio.sleep(_TRY_AGAIN_SECONDS)
+            try:
+                await self._serve(self._sites, self._settings)
+            except WebError as error:  # the web configuration file was changed and is bad; a later try may succeed
+                logger.warning("not serving under other exporters' names", extra={"error": error})
+        self._retry = None

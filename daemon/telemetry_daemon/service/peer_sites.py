@@ -27,13 +27,15 @@ class PeerSites:
         self._site = site
         self._servers: dict[str, WebServer] = {}
 
-    async def serve(self, settings: Settings) -> None:
-        """Serve what these settings ask for, and no more. Raises WebError, which names the setting."""
-        wanted = {name: one for name, one in settings.compat.items() if one.listen_address}
+    async def serve(self, settings: Settings) -> Mapping[str, str]:
+        """Serve what these settings ask for, and no more. Returns why an exporter's address cannot be served; empty if it is.
+
+        Raises WebError, which names the setting, if the web configuration is bad.
+        """
+        wanted = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - wanted.keys():
             await self._servers.pop(name).close()
-        for name, compat in wanted.items():
-            await self._serve_one(name, compat, settings)
+        return {name: await self._serve_one(name, compat, settings) for name, compat in wanted.items()}
 
     async def close(self) -> None:
         """Stop serving all of them."""
@@ -44,20 +46,21 @@ class PeerSites:
         """Where each is served, with real ports."""
         return {name: server.addresses for name, server in self._servers.items()}
 
-    async def _serve_one(self, name: str, compat: CompatSettings, settings: Settings) -> None:
+    async def _serve_one(self, name: str, compat: CompatSettings, settings: Settings) -> str:
         web = settings.web
         try:
             if name in self._servers:
                 await self._servers[name].reconfigure(compat.listen_address, web.config_file, web.allowed_hosts)
-                return
+                return ""
             answer = partial(self._answer, name)
             server = WebServer(answer, compat.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
             await server.start()
             self._servers[name] = server
         except ListenError as error:
-            raise ListenError(f"compat.{name}.listen_address: {error}") from error
+            return f"compat.{name}.listen_address: {error}"
         except WebError as error:
             raise WebError(f"compat.{name}.listen_address: {error}") from error
+        return ""
 
     def _answer(self, name: str, request: Request) -> Response:
         if request.path == _METRICS:
