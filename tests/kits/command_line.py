@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -40,6 +41,7 @@ def run_main(
             stack.enter_context(patch.object(sys, name, stream))
         stack.enter_context(patch.dict(os.environ, clean_environment(environment or {}), clear=True))
         stack.enter_context(_own_signals())
+        stack.enter_context(_own_logging())
         status = _status(arguments)
         return Completed(status, *(_written(stream) for stream in streams[1:]))
 
@@ -74,3 +76,16 @@ def _own_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _own_logging() -> Iterator[None]:
+    """Take back the level and the handlers that a command gives to the log."""
+    root, raises = logging.getLogger(), logging.raiseExceptions
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
+        logging.raiseExceptions = raises
