@@ -87,7 +87,7 @@ def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools
     assert (status, [each["simulated"] for each in json.loads(out)["devices"]]) == (0, [True, True])
     recording = str(tmp_path / "recording.jsonl")
     environment = {"PATH": tools.search_path}
-    run("record", "-o", recording, "--for", "1", "--config", config, environment=environment)
+    run("record", "-o", recording, "--for", "0.1", "--config", config, environment=environment)
     status, out, _ = run("snapshot", "--replay", recording)
     assert (status, "MTT S80" in out, "\nReplay: this is a recording of 2" in out) == (0, True, True)
 

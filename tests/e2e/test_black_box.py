@@ -198,7 +198,7 @@ def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_t
         daemon.until(lambda: len(list(from_daemon.past(runtime))) > 30)
         kept = len(list(from_daemon.past(runtime)))
         begun, taken = time.time(), []
-        for capture in from_daemon.FromDaemon(runtime, 2.0, minutes_before=True).captures():
+        for capture in from_daemon.FromDaemon(runtime, 2.0, minutes_before=True, longest_round=60.0).captures():
             taken.append(capture)
             time.sleep(0.1)
     assert len(taken) >= kept

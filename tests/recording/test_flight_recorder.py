@@ -262,7 +262,7 @@ def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
     now = 1e6
     turns = 0
     clock = Clock(lambda: now, lambda: BEGUN + now + ahead * turns)
-    box = BlackBox(Tap(), clock, lambda: None, lambda: is_on)
+    box = BlackBox(Tap(), clock, lambda **_: lambda: True, lambda: is_on)
     on = Settings(state=StateSettings(directory=str(tmp_path)))
     for number in range(8):
         box.configure(on)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import platform
 import secrets
 import sys
@@ -21,7 +22,9 @@ from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.recording.first_answer import FromFirstAnswer, Keep
 from telemetry_daemon.recording.from_daemon import FromDaemon
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.replay.reports import Reports
@@ -32,9 +35,7 @@ from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_exporters import human
 from telemetry_parsers.model import Capture, Report
 
-# Takes a capture, and its parser's report.
-_Keep = Callable[[Capture, Report | None], None]
-_Record = Callable[[Loaded, Settings, argparse.Namespace, _Keep], None]
+_Record = Callable[[Loaded, Settings, argparse.Namespace, FromFirstAnswer, "_Progress"], None]
 
 _STANDARD_OUTPUT = Path("-")
 _PROGRESS_SECONDS = 0.5
@@ -58,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=durations.up_to_a_day,
         default=30.0,
         metavar="TIME",
-        help="how long to record, such as 60s or 5m (default: 30s)",
+        help="how long to record once each source has answered, such as 60s or 5m (default: 30s)",
     )
     parser.add_argument(
         "--before",
@@ -78,7 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write each capture as a line, of the daemon or of polls of our own."""
+    """Write each capture as a line, of the daemon or of polls of our own; 2 if all sources failed, 3 if there are none."""
     endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
@@ -88,8 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
         recorder = _recorder(arguments.output)
         try:
-            with _told(recorder, mask, arguments, whom) as tell, recorder:
-                record(loaded, settings, arguments, _kept(recorder, mask, tell))
+            with _told(recorder, mask, arguments, whom) as progress, recorder:
+                keep = FromFirstAnswer(_kept(recorder, mask, progress.tell), Reports(loaded))
+                record(loaded, settings, arguments, keep, progress)
+                _check(keep)
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     return exits.OK
@@ -105,7 +108,18 @@ def _recorder(output: Path | None) -> Recorder:
         raise CommandError(str(error)) from None
 
 
-def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> _Keep:
+def _check(keep: FromFirstAnswer) -> None:
+    """Raises CommandError if no accelerator's source answered."""
+    if keep.has_begun:
+        return
+    if keep.failures:
+        lines = (f"nothing is recorded: {source}: {text}" for source, text in keep.failures.items())
+        raise CommandError(*lines, status=exits.PROBLEMS)
+    text = "nothing is recorded: no tool, library or driver of an accelerator was found"
+    raise CommandError(f"{text}; `telemetry doctor` says where it was looked for", status=exits.NOTHING_FOUND)
+
+
+def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> Keep:
     """Writes a capture as it is to be kept. Raises RecordError."""
 
     def keep(capture: Capture, report: Report | None) -> None:
@@ -132,12 +146,19 @@ def _daemon_may_tell(arguments: argparse.Namespace) -> bool:
     return daemon_reads_the_same(arguments)
 
 
-def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: _Keep) -> None:
+def _record_daemon(
+    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
+) -> None:
     """Keep what the daemon's sources answer. Raises RecordError and CommandError."""
     reports = Reports(loaded)
-    runtime_directory = settings.state.runtime_directory
-    daemon = FromDaemon(runtime_directory, arguments.duration, minutes_before=arguments.before)
     begun = time.monotonic()
+    daemon = FromDaemon(
+        settings.state.runtime_directory,
+        arguments.duration,
+        minutes_before=arguments.before,
+        longest_round=schedule.round_seconds((one.parser, settings.source(one.parser.name)) for one in loaded.parsers),
+        goes_on=lambda: progress.goes_on(keep),
+    )
     taken = earlier = 0
     try:
         for capture in daemon.captures():
@@ -146,6 +167,14 @@ def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Names
             earlier += capture.monotonic_time < begun
     except ControlError as error:
         raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
+    if not taken:
+        text = "the daemon was told nothing in that time; one that plays a recording polls nothing: copy the recording"
+        raise CommandError(text, status=exits.UNAVAILABLE)
+    if keep.has_begun:
+        _say_what_is_missing(daemon, arguments, earlier)
+
+
+def _say_what_is_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier: int) -> None:
     if arguments.before and earlier:
         _say(f"{earlier} of the captures are of the minutes before")
     elif arguments.before:
@@ -153,14 +182,13 @@ def _record_daemon(loaded: Loaded, settings: Settings, arguments: argparse.Names
         _say(f"nothing of before is kept: {why}")
     if daemon.lost:
         _say(f"{daemon.lost} captures are missing: this command could not take them in time")
-    if not taken:
-        text = "the daemon was told nothing in that time; one that plays a recording polls nothing: copy the recording"
-        raise CommandError(text, status=exits.UNAVAILABLE)
-    if (left := begun + arguments.duration - time.monotonic()) > LONGEST_WAIT_SECONDS:
+    if (left := min(daemon.until - time.monotonic(), arguments.duration)) > LONGEST_WAIT_SECONDS:
         _say(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
 
 
-def _record_tools(loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: _Keep) -> None:
+def _record_tools(
+    loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
+) -> None:
     """Poll as the daemon does. Raises RecordError if the recording cannot be written any more."""
     failure: list[RecordError] = []
     ended = threading.Event()
@@ -172,43 +200,58 @@ def _record_tools(loaded: Loaded, settings: Settings, arguments: argparse.Namesp
             failure.append(error)
             ended.set()
 
+    def wait(until: float, is_over: Callable[[], bool]) -> None:
+        while not is_over() and (left := until - clock.monotonic()) > 0 and not ended.is_set():
+            ended.wait(min(left, LONGEST_WAIT_SECONDS))
+
     clock = Clock()
     poller = Poller(Store("", clock), clock)
     try:
         poller.start(RealNode(loaded, clock, keep_or_end).sources(settings))
-        until = clock.monotonic() + arguments.duration
-        while not ended.is_set() and (left := until - clock.monotonic()) > 0:
-            ended.wait(min(left, LONGEST_WAIT_SECONDS))
+        wait(math.inf, poller.round(ask=False))
+        if progress.goes_on(keep):
+            wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
         poller.stop()
     if failure:
         raise failure[0]
 
 
+class _Progress:
+    """Says on standard error how far it is, on a terminal: first until each source has answered, then until the end."""
+
+    def __init__(self, recorder: Recorder, seconds: float) -> None:
+        self._recorder = recorder
+        self._whole = human.seconds(seconds)
+        self._round_ended = math.inf
+        self._next_time = self.begun = time.monotonic()
+
+    def goes_on(self, keep: FromFirstAnswer) -> bool:
+        """Called when each source has answered once: whether there is anything to wait for."""
+        self._round_ended = time.monotonic()
+        return keep.has_begun or bool(keep.failures)
+
+    def tell(self) -> None:
+        """Say it, twice a second at most."""
+        if (now := time.monotonic()) >= self._next_time:
+            self._next_time = now + _PROGRESS_SECONDS
+            done = human.seconds(round(max(0.0, now - self._round_ended)))
+            waiting.show(f"recording: {done} of {self._whole}, {self._recorder.captures} captures")
+
+
 @contextlib.contextmanager
-def _told(
-    recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, whom: str
-) -> Iterator[Callable[[], None]]:
-    """Says on standard error how far it is, on a terminal, and in the end what was recorded, however it ends."""
-    begun = time.monotonic()
-    next_time = begun
-
-    def tell() -> None:
-        nonlocal next_time
-        if (now := time.monotonic()) >= next_time:
-            next_time = now + _PROGRESS_SECONDS
-            whole = human.seconds(arguments.duration)
-            waiting.show(f"recording: {human.seconds(round(now - begun))} of {whole}, {recorder.captures} captures")
-
+def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, whom: str) -> Iterator[_Progress]:
+    """Says how far it is, and in the end what was recorded, however it ends."""
+    progress = _Progress(recorder, arguments.duration)
     is_told = True
     try:
-        yield tell
+        yield progress
     except (RecordError, CommandError):  # which says why there is nothing
         is_told = recorder.has_any
         raise
     finally:
         waiting.show("")
-        seconds = human.seconds(round(time.monotonic() - begun))
+        seconds = human.seconds(round(time.monotonic() - progress.begun))
         if is_told:
             _say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
 

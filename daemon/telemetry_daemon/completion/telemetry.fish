@@ -73,7 +73,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from check' -l password-file -r
 complete -c telemetry -n '__fish_seen_subcommand_from check' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -s o -r -F -d 'where to write it, in place of an earlier recording; packed with gzip if its name ends in .gz; - is standard output (default: standard output)'
-complete -c telemetry -n '__fish_seen_subcommand_from record' -l for -x -d 'how long to record, such as 60s or 5m (default: 30s)'
+complete -c telemetry -n '__fish_seen_subcommand_from record' -l for -x -d 'how long to record once each source has answered, such as 60s or 5m (default: 30s)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l before -d 'begin with the two minutes that the daemon\'s flight recorder has'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l from -x -a 'daemon tools' -d 'whom to ask (default: the running daemon if it reads the same, so that nothing is polled twice, else the tools)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l unmasked -d 'keep serial numbers, UUIDs, addresses, names and passwords as they are'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# A line between captures: how many before it were not taken in time.
+# A line between captures: how many before it were not taken in time. With `round_ended`, a time by the monotonic clock, it
+# says that each poll has ended once since the recording began or, where the newest captures are kept, since the daemon did.
 LOST_SCHEMA = "telemetry.lost/1"
 
 

@@ -121,11 +121,11 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     return plain
 
 
-def lines(path: Path, verb: str, seconds: float, **arguments: Plain) -> Iterator[bytes]:
-    """The lines of an answer that goes on, all that come within so many seconds, or until the daemon ends it. Raises ControlError."""
+def lines(path: Path, verb: str, until: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
+    """The lines of an answer that goes on, all that come until that time (monotonic), which may change meanwhile, or until the daemon ends it. Raises ControlError."""
     with _talking(path, verb, arguments) as connection:
         waiting = bytearray()
-        for received in _pieces(connection, time.monotonic() + seconds):
+        for received in _pieces(connection, until):
             waiting += received
             if b"\n" not in received:
                 continue
@@ -137,9 +137,9 @@ def lines(path: Path, verb: str, seconds: float, **arguments: Plain) -> Iterator
                 yield line
 
 
-def _pieces(connection: socket.socket, until: float) -> Iterator[bytes]:
+def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[bytes]:
     """What is received until that time, and what was on its way then: whoever takes it may be slower than it comes."""
-    while (left := until - time.monotonic()) > 0:
+    while (left := until() - time.monotonic()) > 0:
         connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
         try:
             received = connection.recv(1 << 16)

@@ -165,6 +165,23 @@ class Poller:
             self._ask_now(name, poll)
         return len(polls)
 
+    def round(self, *, ask: bool) -> Callable[[], bool]:
+        """Begin a round of all polls, and give what tells whether it has ended.
+
+        It ends when each poll has ended once, or has used up its time. Where `ask`, all are asked now; else it began with the polling.
+        """
+        sources = self.sources().values()
+        until = self._clock.monotonic() + schedule.round_seconds((one.parser, one.settings) for one in sources)
+        before = self._attempts() if ask else {}
+        for source in sources if ask else ():
+            self.ask(source.name)
+
+        def has_ended() -> bool:
+            ended = (at is not None and at != before.get(key) for key, at in self._attempts().items())
+            return all(ended) or self._clock.monotonic() >= until
+
+        return has_ended
+
     def spread_again(self) -> None:
         """Put all polls back on their beat after the wall clock was set; expired polls are asked at once.
 
@@ -187,6 +204,12 @@ class Poller:
         end = self._clock.monotonic() + LONGEST_STOP_SECONDS
         for thread in threads:
             thread.join(timeout=max(0.0, end - self._clock.monotonic()))
+
+    def _attempts(self) -> dict[tuple[str, str], float | None]:
+        """When the newest attempt at each poll began; None before the first has ended."""
+        keys = ((name, poll.name) for name, source in self.sources().items() for poll in source.parser.polls)
+        healths = {key: self._store.health_of(key) for key in keys}
+        return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
 
     def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
         interval = schedule.base_interval(poll, source.settings)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from telemetry_daemon.config.settings import Mode, SourceSettings
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings
@@ -39,6 +40,11 @@ def base_interval(poll: Poll, settings: SourceSettings) -> float:
 def deadline(poll: Poll, settings: SourceSettings) -> float:
     """The seconds that a poll may take."""
     return settings.deadline if settings.deadline is not None else poll.deadline
+
+
+def round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
+    """The seconds that a round of all polls may take: those of a source come one after the other."""
+    return max((sum(deadline(poll, settings) for poll in parser.polls) for parser, settings in sources), default=0.0)
 
 
 def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need: Need) -> float:

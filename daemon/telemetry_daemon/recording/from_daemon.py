@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from telemetry_daemon.control import requests
 from telemetry_daemon.control import socket as control
@@ -15,38 +16,65 @@ from telemetry_parsers.model import Capture
 _LONGEST_SECONDS = 30.0
 
 
-class FromDaemon:
-    """All that is captured within so many seconds, however long it takes whoever asks for it. `lost` counts the captures for which there was no room, since they were not taken in time."""
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What the daemon says between captures: how many were lost, and when its round of polls ended."""
 
-    def __init__(self, runtime_directory: str, seconds: float, *, minutes_before: bool) -> None:
+    lost: int
+    round_ended: float | None
+
+
+class FromDaemon:
+    """All that is captured until each poll has ended once, and within so many seconds from then, however long it takes whoever asks for it.
+
+    A daemon that does not say when that was is given `longest_round` seconds. `lost` counts the captures for which there was no room,
+    since they were not taken in time. `until` is when it ends (monotonic).
+    """
+
+    def __init__(
+        self,
+        runtime_directory: str,
+        seconds: float,
+        *,
+        minutes_before: bool,
+        longest_round: float,
+        goes_on: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._path = control.path_in(runtime_directory)
         self._seconds = seconds
         self._minutes_before = minutes_before
+        self._goes_on = goes_on
         self.lost = 0
+        self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """The newest of each poll, or those of the last two minutes, and then each that comes. Raises ControlError."""
-        until = time.monotonic() + self._seconds
-        asked = control.lines(self._path, "captures", self._seconds, minutes_before=self._minutes_before, live=True)
+        """The newest of each poll, or those of the last two minutes, and then each that comes. Raises ControlError.
+
+        `goes_on` is called when the round has ended.
+        """
+        asked = control.lines(
+            self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
+        )
         for line in asked:
-            capture = _capture(line)
-            if isinstance(capture, int):
-                self.lost += capture
-            elif capture.monotonic_time <= until:  # whoever takes them slowly asks for the end late
-                yield capture
+            said = _said(line)
+            if isinstance(said, _Note):
+                self.lost += said.lost
+                if said.round_ended is not None:
+                    self.until = said.round_ended + (self._seconds if self._goes_on() else 0.0)
+            elif said.monotonic_time <= self.until:  # whoever takes them slowly asks for the end late
+                yield said
 
 
 def past(runtime_directory: str) -> Iterator[Capture]:
     """The captures of the last two minutes, if the daemon keeps them. Raises ControlError."""
-    path = control.path_in(runtime_directory)
-    for line in control.lines(path, "captures", _LONGEST_SECONDS, minutes_before=True, live=False):
-        capture = _capture(line)
-        if not isinstance(capture, int):
-            yield capture
+    path, until = control.path_in(runtime_directory), time.monotonic() + _LONGEST_SECONDS
+    for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
+        said = _said(line)
+        if isinstance(said, Capture):
+            yield said
 
 
-def _capture(line: bytes) -> Capture | int:
-    """A capture, or how many were lost."""
+def _said(line: bytes) -> Capture | _Note:
     try:
         plain = decode_line(line)
         if (
@@ -54,7 +82,8 @@ def _capture(line: bytes) -> Capture | int:
             and plain.get("schema") == requests.LOST_SCHEMA
             and isinstance(plain["captures"], int)
         ):
-            return plain["captures"]
+            ended = plain.get("round_ended")
+            return _Note(plain["captures"], ended if isinstance(ended, float) else None)
         return capture_from_plain(plain)
     except (CodecError, KeyError) as error:
         raise ControlError(f"the daemon gave what is no capture ({error}); is it of another version?") from None

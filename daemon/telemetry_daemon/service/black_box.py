@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control import requests
@@ -25,8 +27,17 @@ log = logging.getLogger(__name__)
 
 # A command that does not take its captures in time loses some, and is told how many.
 _MOST_WAITING_BYTES = 16 << 20
+_LOOK_SECONDS = 0.05
 # For a file that is due when it is switched off: a reload does not wait longer.
 _LAST_FILE_SECONDS = 6.0
+
+
+class Round(Protocol):
+    """Begins a round of all polls, and gives what tells whether it has ended."""
+
+    def __call__(self, *, ask: bool) -> Callable[[], bool]:
+        """Where `ask`, all are asked now; else it began with the polling."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +51,15 @@ class _Running:
 class BlackBox:
     """Listens at the tap of the node's sources where the settings say so, and while a command records.
 
-    `ask_all` has every source polled at once; in a maintenance, cards may go without much ado.
+    In a maintenance, cards may go without much ado.
     """
 
     def __init__(
-        self, tap: Tap, clock: Clock, ask_all: Callable[[], None], in_maintenance: Callable[[], bool] = lambda: False
+        self, tap: Tap, clock: Clock, begin_round: Round, in_maintenance: Callable[[], bool] = lambda: False
     ) -> None:
         self._tap = tap
         self._clock = clock
-        self._ask_all = ask_all
+        self._begin_round = begin_round
         self._in_maintenance = in_maintenance
         self._running: _Running | None = None
         self._state_directory = ""
@@ -117,9 +128,8 @@ class BlackBox:
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
-                if self._running is None:
-                    self._ask_all()
-                await _until_either_ends(heard, reader, writer)
+                has_ended = self._begin_round(ask=self._running is None)
+                await _until_either_ends(heard, has_ended, reader, writer)
         finally:
             self._tap.leave(heard.add)
 
@@ -156,6 +166,11 @@ class _Heard:
         """Whether no line waits."""
         return self._waiting.empty()
 
+    def end_round(self) -> None:
+        """Send, behind the lines so far, when the round ended."""
+        ended = {"schema": requests.LOST_SCHEMA, "captures": 0, "round_ended": self._loop.time()}
+        self._loop.call_soon(self._put, json.dumps(ended).encode() + b"\n")
+
     def _put(self, text: bytes) -> None:
         if self._waiting_bytes + len(text) > _MOST_WAITING_BYTES:
             self._lost += 1
@@ -164,7 +179,9 @@ class _Heard:
         self._waiting.put_nowait(text)
 
 
-async def _until_either_ends(heard: _Heard, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _until_either_ends(
+    heard: _Heard, has_round_ended: Callable[[], bool], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Send what is heard; who hears no more is sent what was heard until then."""
 
     async def send() -> None:
@@ -172,13 +189,20 @@ async def _until_either_ends(heard: _Heard, reader: asyncio.StreamReader, writer
             writer.write(await heard.next())
             await writer.drain()
 
+    async def end_round() -> None:
+        while not has_round_ended():  # noqa: ASYNC110  # no event of this loop: polls end on threads of their own
+            await asyncio.sleep(_LOOK_SECONDS)
+        heard.end_round()
+
     sending, hung_up = asyncio.create_task(send()), asyncio.create_task(reader.read(1))
+    ending_round = asyncio.create_task(end_round())
     try:
         await asyncio.wait((sending, hung_up), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (sending, hung_up):
+        tasks = (sending, hung_up, ending_round)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(sending, hung_up, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
     while not heard.is_empty:
         writer.write(await heard.next())
         await writer.drain()

@@ -112,7 +112,7 @@ class Service:
         bill = self._owners.ledger if self._owners is not None else None
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
         book = MaintenanceBook(book_path, clock)
-        self._black_box = BlackBox(start.tap, clock, self._ask_all, lambda: book.now().is_on)
+        self._black_box = BlackBox(start.tap, clock, self._round, lambda: book.now().is_on)
         watch = self._black_box.watch if start.remembers_devices else None
         accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill, watch)
         attribution = self._owners.attribution if self._owners is not None else None
@@ -342,9 +342,8 @@ class Service:
         """The source made anew by the settings in force."""
         return self._node.source(name, self._settings)
 
-    def _ask_all(self) -> None:
-        for name in self._poller.sources():
-            self._poller.ask(name)
+    def _round(self, *, ask: bool) -> Callable[[], bool]:
+        return self._poller.round(ask=ask)
 
     async def _feed_watchdog(self, interval: float) -> None:
         """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""

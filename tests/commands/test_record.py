@@ -1,0 +1,91 @@
+"""`telemetry record`: it waits for the first answer of every source, and says when there is nothing to record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kits.command_line import Completed, run_main
+from kits.daemon import Daemon
+from kits.fake_mthreads_gmi import TABLE
+from kits.fake_tools import ToolFolder
+
+ALWAYS = '[sources.mthreads-gmi]\nmode = "always"\n'
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    return ToolFolder(tmp_path / "tools")
+
+
+def record(tmp_path: Path, tools: ToolFolder, *arguments: str, settings: str = "") -> Completed:
+    config = tmp_path / "record.toml"
+    config.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n{settings}')
+    environment = {"PATH": tools.search_path}
+    return run_main("record", "--for", "0.2", "--config", str(config), *arguments, environment=environment)
+
+
+def answered(text: str) -> set[tuple[str, str]]:
+    """The polls that were answered, in a recording."""
+    captures = map(json.loads, text.splitlines())
+    return {(capture["source"], capture["poll"]) for capture in captures if capture["outputs"]}
+
+
+def answers_after(tools: ToolFolder, seconds: float) -> None:
+    text = tools.folder / "table.txt"
+    text.write_text(TABLE)
+    tools.script("mthreads-gmi", f"sleep {seconds}\nexec /bin/cat {text}")
+
+
+def test_the_time_begins_when_each_source_has_answered_once(tmp_path: Path, tools: ToolFolder) -> None:
+    answers_after(tools, 1.0)
+    done = record(tmp_path, tools)
+    assert (done.status, answered(done.stdout) >= {("host", "readings"), ("mthreads-gmi", "readings")}) == (0, True)
+
+
+@pytest.mark.parametrize("keeps_the_newest", ["true", "false"])
+def test_a_daemon_that_has_just_started_is_waited_for(tmp_path: Path, tools: ToolFolder, keeps_the_newest: str) -> None:
+    answers_after(tools, 1.0)
+    settings = f"{ALWAYS}[flight_recorder]\nenabled = {keeps_the_newest}\n"
+    with Daemon(tmp_path, settings, environment={"PATH": tools.search_path}):
+        done = record(tmp_path, tools, "--from", "daemon", settings=settings)
+    assert (done.status, ("mthreads-gmi", "readings") in answered(done.stdout)) == (0, True)
+    assert "from the daemon" in done.stderr
+
+
+HANGS = "[sources.mthreads-gmi]\ndeadline = 0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("hangs", "status", "named"),
+    [
+        (False, 3, "no tool, library or driver of an accelerator was found"),
+        (True, 2, "nothing is recorded: mthreads-gmi: "),
+    ],
+)
+def test_nothing_recorded_is_an_error(tmp_path: Path, tools: ToolFolder, hangs: bool, status: int, named: str) -> None:
+    """An earlier recording stays, and a new one is not begun."""
+    if hangs:
+        tools.hangs("mthreads-gmi")
+    path = tmp_path / "recording.jsonl"
+    for before in (None, '{"schema":"telemetry.capture/1"}\n'):
+        if before is not None:
+            path.write_text(before)
+        done = record(tmp_path, tools, "-o", str(path), settings=HANGS)
+        assert (done.status, done.stdout, named in done.stderr, len(done.stderr.splitlines())) == (status, "", True, 1)
+        assert (path.read_text() if path.exists() else None) == before
+    assert record(tmp_path, tools, "-o", "-", settings=HANGS)[:2] == (status, "")
+
+
+def test_a_source_that_hangs_is_recorded_beside_one_that_answers(tmp_path: Path, tools: ToolFolder) -> None:
+    tools.prints("mthreads-gmi", TABLE)
+    tools.hangs("ixsmi")
+    done = record(tmp_path, tools, settings="[sources.ixsmi]\ndeadline = 0.5\n")
+    failed = [
+        each["source"]
+        for each in map(json.loads, done.stdout.splitlines())
+        if (each["failure"] or {}).get("reason") == "timeout"
+    ]
+    assert (done.status, set(failed)) == (0, {"ixsmi"})
