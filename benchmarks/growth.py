@@ -25,7 +25,7 @@ from side_by_side.contestants import running
 from side_by_side.options import extent
 from side_by_side.ours import telemetry
 
-from kits.made_up_node import Load, Node
+from kits.fed_node import Load, MadeUpNode
 from telemetry_daemon.site.packing import Gzipped
 from telemetry_exporters.prometheus import Renderer
 
@@ -73,7 +73,7 @@ def growth_row(what: str, load: Load, count: int) -> list[str]:
 
 def measured(load: Load, count: int) -> Stages:
     """The middle one of so many polls."""
-    node, renderer = Node(load), Renderer()
+    node, renderer = MadeUpNode(load), Renderer()
     node.poll_all()
     renderer.text(node.store.snapshot())
     gc.collect()
@@ -82,7 +82,7 @@ def measured(load: Load, count: int) -> Stages:
     return Stages(*(statistics.median(column) for column in columns))
 
 
-def one_poll(node: Node, renderer: Renderer) -> Stages:
+def one_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
     """The times of one poll of the first source, and of one scrape."""
     report = node.report(0)
     times = [time.process_time()]

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from kits import page_oracle, snapshots
-from kits.demo_snapshot import demo_snapshots
+from kits.fed_node import demo_snapshots
 from telemetry_daemon.site.packing import Gzipped
 from telemetry_exporters.compat.page import PeerRenderer
 from telemetry_exporters.compat.peers import peer

@@ -18,7 +18,7 @@ import pytest
 from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.made_up_node import Load, Node
+from kits.fed_node import Load, MadeUpNode
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.simulate.source import SimulatedSource
@@ -67,9 +67,9 @@ def calls_of(work: Callable[[], object]) -> int:
     return calls
 
 
-def settled(load: Load) -> Node:
+def settled(load: Load) -> MadeUpNode:
     """A node whose devices have their names, and whose reports have come before."""
-    node = Node(load)
+    node = MadeUpNode(load)
     for _ in range(3):
         node.poll_all()
     return node
@@ -120,11 +120,13 @@ def test_work_grows_with_the_readings_and_no_faster(
     ("change", "most_for_a_reading"),
     [
         pytest.param(lambda node, _: (node.poll_all(), node.store.snapshot())[1], 1.6, id="every number is another"),
-        pytest.param(lambda _, snapshot: replace(snapshot), 0.15, id="no number is another"),
+        pytest.param(lambda _, snapshot: replace(snapshot), 0.16, id="no number is another"),
         pytest.param(lambda _, snapshot: with_other_first_device(snapshot), 14, id="a device is another"),
     ],
 )
-def test_a_page_costs_what_has_changed(change: Callable[[Node, Snapshot], Snapshot], most_for_a_reading: float) -> None:
+def test_a_page_costs_what_has_changed(
+    change: Callable[[MadeUpNode, Snapshot], Snapshot], most_for_a_reading: float
+) -> None:
     """One text for each number that changed; only other names or labels make the lines anew."""
     load = Load(MANY, 40)
     node, renderer = settled(load), Renderer()

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from kits.captures import ROOT
-from kits.demo_snapshot import demo_snapshot
+from kits.fed_node import demo_snapshot
 from kits.planted_faults import FAULTS, NO_FAULTS, node_with
 from kits.snapshots import device, reading, snapshot, source
 from telemetry_exporters import check_formats

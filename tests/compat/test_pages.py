@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from kits.demo_snapshot import demo_snapshot, demo_snapshots
+from kits.fed_node import demo_snapshot, demo_snapshots
 from telemetry_exporters.compat.page import PeerRenderer
 from telemetry_exporters.compat.peers import MODULES, peer
 from telemetry_exporters.compat.told import Node

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from kits.captures import ROOT
-from kits.demo_snapshot import demo_snapshot
+from kits.fed_node import demo_snapshot
 from telemetry_exporters.compat.doc import lines
 from telemetry_exporters.compat.peer import Row
 from telemetry_exporters.compat.peers import MODULES, peer

@@ -16,6 +16,7 @@ import pytest
 from kits import snapshots as kit
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import Answer, ToolFolder
+from kits.fed_node import FedNode
 from kits.processes import descendants
 from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.config.settings import Settings, SourceSettings, StateSettings
@@ -25,10 +26,7 @@ from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
-from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
 from telemetry_exporters import csv, json, prometheus
 from telemetry_parsers.model import Poll
 
@@ -41,13 +39,11 @@ DEMO = "2xnvidia,1xhygon"
 REAL = (TOOL, "amdgpu-sysfs", "host")
 
 
-class Day:
+class Day(FedNode):
     """Sources of every kind, the store, and a clock that jumps from poll to poll."""
 
     def __init__(self, folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 5000.0
-        clock = Clock(lambda: self.now, lambda: self.now + 1.8e9)
-        self.store = Store("node17", clock, (), Accumulator())
+        super().__init__(now=5000.0, wall_at_start=1.8e9)
         tools = ToolFolder(folder / "tools")
         bad = Answer("Error: no driver\n", status=1)
         tools.alternates(TOOL, [*[Answer(tool_text())] * 19, bad])
@@ -58,8 +54,8 @@ class Day:
             sources={"amdgpu-sysfs": SourceSettings(path=str(sysfs.root))},
             state=StateSettings(runtime_directory=str(folder / "run")),
         )
-        node = RealNode(stack.enter_context(load(find())), clock)
-        demo = DemoNode(DEMO, clock)
+        node = RealNode(stack.enter_context(load(find())), self.clock)
+        demo = DemoNode(DEMO, self.clock)
         self.sources = [*node.sources(settings, REAL), *(s for s in demo.sources(settings) if s.name != "host")]
         for source in self.sources:
             stack.callback(source.close)

@@ -15,16 +15,14 @@ from urllib.parse import quote
 import pytest
 
 from kits.daemon import Daemon
+from kits.fed_node import FedNode
 from kits.processes import holdings, rss_mib
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.site.routes import Site
-from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import Request
 from telemetry_parsers.metrics import BY_NAME
 
@@ -59,16 +57,14 @@ def varied(random_from: random.Random) -> Request:
     return Request(random_from.choice(("GET", "GET", "GET", "HEAD")), path, query, headers)
 
 
-class Motion:
+class Motion(FedNode):
     """A simulated node whose clock jumps from poll to poll, and its site."""
 
     def __init__(self) -> None:
-        self.now = 5000.0
+        super().__init__(now=5000.0, wall_at_start=1.8e9)
         self.polls = 0
-        clock = Clock(lambda: self.now, lambda: self.now + 1.8e9, lambda: 0.0)
-        self.store = Store("node17", clock, (), Accumulator())
         self.site = Site(self.store.snapshot, self.store.ready, lambda _: b"")
-        self.sources = DemoNode(DEMO, clock).sources(Settings())
+        self.sources = DemoNode(DEMO, self.clock).sources(Settings())
         for source in self.sources:
             self.store.add_source(SourceFacts(source.name, source.parser.vendor, source.parser.gives))
         self._random = random.Random(SEED)  # varied, and the same again

@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from telemetry_daemon.readers.base import Targets
+from kits.fed_node import DemoNode
 from telemetry_daemon.simulate.faults import NO_FAULTS, Faults
-from telemetry_daemon.simulate.source import SimulatedSource
-from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import SourceFacts, judge
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer
 
 # The pauses of a training, 9 s of 240, then count for no more than a twentieth.
@@ -41,17 +36,10 @@ class Play:
         return {name: " ".join(values.get(minute, "_") for minute in range(minutes)) for name, values in told.items()}
 
     def _pages(self, minutes: int) -> Iterable[list[str]]:
-        now = [0.0]
-        clock = Clock(lambda: now[0], lambda: _BEGIN + now[0])
-        source = SimulatedSource(self.vendor, self.cards, seed=self.seed, faults=self.faults, clock=clock)
-        store, renderer = Store("node", clock, accumulator=Accumulator()), Renderer()
-        parser = source.parser
-        store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
-        fast = parser.polls[0]
+        node = DemoNode(f"{self.cards}x{self.vendor}", _BEGIN, seed=self.seed, faults=self.faults)
+        (source,), renderer = node.simulated, Renderer()
         for second in range(0, 60 * minutes, _STEP):
-            now[0] = float(second)
-            capture = replace(source.reader.read(fast, Targets()), monotonic_time=now[0], wall_time=_BEGIN + now[0])
-            report = parser.parse(capture) if capture.failure is None else None
-            store.put(parser.name, fast, capture, report, judge(capture, report, 0), _STEP)
+            node.now = float(second)
+            node.ask(source, source.parser.polls[0], _STEP)
             if second % 60 == 0:
-                yield renderer.text(store.snapshot()).decode().splitlines()
+                yield renderer.text(node.store.snapshot()).decode().splitlines()

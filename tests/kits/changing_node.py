@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from telemetry_daemon.state.health import PollResult
+from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_parsers.model import Absent, Command, Device, Event, Form, Poll, Process, Reading, Report, Value
 
 REQUEST = Command((("tool",),))
@@ -63,6 +63,12 @@ TELLERS = (
     Teller("rocm-smi", "amd", "text", (_poll("readings"), _poll("ids", tier="slow")), ("index", "bus_id"), "amd"),
     Teller("ports", "amd", "text", (_poll("ports", lists=False),), ("index",), "amd"),
     Teller("host", "", "data", (_poll("host", lists=False),), ()),
+)
+
+
+FACTS = tuple(
+    SourceFacts(teller.name, teller.vendor, teller.gives, any(poll.lists_devices for poll in teller.polls))
+    for teller in TELLERS
 )
 
 

@@ -1,15 +1,10 @@
-"""A store on a clock of the test's own, with two polls of one source that both list devices."""
+"""A store with two polls of one source that both list devices."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.attribution import Attribution
+from kits.fed_node import OK, FedNode
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture, Command, Device, Poll, Reading, Report
+from telemetry_parsers.model import Command, Device, Poll, Reading, Report
 
 REQUEST = Command((("tool",),))
 FAST = Poll("readings", REQUEST, interval=2.0)
@@ -20,34 +15,15 @@ CARDS = Report(
 )
 
 
-@dataclass
-class Times:
-    now: float = 100.0
-    slept: float = 0.0
-    set_by: float = 1e9
+class Node(FedNode):
+    """What a test sees of the two cards."""
 
-
-OK = PollResult("ok")
-
-
-class Node:
-    """A store with a clock that stands still until it is moved."""
-
-    def __init__(self, identities=(), ledger=None):
-        self.times = Times()
-        clock = Clock(
-            lambda: self.times.now,
-            lambda: self.times.set_by + self.times.now + self.times.slept,
-            lambda: self.times.slept,
-        )
-        attribution = Attribution(clock, ledger) if ledger is not None else None
-        self.store = Store("node", clock, identities, Accumulator(bill=ledger), attribution=attribution)
-        self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
-        self.store.add_source(SourceFacts("nvml", "nvidia", ()))
+    def __init__(self, identities=()):
+        sources = (SourceFacts("tool", "nvidia", ("power_watts",)), SourceFacts("nvml", "nvidia", ()))
+        super().__init__(sources, now=100.0, wall_at_start=1e9, identities=identities)
 
     def put(self, report=CARDS, result=OK, poll=FAST, source="tool"):
-        capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
-        return self.store.put(source, poll, capture, report, result, poll.interval).events
+        return self.take(source, report, poll, result).events
 
     def fail(self, reason, poll=FAST):
         return self.put(None, PollResult("failed", reason, "it failed"), poll)

@@ -6,37 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from unittest import mock
 
-from kits.changing_node import TELLERS, Step, steps
+from kits.changing_node import FACTS, Step, steps
+from kits.fed_node import FedNode
 from telemetry_daemon.state import store as store_module
-from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import Basis, PollResult, SourceFacts, Statuses
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.state.taken import Taken
-from telemetry_daemon.times import Clock
+from telemetry_daemon.state.health import Basis, Statuses
 from telemetry_exporters import json
 from telemetry_exporters.prometheus import Renderer, Syntax
 from telemetry_parsers.merge import columns, node
 from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.node import Merged
-from telemetry_parsers.model import Capture, Metric, Poll, Report, SourceReport, SourceStatus
+from telemetry_parsers.model import Metric, SourceReport, SourceStatus
 
 
-class Life:
+class Life(FedNode):
     """A store that is told one step after the other."""
 
     def __init__(self) -> None:
-        self.now, self.days = 100.0, 0.0
-        clock = Clock(lambda: self.now, lambda: 1e9 + self.now + self.days, lambda: 0.0)
-        self.store = Store("node", clock, (), Accumulator())
+        super().__init__(FACTS, now=100.0, wall_at_start=1e9)
         self.renderer = Renderer()
-        for teller in TELLERS:
-            lists = any(poll.lists_devices for poll in teller.polls)
-            self.store.add_source(SourceFacts(teller.name, teller.vendor, teller.gives, lists))
         self.store.await_first({("nvml", "fast"): "nvidia", ("sysfs", "fast"): "amd"})
-
-    def take(self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult) -> Taken:
-        """Take in one attempt."""
-        return self.store.put(source, poll, capture, report, result, poll.interval)
 
     def page(self) -> bytes:
         """The page of metrics now."""
@@ -45,11 +33,10 @@ class Life:
     def after(self, step: Step) -> Iterator[object]:
         """Everything that can be seen of it."""
         self.now += step.seconds
-        self.days += step.days
+        self.wall_at_start += step.days
         if step.forgets:
             yield self.store.forget(lambda _: True)
-        capture = Capture(step.teller.name, step.poll.name, step.poll.request, wall_time=1e9, monotonic_time=self.now)
-        yield self.take(step.teller.name, step.poll, capture, step.report, step.result)
+        yield self.take(step.teller.name, step.report, step.poll, step.result)
         yield from self._shown()
         self.now += step.seconds
         yield from self._shown()
@@ -72,10 +59,6 @@ class Forgetful(Life):
     def __init__(self) -> None:
         with mock.patch.object(store_module, "Statuses", _NoStatuses):
             super().__init__()
-
-    def take(self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult) -> Taken:
-        with mock.patch.multiple(store_module, merge=_merge, offered=_offered):
-            return super().take(source, poll, capture, report, result)
 
     def page(self) -> bytes:
         self.renderer = Renderer()

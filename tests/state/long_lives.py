@@ -11,7 +11,6 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.state.health import SourceFacts
-from telemetry_daemon.times import Clock
 
 LIVES, STEPS = 20_000, 10
 DAY_SECONDS, STEP_SECONDS = 24 * 3600.0, 15.0
@@ -27,7 +26,7 @@ def test_20_000_lives_are_those_of_stores_that_keep_nothing() -> None:
 @pytest.mark.timeout(3600)
 def test_the_pages_of_a_day_of_the_simulator_are_those_of_a_store_that_keeps_nothing() -> None:
     kept, whole = Life(), Forgetful()
-    sources = DemoNode(DEMO, Clock(lambda: kept.now, lambda: 1e9 + kept.now)).sources(Settings())
+    sources = DemoNode(DEMO, kept.clock).sources(Settings())
     for source in sources:
         for life in (kept, whole):
             life.store.add_source(SourceFacts(source.name, source.parser.vendor, source.parser.gives))
@@ -45,7 +44,7 @@ def test_the_pages_of_a_day_of_the_simulator_are_those_of_a_store_that_keeps_not
                 # The readers look at the real clock.
                 capture = replace(answer.capture, monotonic_time=kept.now, wall_time=1e9 + kept.now)
                 for life in (kept, whole):
-                    life.take(source.name, poll, capture, answer.report, answer.result)
+                    life.store.put(source.name, poll, capture, answer.report, answer.result, poll.interval)
         assert kept.page() == whole.page(), f"at {kept.now} s"
         pages += 1
     print(f"{pages} pages of {len(kept.page())} bytes are the same")

@@ -6,40 +6,31 @@ import random
 from array import array
 from collections.abc import Iterator
 
-from kits.changing_node import TELLERS, Step, steps
-from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import SourceFacts
+from kits.changing_node import FACTS, Step, steps
+from kits.fed_node import FedNode
 from telemetry_daemon.state.history import ASLEEP, LOST, NOT_CLOSED, NOT_GIVEN, SLEPT, History
 from telemetry_daemon.state.slots import NOT_SEEN
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
 from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past, Series, kept_values
-from telemetry_parsers.model import Absent, Capture
+from telemetry_parsers.model import Absent
 
 _TICK = 0.25
 _STARTED = 103.0
-_SOURCES = tuple(teller.name for teller in TELLERS)
+_SOURCES = tuple(facts.source for facts in FACTS)
 _WORDS = {NOT_SEEN, LOST, ASLEEP, NOT_GIVEN, SLEPT, NOT_CLOSED, *(absent.value for absent in Absent)}
 # Slots by device and metric: the numbers that were seen in each.
 _Seen = dict[tuple[str, str], dict[int, list[float]]]
 
 
-class PastLife:
+class PastLife(FedNode):
     """Two stores that are told the same: one keeps a history, the other is looked at all the time."""
 
     def __init__(self, seed: int, *, is_scraped: bool) -> None:
         self._chance = random.Random(seed)
         # Without scrapes nobody notices within a slot that a reading has expired, and what stands in for it.
         self._is_scraped = is_scraped
-        self.now, self.days, self.slept = _STARTED, 0.0, 0.0
-        clock = Clock(lambda: self.now, lambda: 1e9 + self.now + self.days + self.slept, lambda: self.slept)
-        self.history = History(clock)
-        self._kept = Store("node", clock, (), Accumulator(history=self.history))
-        self._watched = Store("node", clock, (), Accumulator())
-        for store in (self._kept, self._watched):
-            for teller in TELLERS:
-                lists = any(poll.lists_devices for poll in teller.polls)
-                store.add_source(SourceFacts(teller.name, teller.vendor, teller.gives, lists))
+        super().__init__(FACTS, now=_STARTED, wall_at_start=1e9)
+        self.history = History(self.clock)
+        self._kept, self._watched = self.new_store(history=self.history), self.store
         self.seen: _Seen = {}
         # Whole slots in which nobody looked, and why.
         self.silent: dict[int, str] = {}
@@ -55,16 +46,16 @@ class PastLife:
             self._pause(SLEPT, "slept")
         elif self._chance.random() < 0.03:
             self._pause(NOT_CLOSED, "now")
-        self.days += step.days
+        self.wall_at_start += step.days
         for _ in range(int(step.seconds / _TICK)):
             self.now += _TICK
             self._watch()
-        capture = Capture(step.teller.name, step.poll.name, step.poll.request, wall_time=1e9, monotonic_time=self.now)
         for store in (self._kept, self._watched):
+            self.store = store
             if step.forgets:
-                gone = store.forget(lambda _: True)
+                gone = self.store.forget(lambda _: True)
                 self.seen = {key: slots for key, slots in self.seen.items() if key[0] not in gone}
-            store.put(step.teller.name, step.poll, capture, step.report, step.result, step.poll.interval)
+            self.take(step.teller.name, step.report, step.poll, step.result)
         self._watch()
 
     def _pause(self, why: str, clock: str) -> None:
@@ -92,7 +83,7 @@ class PastLife:
     def check(self, seed: int) -> None:
         """Hold the whole history against what was seen."""
         past = self.history.past()
-        assert past.start == 1e9 + self.days + SLOT_SECONDS * (self.slot - past.slots)
+        assert past.start == self.wall_at_start + SLOT_SECONDS * (self.slot - past.slots)
         assert past.slots == min(SLOTS, self.slot - int(_STARTED // SLOT_SECONDS))
         oldest = self.slot - past.slots
         told = dict(_slots(past, oldest))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from state.clocked_store import CARDS, FAST, Node
+from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_parsers import bounds
@@ -23,8 +24,9 @@ class OwnedNode(Node):
     """A node with the sources that tell owners, and a ledger."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.ledger = Ledger("node")
-        super().__init__(ledger=self.ledger)
+        self.store = self.new_store(Attribution(self.clock, self.ledger), bill=self.ledger)
         for source in ("slurm", "proc"):
             self.store.add_source(SourceFacts(source, "", ()))
 
@@ -35,7 +37,7 @@ class OwnedNode(Node):
         self.put(Report(tasks=tasks), poll=TOLD, source="proc")
 
     def later(self, seconds: float = 2.0, report: Report = CARDS) -> None:
-        self.times.now += seconds
+        self.now += seconds
         self.put(report)
 
     def owners(self) -> list[list[tuple[str, str, float | None]]]:
@@ -61,7 +63,7 @@ def test_a_claim_gives_a_card_and_its_time_until_it_expires(node: OwnedNode) -> 
     assert node.owners() == [[("41", "", 0.0)], []]
     node.later()
     assert node.owners() == [[("41", "", 2.0)], []]
-    node.times.now += 8.0  # ten seconds after the claim of a poll that comes every two
+    node.now += 8.0  # ten seconds after the claim of a poll that comes every two
     node.put()
     assert node.owners() == [[], []]
 
@@ -71,7 +73,7 @@ def test_a_poll_that_fails_takes_nobodys_card_away_until_the_claim_expires(node:
     node.later()
     node.put(None, PollResult("failed", "timeout", "no answer"), TOLD, "slurm")
     assert node.owners()[0] == [("41", "", 2.0)]
-    node.times.now += 8.0
+    node.now += 8.0
     node.put()
     assert node.owners() == [[], []]
 

@@ -6,22 +6,19 @@ import gc
 import sys
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telemetry_daemon.state.accumulate import Accumulator
+from kits.fed_node import FedNode
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.store import Store
 from telemetry_daemon.state.taken import Taken
-from telemetry_daemon.times import Clock
 from telemetry_exporters import json as json_form
 from telemetry_exporters import prometheus
 from telemetry_parsers import bounds
 from telemetry_parsers.model import (
-    Capture,
     Command,
     Device,
     Event,
@@ -101,25 +98,18 @@ EVILS = st.builds(
 )
 
 
-@dataclass
-class Node:
+class Node(FedNode):
     """A store with an honest source and one that tells anything."""
 
-    identities: tuple[Identity, ...] = ()
-    now: float = 1000.0
-    told: int = 0
-    store: Store = field(init=False)
-
-    def __post_init__(self) -> None:
-        clock = Clock(lambda: self.now, lambda: 1.8e9 + self.now, lambda: 0.0)
-        self.store = Store("node", clock, self.identities, Accumulator())
-        for source in SOURCES:
-            self.store.add_source(SourceFacts(source, "amd", ("power_watts",)))
+    def __init__(self, identities: tuple[Identity, ...] = ()) -> None:
+        sources = [SourceFacts(source, "amd", ("power_watts",)) for source in SOURCES]
+        super().__init__(sources, wall_at_start=1.8e9, identities=identities)
+        self.told = 0
 
     def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Taken:
-        capture = Capture(source, poll.name, REQUEST, wall_time=1.8e9 + self.now, monotonic_time=self.now)
-        result = PollResult("ok") if state == "ok" else PollResult("failed", "timeout", "x" * 9000)
-        return self.store.put(source, poll, capture, report if state == "ok" else None, result, poll.interval)
+        if state == "ok":
+            return self.take(source, report, poll)
+        return self.take(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
 
     def live_through(self, evil: Evil) -> Taken:
         """The honest source is polled as ever, the other one tells its next report."""

@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 
 from kits import snapshots as kit
-from state.clocked_store import CARDS, FAST, OK, Times
+from kits.fed_node import OK, FedNode
+from state.clocked_store import CARDS, FAST
 from state.past_lives import live
-from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.history import MOST_DEVICES, History
 from telemetry_daemon.state.slots import LENGTH
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
 from telemetry_exporters.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 
@@ -33,31 +31,20 @@ def test_where_nobody_scrapes_it_has_nothing_that_was_not_there(seed: int) -> No
     live(seed, 80, is_scraped=False)
 
 
-class Node:
-    """A store with a history, whose clock a test moves."""
+class Node(FedNode):
+    """A store with a history."""
 
     def __init__(self) -> None:
-        self.times = Times()
-        clock = Clock(
-            lambda: self.times.now,
-            lambda: self.times.set_by + self.times.now + self.times.slept,
-            lambda: self.times.slept,
-        )
-        self.history = History(clock)
-        self.store = Store("node", clock, (), Accumulator(history=self.history))
-        self.store.add_source(SourceFacts("tool", "nvidia", ()))
+        super().__init__([SourceFacts("tool", "nvidia", ())], now=100.0, wall_at_start=1e9)
+        self.history = History(self.clock)
+        self.store = self.new_store(history=self.history)
 
     def put(self, report=CARDS, result=OK, poll=FAST):
-        capture = Capture("tool", poll.name, poll.request, wall_time=self.wall, monotonic_time=self.times.now)
-        self.store.put("tool", poll, capture, report, result, poll.interval)
-
-    @property
-    def wall(self):
-        return self.times.set_by + self.times.now + self.times.slept
+        self.take("tool", report, poll, result)
 
     def slots(self, count=1):
         for _ in range(count):
-            self.times.now += SLOT_SECONDS
+            self.now += SLOT_SECONDS
             self.history.look(self.store.snapshot)
 
     def power(self, card=CARD, **chosen):
@@ -78,8 +65,8 @@ def test_a_slot_has_the_last_and_the_highest_number_that_a_scrape_could_have_see
     node = Node()
     for number in (10.0, 50.0, 20.0):
         node.put(watts(number))
-        node.times.now += 1
-    node.times.now += 2
+        node.now += 1
+    node.now += 2
     node.history.look(node.store.snapshot)
     node.put(watts(15.0))
     node.slots()
@@ -90,7 +77,7 @@ def test_a_number_counts_in_the_slot_in_which_it_was_replaced():
     """A poll may be taken in before anybody looks at the slot that has just begun."""
     node = Node()
     node.put(watts(50.0))
-    node.times.now += SLOT_SECONDS
+    node.now += SLOT_SECONDS
     node.put(watts(20.0))
     node.slots()
     assert node.power() == ([50.0, 20.0], [50.0, 50.0], ())
@@ -100,7 +87,7 @@ def test_a_slot_that_began_when_a_number_had_expired_lacks_it_however_late_someb
     node = Node()
     node.put(watts(10.0))
     for seconds in (9.9, 5.2):
-        node.times.now += seconds
+        node.now += seconds
         node.history.look(node.store.snapshot)
     assert node.power() == ([10.0, 10.0, None],) * 2 + ((Gap(2, 1, "tool: expired"),),)
 
@@ -109,7 +96,7 @@ def test_what_still_holds_after_a_silence_goes_on():
     node = Node()
     node.put(watts(10.0), poll=replace(FAST, interval=300.0))
     node.slots()
-    node.times.now += 4 * SLOT_SECONDS
+    node.now += 4 * SLOT_SECONDS
     node.history.look(node.store.snapshot)
     node.slots()
     assert node.power() == ([10.0, 10.0, None, None, None, 10.0],) * 2 + ((Gap(2, 3, "daemon was held up"),),)
@@ -149,7 +136,7 @@ def test_a_failure_that_is_over_is_still_the_reason_of_its_gap():
     node.slots()
     node.put(None, PollResult("failed", "timeout", ""))
     node.slots(2)
-    node.times.now += SLOT_SECONDS  # the poll is taken in before anybody looks
+    node.now += SLOT_SECONDS  # the poll is taken in before anybody looks
     node.put(watts(20.0))
     node.slots()
     assert node.power() == ([10.0, 10.0, None, None, 20.0],) * 2 + ((Gap(2, 2, "tool: timeout"),),)
@@ -161,7 +148,7 @@ def test_slots_in_which_nobody_looked_are_a_gap(clock: str, reason: str) -> None
     node.put(watts(10.0))
     node.slots()
     node.put(watts(10.0), poll=replace(FAST, interval=300.0))
-    setattr(node.times, clock, getattr(node.times, clock) + 4 * SLOT_SECONDS)
+    setattr(node, clock, getattr(node, clock) + 4 * SLOT_SECONDS)
     node.put(watts(30.0))
     node.slots()
     assert node.power() == ([10.0, 10.0, None, None, None, 30.0],) * 2 + ((Gap(2, 3, reason),),)
@@ -172,7 +159,7 @@ def test_a_night_of_sleep_leaves_nothing_of_the_evening():
     node = Node()
     node.put(watts(10.0))
     node.slots(3)
-    node.times.slept += 8 * 3600.0
+    node.slept += 8 * 3600.0
     node.put(watts(20.0))
     node.slots()
     last, _, gaps = node.power()
@@ -186,7 +173,7 @@ def test_slots_and_events_move_with_the_wall_clock():
     node.put(replace(watts(10.0), events=(Event(0, "xid_79", "fell off the bus"),)))
     node.slots(2)
     before = node.history.past()
-    node.times.set_by += 3600.0
+    node.wall_at_start += 3600.0
     after = node.history.past()
     assert (after.start, after.slots) == (before.start + 3600.0, before.slots)
     assert after.events == tuple(replace(event, wall_time=event.wall_time + 3600.0) for event in before.events)
@@ -236,7 +223,7 @@ def test_a_device_keeps_its_past_when_another_source_gives_it():
     node.put(watts(10.0, uuid="GPU-1"))
     node.slots()
     node.put(None, PollResult("failed", "timeout", ""))
-    capture = Capture("other", FAST.name, FAST.request, wall_time=1e9, monotonic_time=node.times.now)
+    capture = Capture("other", FAST.name, FAST.request, wall_time=1e9, monotonic_time=node.now)
     node.store.put("other", FAST, capture, watts(20.0, uuid="GPU-1"), OK, FAST.interval)
     node.slots()
     (series,) = (lines["power_watts"] for lines in node.history.past().devices.values())
@@ -284,7 +271,7 @@ def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_go
     node = Node()
     node.history.see(shown, {}, math.inf)
     for _ in range(SLOTS + 2):
-        node.times.now += SLOT_SECONDS
+        node.now += SLOT_SECONDS
         node.history.see(shown[1:], {}, math.inf)
     assert shown[0].id not in node.history.ids()
     assert shown[-1].id in node.history.ids()
@@ -293,8 +280,8 @@ def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_go
 def test_a_device_that_is_the_same_object_goes_on_while_something_else_has_expired():
     node = Node()
     shown = (kit.device(0, kit.reading("power_watts", 10.0)),)
-    node.history.see(shown, {}, node.times.now + 4.0)
-    node.times.now += SLOT_SECONDS
+    node.history.see(shown, {}, node.now + 4.0)
+    node.now += SLOT_SECONDS
     node.history.see(shown, {}, math.inf)
     node.slots()
     assert node.power(shown[0].id) == ([10.0, 10.0], [10.0, 10.0], ())

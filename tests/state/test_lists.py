@@ -13,15 +13,15 @@ def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
     node.put(poll=INVENTORY)
     node.put(poll=FAST)
     assert node.ups() == [True, True]
-    node.times.now += 2.0
+    node.now += 2.0
     node.fail("timeout", FAST)
     assert node.ups() == []
-    node.times.now += 2.0
+    node.now += 2.0
     node.fail("timeout", FAST)
-    node.times.now += 2.0
+    node.now += 2.0
     node.put(poll=INVENTORY)
     assert node.ups() == [True, True], "listed since it began to fail"
-    node.times.now += 2.0
+    node.now += 2.0
     node.fail("timeout", FAST)
     assert node.ups() == [True, True]
 
@@ -30,10 +30,10 @@ def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one
     node = Node()
     node.put(poll=INVENTORY)
     node.put(Report(devices=CARDS.devices), poll=FAST)
-    node.times.now += 2.0
+    node.now += 2.0
     node.fail("timeout", FAST)
     assert node.powers() == []
-    node.times.now += 2.0
+    node.now += 2.0
     node.put(Report(devices=CARDS.devices), poll=FAST)
     assert (node.ups(), node.powers()) == ([True, True], [50.0, 60.0])
 
@@ -43,9 +43,9 @@ def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_o
     node = Node()
     node.put(poll=INVENTORY)
     node.put(poll=FAST)
-    node.times.now += 9.9
+    node.now += 9.9
     assert node.ups() == [True, True]
-    node.times.now += 0.1
+    node.now += 0.1
     assert node.ups() == []
 
 
@@ -53,7 +53,7 @@ def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
     node = Node()
     node.fail("exit_status", FAST)
     node.put(poll=INVENTORY)
-    node.times.now += 2.0
+    node.now += 2.0
     node.fail("exit_status", FAST)
     assert node.ups() == [True, True]
 
@@ -62,7 +62,7 @@ def test_a_list_that_a_version_cannot_give_decides_nothing():
     node = Node()
     node.put(poll=INVENTORY)
     node.put(poll=FAST)
-    node.times.now += 2.0
+    node.now += 2.0
     node.put(None, PollResult("not_supported"), FAST)
     assert node.ups() == [True, True]
 
@@ -78,8 +78,8 @@ def test_a_lost_card_stays_lost_while_nobody_knows():
     node = Node()
     node.put(poll=INVENTORY)
     node.put(poll=FAST)
-    node.times.now += 2.0
+    node.now += 2.0
     node.put(Report(devices=CARDS.devices[:1]), poll=FAST)
-    node.times.now += 2.0
+    node.now += 2.0
     node.fail("timeout", FAST)
     assert node.ups() == [False]

@@ -6,24 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from kits.fed_node import FedNode
 from telemetry_daemon.control.requests import MaintenanceOff, MaintenanceOn
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.state.maintenance import MaintenanceBook
-from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
 from telemetry_parsers.maintenance import Maintenance
 
 
-class Chores:
+class Chores(FedNode):
     """A store, and what is done to it every ten seconds."""
 
     def __init__(self, folder: Path) -> None:
-        self.now = 1000.0
-        clock = Clock(lambda: self.now, lambda: 1.8e9 + self.now, lambda: 0.0)
-        self.store = Store("node", clock)
+        super().__init__()
         self.own = OwnMetrics(self.store)
-        self.desk = MaintenanceDesk(MaintenanceBook(folder / "maintenance.json", clock), self.store)
+        self.desk = MaintenanceDesk(MaintenanceBook(folder / "maintenance.json", self.clock), self.store)
         self.keep_house(8.0)
 
     def keep_house(self, cards: float) -> None:

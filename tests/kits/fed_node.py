@@ -1,0 +1,177 @@
+"""A store that a test feeds, on a clock that the test moves; also fed with made-up reports or by simulated cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kits import snapshots
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
+from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
+from telemetry_daemon.state.attribution import Attribution
+from telemetry_daemon.state.health import PollResult, SourceFacts, judge
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.state.taken import Taken
+from telemetry_daemon.times import Clock
+from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE
+from telemetry_parsers.model import Capture, Device, Identity, Library, Metric, Poll, Reading, Report, Snapshot
+
+OK = PollResult("ok")
+READINGS = Poll("readings", Library("none", ()), interval=60.0, lists_devices=True)
+# Made by us from other readings and from events.
+_NOT_OF_PARSERS = DECIDED_ELSEWHERE | {
+    "rank_info",
+    "events_total",
+    "event_last_timestamp_seconds",
+    *(counter for counter, _ in INTEGRALS),
+}
+
+
+@dataclass
+class FedNode:
+    """The clock's times are seconds: `wall_at_start` is the time of day when the monotonic clock was 0."""
+
+    sources: Sequence[SourceFacts] = ()
+    now: float = 1000.0
+    slept: float = 0.0
+    wall_at_start: float = 1.7e9
+    identities: tuple[Identity, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.clock = Clock(lambda: self.now, lambda: self.wall, lambda: self.slept)
+        self.store = self.new_store()
+
+    def new_store(self, attribution: Attribution | None = None, **accumulated: Any) -> Store:
+        """A store on this clock with these sources; `accumulated` goes to its accumulator."""
+        store = Store("node1", self.clock, self.identities, Accumulator(**accumulated), attribution=attribution)
+        for source in self.sources:
+            store.add_source(source)
+        return store
+
+    @property
+    def wall(self) -> float:
+        return self.wall_at_start + self.now + self.slept
+
+    def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> Taken:
+        """Let the store take an attempt in."""
+        capture = Capture(
+            source, poll.name, poll.request, cpu_seconds=0.25, wall_time=self.wall, monotonic_time=self.now
+        )
+        return self.store.put(source, poll, capture, report, result, poll.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much there is on a node; every source sees all devices and gives the same readings.
+
+    `lists` are the polls of each source that list the devices and give no reading, as those for processes may be.
+    """
+
+    devices: int
+    readings: int = 60
+    sources: int = 1
+    lists: int = 0
+
+
+class MadeUpNode(FedNode):
+    """A node of that load, without tools."""
+
+    def __init__(self, load: Load) -> None:
+        self.load, self._turns = load, 0
+        self._words = list(readings_in_words(load.readings))
+        gives = tuple(dict.fromkeys(metric.key for metric, _ in self._words))
+        super().__init__([SourceFacts(f"source{number}", "nvidia", gives) for number in range(load.sources)])
+
+    def report(self, source: int) -> Report:
+        """What the source's next poll gives; every number differs from that of the poll before."""
+        self._turns += 1
+        return Report(
+            devices=tuple(made_up_device(number) for number in range(self.load.devices)),
+            readings=tuple(self._readings(source)),
+            form="data",
+        )
+
+    def _readings(self, source: int) -> Iterator[Reading]:
+        for number in range(self.load.devices):
+            for place, (metric, word) in enumerate(self._words):
+                step = 7 * number + place + self._turns + source
+                # No card has less memory than is used of it.
+                least = 2.0**30 if metric.key == "memory_total_bytes" else 0.0
+                yield Reading(number, metric.key, least + snapshots.number_in_range(metric, step), word)
+
+    def put(self, source: int, report: Report, poll: Poll = READINGS) -> None:
+        """Let the store take a poll in, a tenth of a second after the one before."""
+        self.now += 0.1
+        self.take(f"source{source}", report, poll)
+
+    def poll_all(self) -> None:
+        """One attempt at every poll of every source."""
+        for source in range(self.load.sources):
+            report = self.report(source)
+            for number in range(self.load.lists):
+                self.put(source, replace(report, readings=()), replace(READINGS, name=f"list{number}"))
+            self.put(source, report)
+
+
+def made_up_device(number: int) -> Device:
+    """A device that all sources know by its address."""
+    return Device(
+        "nvidia",
+        index=number,
+        model="NVIDIA H100 80GB HBM3",
+        uuid=f"GPU-5f1c2a90-77b3-4d0e-9a51-0c3e88{number:06d}",
+        bus_id=f"{number // 32:04x}:{number % 32:02x}:00.0",
+        facts=(("architecture", "Hopper"),),
+    )
+
+
+def readings_in_words(count: int) -> list[tuple[Metric, str]]:
+    """So many different readings of a device: metric and word of its own label."""
+    given = [metric for metric in snapshots.DEVICE_METRICS if metric.key not in _NOT_OF_PARSERS]
+    found = [(metric, word) for metric in given for word in snapshots.some_words(metric, 4)]
+    if count > len(found):
+        raise ValueError(f"there are {len(found)} readings to choose from, not {count}")
+    return found[:count]
+
+
+class DemoNode(FedNode):
+    """Simulated cards, the same at every run; `cards` is as `--demo` takes it."""
+
+    def __init__(self, cards: str, wall_at_start: float = 1_768_176_000.0, **how: Any) -> None:
+        super().__init__(now=0.0, wall_at_start=wall_at_start)
+        self.simulated = simulated_sources(parse_demo(cards), clock=self.clock, **{"seed": 3, **how})
+        for source in self.simulated:
+            self.store.add_source(SourceFacts(source.parser.name, source.parser.vendor, source.parser.gives))
+
+    def ask(self, source: SimulatedSource, poll: Poll, interval: float = 3600.0) -> None:
+        """Do a poll now."""
+        # How long the simulator took differs from run to run.
+        capture = replace(
+            source.reader.read(poll, Targets()),
+            monotonic_time=self.now,
+            wall_time=self.wall,
+            seconds=0.01,
+            cpu_seconds=0.001,
+        )
+        report = source.parser.parse(capture) if capture.failure is None else None
+        self.store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), interval)
+
+
+def demo_snapshots(cards: str, times: int = 4) -> Sequence[Snapshot]:
+    """A node's snapshots after each round of all polls, 15 simulated seconds apart."""
+    node, found = DemoNode(cards), []
+    for turn in range(times):
+        node.now = turn * 15.0
+        for source in node.simulated:
+            for poll in source.parser.polls:
+                node.ask(source, poll)
+        found.append(node.store.snapshot())
+    return found
+
+
+def demo_snapshot(cards: str) -> Snapshot:
+    """The last of them."""
+    return demo_snapshots(cards)[-1]
