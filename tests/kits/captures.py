@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable
@@ -55,6 +56,7 @@ class Case:
         return [text_capture(parser, parse_file(text))]
 
 
+@functools.cache
 def registered_parsers() -> dict[str, Parser]:
     """All parsers of this installation by their names."""
     found = [entry.load() for entry in entry_points(group="telemetry.parsers")]
@@ -77,10 +79,11 @@ def text_capture(parser: Parser, output: Output | str) -> Capture:
     return Capture(parser.name, poll.name, poll.request, (output,))
 
 
-def own_cases(tool: str = "*") -> list[Case]:
+@functools.cache
+def own_cases(tool: str = "*") -> tuple[Case, ...]:
     """Our own capture files, in order."""
     files = sorted(path for path in CAPTURES.glob(f"{tool}/*") if path.suffix in (".txt", ".jsonl"))
-    return [Case(path.parent.name, path.stem, path) for path in files]
+    return tuple(Case(path.parent.name, path.stem, path) for path in files)
 
 
 def sampled(cases: Iterable[T], kind: Callable[[T], Hashable], name: Callable[[T], str]) -> list[ParameterSet]:
