@@ -1,4 +1,4 @@
-"""Every registered parser keeps the contract on every capture of every tool, whole and damaged."""
+"""Every registered parser keeps the contract on captures of every tool, whole and damaged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kits.captures import (
     CAPTURES,
     Case,
-    by_layout,
+    of_each_layout,
     own_cases,
     registered_parsers,
     shared_files,
@@ -19,6 +19,7 @@ from kits.captures import (
     text_capture,
 )
 from telemetry_parsers.checks.laws import numbers
+from telemetry_parsers.checks.mutations import cuts, mutations
 from telemetry_parsers.checks.suite import (
     check,
     cut_violations,
@@ -37,57 +38,79 @@ SHARED_FOLDERS = {
 }
 # Outputs of a source that lie in another's folder.
 ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}
+by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
+by_capture = pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
+# `make test` tries one real output of another tool in so many, at each parser others.
+ONE_OF = 5
 
 
-def samples(case: Case) -> list[Capture]:
+def captures_of(case: Case) -> list[Capture]:
     return case.captures(PARSERS[case.tool])
 
 
-@pytest.mark.parametrize("name", sorted(PARSERS))
-def test_parser_says_of_itself_what_it_must(name: str) -> None:
+def few_cuts(text: str) -> Iterator[int]:
+    return cuts(text, 16)
+
+
+def all_cuts(text: str) -> Iterator[int]:
+    """Return where to cut a text: everywhere but inside a rule or the blanks between columns."""
+    return (cut for cut in range(len(text)) if cut == 0 or text[cut - 1 : cut + 1] not in ("  ", "--", "=="))
+
+
+@by_parser
+def test_parser_declares_what_it_must(name: str) -> None:
     assert PARSERS[name].name == name
     assert declared_violations(PARSERS[name]) == []
 
 
-@by_layout(own_cases())
+@by_parser
+def test_parser_keeps_the_contract_on_each_layout(name: str) -> None:
+    parser = PARSERS[name]
+    for case in of_each_layout(own_cases(name)):
+        for capture in captures_of(case):
+            found = parse_violations(parser, capture)
+            for form in mutations(capture, rounds=3):
+                found += [f"{form.name}: {text}" for text in parse_violations(parser, form.capture)]
+            found += cut_violations(parser, capture, few_cuts)
+            assert found == [], case.id
+
+
+@pytest.mark.long
+@by_capture
 def test_parser_keeps_the_contract_on_its_own_captures(case: Case) -> None:
     parser = PARSERS[case.tool]
-    assert [text for capture in samples(case) for text in sample_violations(parser, capture)] == []
+    assert [text for capture in captures_of(case) for text in sample_violations(parser, capture)] == []
 
 
-def all_cuts(text: str) -> Iterator[int]:
-    """Where to cut a text: everywhere but inside a rule or the blanks between columns, which tell nothing wherever they end."""
-    return (cut for cut in range(len(text)) if cut == 0 or text[cut - 1 : cut + 1] not in ("  ", "--", "=="))
-
-
-@pytest.mark.long  # the test above cuts at 128 places
-@pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
+@pytest.mark.long
+@by_capture
 def test_no_cut_of_many_gives_a_number_that_the_whole_does_not(case: Case) -> None:
     parser = PARSERS[case.tool]
-    assert [text for capture in samples(case) for text in cut_violations(parser, capture, all_cuts)] == []
+    assert [text for capture in captures_of(case) for text in cut_violations(parser, capture, all_cuts)] == []
 
 
-@pytest.mark.parametrize("name", sorted(PARSERS))
+@by_parser
 def test_every_metric_that_a_parser_gives_is_given_by_some_capture(name: str) -> None:
     parser = PARSERS[name]
-    captures = [capture for case in own_cases(name) for capture in samples(case)]
+    captures = [capture for case in own_cases(name) for capture in captures_of(case)]
     given = {metric for capture in captures for _, metric, _, _ in numbers(parser.parse(capture))}
     assert set(parser.gives) == given
 
 
-@by_layout(own_cases())
-def test_no_parser_reads_anothers_capture(case: Case) -> None:
-    for name in PARSERS.keys() - {case.tool}:
-        for capture in samples(case):
-            assert_reads_nothing(PARSERS[name], capture, name)
+@by_parser
+def test_parser_reads_no_capture_of_another_tool(name: str) -> None:
+    for case in of_each_layout(case for case in own_cases() if case.tool != name):
+        for capture in captures_of(case):
+            assert_reads_nothing(PARSERS[name], capture, case.id)
 
 
 @pytest.mark.needs("captures")
-@pytest.mark.parametrize("name", sorted(PARSERS))
-def test_no_parser_reads_another_tools_real_output(name: str) -> None:
+@pytest.mark.parametrize("one_of", [ONE_OF, pytest.param(1, marks=pytest.mark.long)])
+@by_parser
+def test_parser_reads_no_real_output_of_another_tool(name: str, one_of: int) -> None:
     files = foreign_files(name)
     assert len(files) > 150
-    for path in files:
+    for path in files[sorted(PARSERS).index(name) % one_of :: one_of]:
         assert_reads_nothing(PARSERS[name], text_capture(PARSERS[name], shared_text(path)), str(path))
 
 
@@ -97,11 +120,11 @@ def foreign_files(name: str) -> list[Path]:
     return [path for path in shared_files() if path.parent != own and path.stem not in ALSO_OWN.get(name, ())]
 
 
-def assert_reads_nothing(parser: Parser, capture: Capture, name: str = "") -> None:
+def assert_reads_nothing(parser: Parser, capture: Capture, shown: str) -> None:
     report = parser.parse(capture)
-    assert parse_violations(parser, capture) == [], name
-    assert report.outcome != "ok", name
-    assert (report.devices, report.readings) == ((), ()), name
+    assert parse_violations(parser, capture) == [], shown
+    assert report.outcome != "ok", shown
+    assert (report.devices, report.readings) == ((), ()), shown
 
 
 def test_the_whole_suite_finds_nothing_in_a_good_parser() -> None:

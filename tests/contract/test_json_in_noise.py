@@ -6,14 +6,20 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
+from itertools import islice
 
 import pytest
 
-from kits.captures import Case, own_cases, registered_parsers
+from kits.captures import own_cases, registered_parsers
 from telemetry_parsers.checks.laws import numbers
 from telemetry_parsers.model import Capture, Report
 
 PARSERS = registered_parsers()
+# The tools that print JSON. Each output meets some of the damages; all of them meet in the long tests.
+TOOLS = ("amd-smi", "hy-smi", "mthreads-gmi", "mx-smi", "rocm-smi", "xpu-smi")
+by_tool = pytest.mark.parametrize("tool", TOOLS)
+by_share = pytest.mark.parametrize("one_of", [5, pytest.param(1, marks=pytest.mark.long)])
 _OPENING = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 FOREIGN = (
     "WARNING: old library",
@@ -43,25 +49,19 @@ def span(text: str) -> tuple[int, int] | None:
     return None
 
 
-def json_cases() -> Iterator[Case]:
-    """The captures that hold JSON and give readings or devices, whatever their source."""
-    for case in own_cases():
-        captures = case.captures(PARSERS[case.tool])
-        is_json = any(span(output.text) for capture in captures for output in capture.outputs)
-        if is_json and all(PARSERS[case.tool].parse(capture).devices for capture in captures):
-            yield case
-
-
-CASES = list(json_cases())
-by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-
-
-def texts(case: Case) -> Iterator[tuple[Capture, str]]:
-    """The outputs that hold JSON, each alone in its capture."""
-    for capture in case.captures(PARSERS[case.tool]):
-        for output in capture.outputs:
-            if span(output.text):
-                yield replace(capture, outputs=(output,)), output.text
+@cache
+def outputs(tool: str) -> list[tuple[Capture, str]]:
+    """Return the outputs that hold JSON, of captures that give devices, each alone in its capture."""
+    parser = PARSERS[tool]
+    cases = [case.captures(parser) for case in own_cases(tool)]
+    return [
+        (replace(capture, outputs=(output,)), output.text)
+        for captures in cases
+        if all(parser.parse(capture).devices for capture in captures)
+        for capture in captures
+        for output in capture.outputs
+        if span(output.text)
+    ]
 
 
 def parsed(capture: Capture, text: str) -> Report:
@@ -90,35 +90,38 @@ def test_every_source_that_asks_for_json_is_tried() -> None:
         for line in getattr(poll.request, "alternatives", ())
         if {"--json", "-j"} & set(line)
     }
-    assert asked <= {case.tool for case in CASES}
+    assert asked <= set(TOOLS)
+    assert all(outputs(tool) for tool in TOOLS)
 
 
-@by_case
-@pytest.mark.parametrize("line", FOREIGN)
-def test_a_foreign_line_costs_no_reading(case: Case, line: str) -> None:
-    for capture, text in texts(case):
+@by_share
+@by_tool
+def test_a_foreign_line_costs_no_reading(tool: str, one_of: int) -> None:
+    for number, (capture, text) in enumerate(outputs(tool)):
         whole = parsed(capture, text)
-        for changed in noisy(text, line):
-            report = parsed(capture, changed)
-            assert readings_of(report) == readings_of(whole), changed
-            assert len(report.problems) >= len(whole.problems)
+        for line in FOREIGN[number % one_of :: one_of]:
+            for changed in noisy(text, line):
+                report = parsed(capture, changed)
+                assert readings_of(report) == readings_of(whole), changed
+                assert len(report.problems) >= len(whole.problems)
 
 
-@by_case
-@pytest.mark.parametrize("between", ["", "\n", "\nWARNING: old library\n"])
-def test_two_documents_in_a_row_give_the_readings_of_one(case: Case, between: str) -> None:
-    for capture, text in texts(case):
+@by_tool
+def test_two_documents_in_a_row_give_the_readings_of_one(tool: str) -> None:
+    for capture, text in outputs(tool):
         if (span(text) or (0, 0))[1] == len(text):
             continue  # cut off
-        whole = parsed(capture, text)
-        assert readings_of(parsed(capture, text.rstrip() + between + text.lstrip())) == readings_of(whole)
+        whole = readings_of(parsed(capture, text))
+        for between in ("", "\n", "\nWARNING: old library\n"):
+            assert readings_of(parsed(capture, text.rstrip() + between + text.lstrip())) == whole
 
 
-@by_case
-def test_a_cut_behind_a_foreign_line_makes_nothing_wrong_and_loses_nothing_without_a_word(case: Case) -> None:
-    for capture, text in texts(case):
+@by_share
+@by_tool
+def test_a_cut_behind_a_foreign_line_makes_nothing_wrong_and_loses_nothing_silently(tool: str, one_of: int) -> None:
+    for number, (capture, text) in enumerate(outputs(tool)):
         whole = numbers(parsed(capture, text))
-        for changed in noisy(text, FOREIGN[0]):
+        for changed in islice(noisy(text, FOREIGN[0]), number % one_of, None, one_of):
             for cut in range(0, len(changed), max(1, len(changed) // 16)):
                 report = parsed(capture, changed[:cut])
                 assert numbers(report) <= whole

@@ -12,7 +12,7 @@ from kits.captures import registered_parsers
 from telemetry_parsers.contract import Parser
 
 # Of so many losses one is tried here; all are by `make losses`. No divisors of what a line of a table gives.
-ONE_OF = (pytest.param(97, id="few"), pytest.param(13, id="many", marks=pytest.mark.long))
+ONE_OF = (pytest.param(193, id="few"), pytest.param(13, id="many", marks=pytest.mark.long))
 
 
 def violations(parser: Parser, sample: Sample, start: int, step: int) -> list[str]:

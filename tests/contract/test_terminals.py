@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
-from kits.captures import Case, by_layout, own_cases, registered_parsers
+import pytest
+
+from kits.captures import command_parsers, of_each_layout, own_cases
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output, Report
 from telemetry_parsers.text.echoes import arguments_of
 
-PARSERS = registered_parsers()
-CASES = [case for case in own_cases() if any(isinstance(poll.request, Command) for poll in PARSERS[case.tool].polls)]
+PARSERS = command_parsers()
+by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
+# Each layout meets some of the lines, and each line some layouts; all of them meet in the long tests.
+by_share = pytest.mark.parametrize("one_of", [4, pytest.param(1, marks=pytest.mark.long)])
 # `{}` is the command that was asked.
 BEFORE = (
     "[root@n ~]# {}",
@@ -105,19 +110,27 @@ def ends_whole(capture: Capture) -> bool:
     return all(output.text.endswith("\n") for output in capture.outputs if output.text)
 
 
-@by_layout(CASES)
-def test_what_stands_before_an_output_is_no_problem(case: Case) -> None:
-    parser = PARSERS[case.tool]
-    for capture in case.captures(parser):
+def captures_of(name: str, one_of: int) -> Iterator[tuple[int, Capture]]:
+    """Return the captures of the tool, numbered; one of each layout where not everything is tried."""
+    cases = own_cases(name) if one_of == 1 else of_each_layout(own_cases(name))
+    return enumerate(capture for case in cases for capture in case.captures(PARSERS[name]))
+
+
+@by_share
+@by_parser
+def test_what_stands_before_an_output_is_no_problem(name: str, one_of: int) -> None:
+    parser = PARSERS[name]
+    for number, capture in captures_of(name, one_of):
         whole = said(parser.parse(capture))
-        for before in lines_before(parser, capture, whole):
+        for before in lines_before(parser, capture, whole)[number % one_of :: one_of]:
             assert said(parser.parse(framed(parser, capture, before, ""))) == whole, before
 
 
-@by_layout(CASES)
-def test_a_prompt_behind_an_output_is_no_problem(case: Case) -> None:
-    parser = PARSERS[case.tool]
-    for capture in filter(ends_whole, case.captures(parser)):
+@by_share
+@by_parser
+def test_a_prompt_behind_an_output_is_no_problem(name: str, one_of: int) -> None:
+    parser = PARSERS[name]
+    for number, capture in captures_of(name, one_of):
         whole = said(parser.parse(capture))
-        for after in AFTER:
+        for after in AFTER[number % one_of :: one_of] if ends_whole(capture) else ():
             assert said(parser.parse(framed(parser, capture, "", after))) == whole, after

@@ -17,7 +17,7 @@ from _pytest.mark import ParameterSet
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Capture, Output, Report
+from telemetry_parsers.model import Capture, Command, Output, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "tests" / "captures"
@@ -63,6 +63,12 @@ def registered_parsers() -> dict[str, Parser]:
     return {parser.name: parser for parser in found}
 
 
+def command_parsers() -> dict[str, Parser]:
+    """Return the parsers of tools that are commands, by their names."""
+    found = registered_parsers().items()
+    return {name: one for name, one in found if any(isinstance(poll.request, Command) for poll in one.polls)}
+
+
 def parse_file(text: str) -> Output:
     """The output in a capture file, its header taken off."""
     header, end, body = text.partition(_END_OF_HEADER)
@@ -96,14 +102,12 @@ def sampled(cases: Iterable[T], kind: Callable[[T], Hashable], name: Callable[[T
     return [pytest.param(case, id=name(case), marks=() if case in chosen else pytest.mark.long) for case in listed]
 
 
-def by_layout(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """A test of each of these cases, of which `make test` runs one of each layout."""
-    return pytest.mark.parametrize("case", sampled(cases, lambda case: case.layout, lambda case: case.id))
-
-
-def by_tool(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """A test of each of these cases, of which `make test` runs one of each tool."""
-    return pytest.mark.parametrize("case", sampled(cases, lambda case: case.tool, lambda case: case.id))
+def of_each_layout(cases: Iterable[Case]) -> list[Case]:
+    """Return one case of each layout, that in the middle."""
+    alike: dict[str, list[Case]] = {}
+    for case in cases:
+        alike.setdefault(case.layout, []).append(case)
+    return [found[len(found) // 2] for found in alike.values()]
 
 
 def own_case(tool: str, name: str) -> Case:

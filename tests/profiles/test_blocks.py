@@ -17,6 +17,9 @@ FOLDER = profile_captures()
 TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []
 
 
+few = settings(deadline=None, max_examples=30)
+
+
 def _nanoseconds(value: object) -> int | None:
     try:
         return round(float(str(value)) * 1000)
@@ -94,7 +97,7 @@ _BLOCKS = st.sampled_from([10, 60, 400, 4096])
 _INDENTS = st.sampled_from([None, 0, 2])
 
 
-@settings(deadline=None)
+@few
 @given(_KEYS, _EVENTS, _KEYS, _INDENTS, _BLOCKS, st.booleans())
 def test_any_trace_gives_the_events_that_json_gives(
     before: dict[str, Any], events: list[Any], after: dict[str, Any], indent: int | None, at_once: int, is_ascii: bool
@@ -108,7 +111,7 @@ def test_any_trace_gives_the_events_that_json_gives(
     assert collector.keys == {name: value for name, value in whole.items() if name != "traceEvents"}
 
 
-@settings(deadline=None)
+@few
 @given(_EVENTS.filter(bool), st.data(), _BLOCKS)
 def test_a_cut_trace_gives_the_events_before_the_cut(events: list[Any], chance: st.DataObject, at_once: int) -> None:
     data = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
@@ -118,7 +121,7 @@ def test_a_cut_trace_gives_the_events_before_the_cut(events: list[Any], chance: 
     assert facts is None or "cut" in facts.problems[-1].text
 
 
-@settings(deadline=None)
+@few
 @given(_EVENTS.filter(bool), st.data(), st.integers(0, 255), _BLOCKS)
 def test_a_changed_byte_raises_nothing(events: list[Any], chance: st.DataObject, byte: int, at_once: int) -> None:
     data = bytearray(
@@ -128,7 +131,7 @@ def test_a_changed_byte_raises_nothing(events: list[Any], chance: st.DataObject,
     collect(bytes(data), at_once)
 
 
-@settings(deadline=None)
+@few
 @given(st.binary(max_size=200), st.sampled_from([b"", b"[{", b'{"traceEvents":[', b'[{"ph":"X","args":']))
 def test_any_bytes_raise_nothing(rest: bytes, start: bytes) -> None:
     collect(start + rest)

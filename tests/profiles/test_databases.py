@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kits.traces import profile_captures
 from profiles.made_databases import (
     ANALYSIS,
     GLOBAL,
@@ -22,9 +21,7 @@ from profiles.made_databases import (
     read,
     write,
 )
-from telemetry_parsers.profiles.contract import Clue
 from telemetry_parsers.profiles.facts import Card, Device, Facts, Link, Split, Step
-from telemetry_parsers.profiles.formats import sums_csv
 
 
 def _read(tmp_path: Path, tables: Tables) -> Facts:
@@ -241,74 +238,3 @@ def test_sums_of_steps_and_links_of_a_cluster(tmp_path: Path) -> None:
     ]
     assert facts.links == (Link("HCCS", "0", "1", 4_000_000, 1_000_000),)
     assert facts.ranks == 2
-
-
-CAPTURES: dict[str, tuple[str, Card, int | None, Split, dict[str, tuple[int, int]]]] = {
-    "hipprof/results_hiptrace/vector_add_trace.db": (
-        "hipprof-database",
-        Card(0),
-        1783424736836761945,
-        Split(4608380, 20799, 0, 0, 1333698, 1333698, 3253883, None, None, 1),
-        {
-            "HostToDevice": (2, 874679),
-            "DeviceToHost": (1, 427660),
-            "Memset": (3, 31359),
-            "vector_add_kernel(float ": (1, 20799),
-        },
-    ),
-    "nsys/a100-vecadd-prefetch.sqlite.gz": (
-        "nsys-sqlite",
-        Card(0, "NVIDIA A100-SXM4-40GB", "GPU-38dd3137-64b7-7ca8-74e6-4b01011bb179", "0000:03:00.0"),
-        1684406206501462845,
-        Split(732002170, 130855114, 0, 0, 33434334, 33434334, 567712722, None, None, 1),
-        {
-            "add(int, float *, float ": (1, 130855114),
-            "[CUDA memcpy Unified Hos": (256, 20659233),
-            "[CUDA memcpy Unified Dev": (1536, 12775101),
-        },
-    ),
-    "rocprofv3/mi300x-ck-batched-gemm.rocpd.db.gz": (
-        "rocpd",
-        Card(0, "AMD Instinct MI300X", "", "0000:0c:00.0"),
-        1071423114883652,
-        Split(15719660, 2579802, 0, 0, 24175, 24175, 13115683, None, None, 150),
-        {"void ck_tile::kentry<1, ": (150, 2580371), "__amd_rocclr_fillBufferA": (1, 24175)},
-    ),
-}
-NAME_CHARACTERS = 24
-
-
-@pytest.mark.parametrize("name", CAPTURES)
-def test_real_databases_give_what_their_tools_recorded(name: str) -> None:
-    folder = profile_captures()
-    if folder is None:
-        return
-    format_name, card, begin, split, kernels = CAPTURES[name]
-    facts = read(folder / name)
-    device = _only(facts)
-    assert (facts.format, device.card, device.begin_ns, device.split) == (format_name, card, begin, split)
-    assert {name[:NAME_CHARACTERS]: sums for name, sums in _sums(device).items()} == kernels
-
-
-def test_a_real_database_without_a_device_tells_the_calls() -> None:
-    folder = profile_captures()
-    if folder is None:
-        return
-    facts = read(folder / "hipprof/results_mpi_wrap_preload/mpi_wrap_preload.db")
-    assert facts.devices == ()
-    assert {(call.name, call.calls, call.total_ns) for call in facts.calls} == {
-        ("MPI_Recv", 2, 64030),
-        ("MPI_Send", 2, 33991),
-        ("MPI_Barrier", 2, 35470),
-    }
-
-
-def test_database_and_csv_of_one_run_of_hipprof_agree() -> None:
-    folder = profile_captures()
-    if folder is None:
-        return
-    path = folder / "hipprof/results_hiptrace/vector_add_trace.hipkernel.csv"
-    clue = Clue(path.name, (), path.read_bytes())
-    (device,) = sums_csv.FORMAT.read(clue, clue.text.splitlines()).devices
-    assert _sums(device).items() <= _sums(_only(read(path.with_name("vector_add_trace.db")))).items()
-    assert device.kernels

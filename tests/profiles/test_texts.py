@@ -1,10 +1,8 @@
-"""Tables in csv and text: each real one by what plain reading of it gives, made-up ones by what they mean, damaged ones by what they cannot say."""
+"""Tables in csv and text: what made-up ones mean, and what damaged ones cannot say."""
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,59 +209,16 @@ def real_texts() -> list[Path]:
     return [] if folder is None else [path for tool in tools for path in sorted((folder / tool).rglob("*.csv"))]
 
 
-# Those of the real files that are no results, and why.
-NOT_RESULTS = {"roofline.csv": "peaks, for `telemetry config peaks`", "sysinfo.csv": "the machine"}
-
-
-def test_real_sums_are_those_of_plain_reading() -> None:
-    """Calls and nanoseconds of every row, added up by nothing but csv."""
-    for path in real_texts():
-        if path.name in NOT_RESULTS:
-            assert read_one(Found(str(path), (), is_named=True), FORMATS).facts is None
-            continue
-        text = path.read_text()
-        kernels, calls = told(read(text, path.name))
-        found = (
-            sum(one[2] for one in kernels) + sum(one[1] for one in calls),
-            sum(one[3] for one in kernels) + sum(one[2] for one in calls),
-        )
-        count, total = plainly(text)
-        assert found[0] == count, path
-        assert abs(found[1] - total) <= total / 1000, path
-
-
-def plainly(text: str) -> tuple[int, float]:
-    """How many calls a table counts, and their nanoseconds."""
-    rows = list(csv.DictReader(io.StringIO(text)))
-    if "Start_Timestamp" in rows[0]:
-        unique = {
-            (row.get("Dispatch_Id") or str(place), row["Start_Timestamp"], row["End_Timestamp"])
-            for place, row in enumerate(rows)
-        }
-        return len(unique), sum(int(end) - int(begin) for _, begin, end in unique)
-    if "Sum(ns)" in rows[0]:
-        return sum(int(row["Count"]) for row in rows), sum(float(row["Sum(ns)"]) for row in rows)
-    if "Time" in rows[0]:
-        return sum(int(row["Calls"]) for row in rows), sum(float(row["Time"].removesuffix("ms")) * 1e6 for row in rows)
-    # Names with commas may have no quotes: the numbers are counted from the end.
-    heading, *lines = text.splitlines()
-    numbers = [
-        line.replace('"', "").rsplit(",", heading.count(","))
-        for line in lines
-        if not line.startswith(('"Total"', "Unknown command type"))
-    ]
-    return sum(int(row[1]) for row in numbers), sum(int(row[2]) for row in numbers)
-
-
 def texts() -> Iterator[str]:
     yield from (text for text, _, _ in MEANT.values())
     yield from (path.read_text()[:4000].rpartition("\n")[0] + "\n" for path in real_texts())
 
 
 WHOLE = tuple(texts())
+few = settings(max_examples=80, deadline=None)
 
 
-@settings(max_examples=300, deadline=None)
+@few
 @given(place=st.integers(0, len(WHOLE) - 1), share=st.floats(0, 1))
 @example(place=8, share=0.9)
 def test_a_text_that_is_cut_says_nothing_that_the_whole_does_not(place: int, share: float) -> None:
@@ -278,7 +233,7 @@ def test_a_text_that_is_cut_says_nothing_that_the_whole_does_not(place: int, sha
         assert any(calls <= other[0] and total <= other[1] for other in known), (name, calls, total, most)
 
 
-@settings(max_examples=300, deadline=None)
+@few
 @given(
     place=st.integers(0, len(WHOLE) - 1),
     flips=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=6),
@@ -293,14 +248,13 @@ def test_a_text_with_other_bytes_raises_nothing(place: int, flips: list[tuple[fl
     )
 
 
-@pytest.mark.parametrize("what", MEANT)
-def test_columns_that_nobody_asked_for_go_nowhere(what: str) -> None:
+def test_columns_that_nobody_asked_for_go_nowhere() -> None:
     """A secret in a further column of each row is in nothing that comes out."""
-    text, _, _ = MEANT[what]
-    lines = [
-        f'{line},"{"Hostname" if not place else "s3cret"}"' for place, line in enumerate(text.splitlines()) if line
-    ]
-    assert "s3cret" not in repr(read("\n".join(lines) + "\n"))
+    for text, _, _ in MEANT.values():
+        lines = [
+            f'{line},"{"Hostname" if not place else "s3cret"}"' for place, line in enumerate(text.splitlines()) if line
+        ]
+        assert "s3cret" not in repr(read("\n".join(lines) + "\n"))
 
 
 def test_a_packed_text_that_is_cut_loses_its_torn_line(tmp_path: Path) -> None:
@@ -308,7 +262,7 @@ def test_a_packed_text_that_is_cut_loses_its_torn_line(tmp_path: Path) -> None:
         f'"KERNEL_DISPATCH","Agent 4",1,{place},"k{place}",{place}000,{place}900\n' for place in range(1, 3000)
     )
     packed = gzip.compress((RUNS + rows).encode())
-    for end in range(len(packed) // 2, len(packed) // 2 + 40):
+    for end in range(len(packed) // 2, len(packed) // 2 + 12):
         file = tmp_path / "trace.csv.gz"
         file.write_bytes(packed[:end])
         outcome = read_one(Found(str(file), (), is_named=True), FORMATS)

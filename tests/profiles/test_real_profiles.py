@@ -1,0 +1,138 @@
+"""The real profiles: what is read in each stands in `real.txt`, and each gives a screen; `--update-golden` writes it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from kits.captures import shared_folder
+from profiles.made_ranks import answered
+from telemetry_daemon.profiling.folders import find
+from telemetry_daemon.profiling.formats import installed
+from telemetry_daemon.profiling.reading import Outcome, read_one
+from telemetry_exporters import profile_json
+from telemetry_exporters.profile_screen import LINES, screen
+from telemetry_exporters.style import Colour
+from telemetry_exporters.text import display_width
+from telemetry_parsers.profiles.combine import ReadFile, combine
+from telemetry_parsers.profiles.facts import Call, Device, Facts, Kernel, Split
+
+GOLDEN = Path(__file__).parent / "real.txt"
+pytestmark = pytest.mark.needs("captures")
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    """What is read in each file; the bytes of two formats are read once."""
+    folder = shared_folder()
+    assert folder is not None
+    files = [one for one in find([str(folder / "profiles")]) if not one.path.endswith(".md")]
+    return [read_one(one, installed()) for one in files]
+
+
+def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
+    assert len(outcomes) > 60
+    assert_golden(GOLDEN, "".join(f"{line}\n" for outcome in outcomes for line in lines_of(outcome) if line.strip()))
+
+
+def lines_of(outcome: Outcome) -> Iterator[str]:
+    yield outcome.found.shown
+    facts = outcome.facts
+    if facts is None:
+        yield f"  is_known={outcome.is_known} {outcome.trouble.partition(';')[0][:80]}"
+        return
+    names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
+    counts = ("remarks", "problems", "rank_places", "node_folders")
+    yield "  " + shown(
+        {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
+    )
+    for device in facts.devices:
+        yield from of_device(device)
+    yield from (f"  link {shown({one.name: getattr(link, one.name) for one in fields(link)})}" for link in facts.links)
+    yield from (f"  hint {hint.cause} {hint.text}" for hint in facts.hints)
+    if facts.calls:
+        yield f"  host {sums(facts.calls)}"
+
+
+def of_device(device: Device) -> Iterator[str]:
+    """Return the lines of a device: its whole split, its first step and the sums of all, and sums of its kernels."""
+    card = device.card
+    known = {"rank": device.rank, "index": card.index, "model": card.model, "uuid": card.uuid, "bus": card.bus_id}
+    yield "  device " + shown(known | {"begin": device.begin_ns, "end": device.end_ns, "dtype": device.dtype})
+    yield f"    {of_split(device.split)}"
+    if device.flops is not None:
+        yield f"    {device.flops}"
+    if device.steps:
+        first = device.steps[0]
+        marks = {"cut": sum(one.is_cut for one in device.steps), "mean": sum(one.is_mean for one in device.steps)}
+        yield f"    first step {first.name} begin={first.begin_ns} {of_split(first.split)}"
+        yield f"    {len(device.steps)} steps {shown(marks)} {of_split(*(one.split for one in device.steps))}"
+    for work in ("compute", "communication", "copy"):
+        if kernels := [one for one in device.kernels if one.work == work]:
+            shapes = {(one.grid, one.block, one.occupancy_ratio) for one in kernels}
+            yield f"    {work} {sums(kernels)} longest={max(one.longest_ns or 0 for one in kernels)} shapes={len(shapes)}"
+
+
+def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
+    """Return how many there are, their calls and nanoseconds, and which comes first."""
+    counts = {"names": len(found), "calls": sum(one.calls for one in found), "ns": sum(one.total_ns for one in found)}
+    return f"{shown(counts)} first={found[0].name[:24]!r}"
+
+
+def of_split(*splits: Split) -> str:
+    """Return the sum of splits, without what none of them has."""
+    found = {one.name: [getattr(split, one.name) for split in splits] for one in fields(Split)}
+    known = {name: [value for value in values if value is not None] for name, values in found.items()}
+    return shown({name.removesuffix("_ns"): sum(values) for name, values in known.items() if values})
+
+
+def shown(values: dict[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items() if value not in (None, ""))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[Outcome], width: int) -> None:
+    for outcome in outcomes:
+        if outcome.facts is None:
+            continue
+        answer = answered(combine([ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)]))
+        lines = screen(answer, width, Colour.NEVER).splitlines()
+        assert 0 < len(lines) <= LINES, outcome.found.shown
+        assert max(map(display_width, lines)) <= width, outcome.found.shown
+        assert profile_json.render(answer)
+
+
+def facts_of(outcomes: list[Outcome], name: str) -> Facts:
+    (found,) = [one.facts for one in outcomes if one.found.shown == name]
+    assert found is not None
+    return found
+
+
+# What HolisticTraceAnalysis 0.5.0 prints of the first step, or of the whole of one (microseconds): computation, and what else of
+# the card ran without computation beside it. It drops fractions, and counts a step from the first kernel to the last: its idle
+# time is shorter by what lies before and behind.
+HOLISTIC = {
+    "torch/pair128/rank-0.json.gz": (106_252, 172_428),
+    "torch/pair128/rank-1.json.gz": (135_548, 136_455),
+    "torch/v100-resnet50-workers0-one-step.json.gz": (97_505, 2_036),
+}
+
+
+def test_the_split_is_that_of_another_analysis(outcomes: list[Outcome]) -> None:
+    for name, expected in HOLISTIC.items():
+        (device,) = facts_of(outcomes, name).devices
+        # Of a trace with one step it takes the whole.
+        first = device.steps[0].split if len(device.steps) > 1 else device.split
+        exposed = (first.exposed_communication_ns or 0) + (first.exposed_copy_ns or 0)
+        assert ((first.compute_ns or 0) // 1000, exposed // 1000) == expected
+
+
+def test_database_and_csv_of_one_run_of_hipprof_agree(outcomes: list[Outcome]) -> None:
+    folder = "hipprof/results_hiptrace/vector_add_trace"
+    (table,), (database,) = (facts_of(outcomes, folder + end).devices for end in (".hipkernel.csv", ".db"))
+    found = {(kernel.name, kernel.calls, kernel.total_ns) for kernel in table.kernels}
+    assert found
+    assert found <= {(kernel.name, kernel.calls, kernel.total_ns) for kernel in database.kernels}
