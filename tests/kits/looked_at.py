@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import replace
+from functools import cache
 
 from kits import snapshots as kit
 from telemetry_exporters.frames.model import NodeState
@@ -34,6 +35,7 @@ def values(number, slot):
     )
 
 
+@cache
 def series_of(number, slots=SLOTS):
     """The half hour of a card, as far as the daemon has it."""
     rows = [values(number, slot) for slot in range(SLOTS - slots, SLOTS)]
@@ -48,6 +50,7 @@ def series_of(number, slots=SLOTS):
     return found
 
 
+@cache
 def card(number):
     """A card that has now what its last slot has; the second one is lost, and the fourth too hot."""
     temperature, power, cap, used, utilization, activity, clock, _ = values(number, SLOTS - 1)

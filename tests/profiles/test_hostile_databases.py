@@ -42,7 +42,7 @@ def _doubling(levels: int) -> list[str]:
         [*_doubling(40), "CREATE VIEW HIPOPS_1_2_3 AS SELECT * FROM v39"],
         ["CREATE VIEW HIPOPS_1_2_3 AS SELECT load_extension('x.so') AS BeginNs, 1 AS EndNs"],
         [
-            "CREATE TABLE HIPOPS_1_2_3 (BeginNs, EndNs AS (hex(zeroblob(400000000))))",
+            "CREATE TABLE HIPOPS_1_2_3 (BeginNs, EndNs AS (hex(zeroblob(100000000))))",
             "INSERT INTO HIPOPS_1_2_3 VALUES (1)",
         ],
         ["CREATE VIRTUAL TABLE HIPOPS_1_2_3 USING fts5(BeginNs)"],
@@ -76,7 +76,7 @@ def test_names_that_are_no_names_are_asked_for_as_names(tmp_path: Path) -> None:
 
 
 def test_long_names_are_cut(tmp_path: Path) -> None:
-    path = write(tmp_path / "made.db", {**NSYS, "StringIds": ("id,value", [(1, "k" * 10_000_000), (2, "\x1b[31m")])})
+    path = write(tmp_path / "made.db", {**NSYS, "StringIds": ("id,value", [(1, "k" * 100_000), (2, "\x1b[31m")])})
     assert max(len(kernel.name) for kernel in read(path).devices[0].kernels) <= 1000
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
-from kits.captures import shared_folder
+from kits.captures import ROOT, shared_folder
 from profiles.made_ranks import answered
 from telemetry_daemon.profiling.folders import find
 from telemetry_daemon.profiling.formats import installed
@@ -20,13 +23,14 @@ from telemetry_exporters.text import display_width
 from telemetry_parsers.profiles.combine import ReadFile, combine
 from telemetry_parsers.profiles.facts import Call, Device, Facts, Kernel, Split
 
+VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))
 GOLDEN = Path(__file__).parent / "real.txt"
 pytestmark = pytest.mark.needs("captures")
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """What is read in each file; the bytes of two formats are read once."""
+    """Return what is read in each file."""
     folder = shared_folder()
     assert folder is not None
     files = [one for one in find([str(folder / "profiles")]) if not one.path.endswith(".md")]
@@ -93,16 +97,61 @@ def shown(values: dict[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in values.items() if value not in (None, ""))
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[Outcome], width: int) -> None:
+def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the document of these files together, which follows the schema."""
+    files = [ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts is not None]
+    found: dict[str, Any] = json.loads(profile_json.render(answered(combine(files))))
+    VALIDATOR.validate(found)
+    return found
+
+
+def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.facts is None:
             continue
         answer = answered(combine([ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)]))
-        lines = screen(answer, width, Colour.NEVER).splitlines()
-        assert 0 < len(lines) <= LINES, outcome.found.shown
-        assert max(map(display_width, lines)) <= width, outcome.found.shown
-        assert profile_json.render(answer)
+        for width in (80, 200):
+            lines = screen(answer, width, Colour.NEVER).splitlines()
+            assert 0 < len(lines) <= LINES, outcome.found.shown
+            assert max(map(display_width, lines)) <= width, outcome.found.shown
+        assert document([outcome])["schema"] == "telemetry.profile/1"
+
+
+@pytest.mark.parametrize(
+    ("folder", "straggler"), [("torch/pair128", 1), ("mindspore/cluster-pipeline", None), ("ascend_pytorch", None)]
+)
+def test_the_straggler_of_real_ranks(outcomes: list[Outcome], folder: str, straggler: int | None) -> None:
+    files = [one for one in outcomes if one.found.shown.startswith(folder)]
+    found = document(files)["ranks"]["straggler"]
+    assert (found and found["rank"]) == straggler
+
+
+def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
+    (file,) = [one for one in outcomes if one.found.shown == "torch/v100-resnet50-workers0-one-step.json.gz"]
+    verdict = document([file])["verdict"]
+    assert verdict["cause"] == "data"
+    assert "data loader takes 68.8 ms" in verdict["text"]
+
+
+def test_a_real_rank_that_is_stretched_is_named(outcomes: list[Outcome]) -> None:
+    slow = "mindspore/cluster-pipeline/ascend_cluster_analyse_pipeline-parallel_2_4_1.csv"
+    files = [one for one in outcomes if one.found.shown.startswith("mindspore/cluster-pipeline")]
+    told = document([_stretched(one) if one.found.shown == slow else one for one in files])
+    assert told["ranks"]["straggler"]["rank"] == 1
+    assert told["verdict"]["cause"] == "straggler"
+
+
+def _stretched(outcome: Outcome) -> Outcome:
+    """Return the same with a fifth more computation in each step, and as much less communication."""
+    assert outcome.facts is not None
+    (device,) = outcome.facts.devices
+    steps = []
+    for step in device.steps:
+        more, exposed = (step.split.compute_ns or 0) // 5, step.split.exposed_communication_ns or 0
+        split = replace(step.split, compute_ns=6 * more, exposed_communication_ns=exposed - more)
+        steps.append(replace(step, split=split))
+    facts = replace(outcome.facts, devices=(replace(device, steps=tuple(steps)),))
+    return replace(outcome, facts=facts)
 
 
 def facts_of(outcomes: list[Outcome], name: str) -> Facts:

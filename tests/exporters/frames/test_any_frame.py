@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporters.frames.seen import lines_of
 from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters.frames.frame import frame
@@ -54,14 +55,9 @@ def states(draw):
     )
 
 
-def text_of(shown):
-    """The frame's lines as texts."""
-    return ["".join(piece.text for piece in line) for line in shown.lines]
-
-
 def fits(shown, size, glyphs):
     """Holds a frame against what every frame keeps to."""
-    lines = text_of(shown)
+    lines = ["".join(piece.text for piece in line) for line in shown.lines]
     assert len(lines) == size.rows
     for line in lines:
         assert display_width(line) <= size.columns
@@ -74,19 +70,22 @@ def fits(shown, size, glyphs):
         assert 0 <= column < size.columns
 
 
+@settings(max_examples=40)
 @given(states(), sizes)
 def test_any_state_fits_any_size(state, size):
     fits(frame(state, size), size, state.glyphs)
 
 
-@given(states(), st.lists(st.tuples(keys, sizes), max_size=12))
+@settings(max_examples=25)
+@given(states(), st.lists(st.tuples(keys, sizes), max_size=8))
 def test_no_key_breaks_it(state, pressed):
     for key, size in pressed:
         state = press(state, key, size)
         fits(frame(state, size), size, state.glyphs)
 
 
-@given(st.lists(keys, max_size=40), st.builds(Size, st.integers(40, 200), st.integers(10, 50)))
+@settings(max_examples=25)
+@given(st.lists(keys, max_size=20), st.builds(Size, st.integers(40, 200), st.integers(10, 50)))
 def test_no_keys_break_what_people_look_at(pressed, size):
     state = State(nodes=(looked_at.node(9, "a"), looked_at.node(2, "b")), view=View.NODES)
     for key in pressed:
@@ -99,5 +98,5 @@ def test_simulated_cards_are_marked_in_every_view(view):
     made_up = kit.snapshot(replace(looked_at.card(0), simulated=True))
     state = State(nodes=(NodeState("a", made_up, looked_at.past(1)), looked_at.node(1, "b")), view=view)
     for moment in (None, kit.WALL_TIME - 60):
-        text = " ".join(text_of(frame(replace(state, moment=moment), Size(80, 24))))
+        text = " ".join(lines_of(replace(state, moment=moment), Size(80, 24)))
         assert "Simulated: these devices do not exist." in text

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
+from exporters.frames.seen import after, lines_of
 from kits import looked_at
 from telemetry_exporters.frames.frame import frame
 from telemetry_exporters.frames.help_page import KEYS
-from telemetry_exporters.frames.keys import press
 from telemetry_exporters.frames.model import Key, Size, State, View
 
 SIZE = Size(80, 24)
-CARDS = State(nodes=(looked_at.node(128),))
-NODES = State(nodes=tuple(looked_at.node(4, f"gpu{each:02d}") for each in range(40)), view=View.NODES)
 
 
-def after(state, *keys, size=SIZE):
-    for key in keys:
-        state = press(state, key, size)
-    return state
+@cache
+def cards():
+    return State(nodes=(looked_at.node(128),))
 
 
-def lines_of(state, size=SIZE):
-    return ["".join(piece.text for piece in line).rstrip() for line in frame(state, size).lines]
+@cache
+def nodes():
+    return State(nodes=tuple(looked_at.node(4, f"gpu{each:02d}") for each in range(40)), view=View.NODES)
+
+
+def pressed(state, *keys, size=SIZE):
+    return after(state, *keys, size=size)
+
+
+def seen(state, size=SIZE):
+    return lines_of(state, size)
 
 
 def chosen(state, size=SIZE):
@@ -54,14 +61,14 @@ def chosen(state, size=SIZE):
     ],
 )
 def test_the_choice_moves_and_is_in_sight(keys, wanted):
-    assert chosen(after(CARDS, *keys)) == wanted
+    assert chosen(pressed(cards(), *keys)) == wanted
 
 
 def test_the_choice_stays_with_its_card_when_the_order_changes():
-    state = after(CARDS, Key.DOWN, Key.DOWN, Key.DOWN)
+    state = pressed(cards(), Key.DOWN, Key.DOWN, Key.DOWN)
     card = chosen(state)
     for _ in range(12):
-        state = after(state, "s")
+        state = pressed(state, "s")
         assert chosen(state) == card
 
 
@@ -86,18 +93,18 @@ def test_the_choice_stays_with_its_card_when_the_order_changes():
     ],
 )
 def test_the_views(keys, view):
-    assert after(NODES, *keys).view is view
+    assert pressed(nodes(), *keys).view is view
 
 
 def test_enter_opens_the_chosen_node_and_its_worst_card():
-    state = after(NODES, Key.DOWN, Key.DOWN, Key.ENTER)
-    assert lines_of(state)[0].startswith("gpu02, ")
-    assert "nvidia 1 " in "\n".join(lines_of(after(state, Key.ENTER)))
-    assert chosen(after(state, Key.ESCAPE)) == "gpu02"
+    state = pressed(nodes(), Key.DOWN, Key.DOWN, Key.ENTER)
+    assert seen(state)[0].startswith("gpu02, ")
+    assert "nvidia 1 " in "\n".join(seen(pressed(state, Key.ENTER)))
+    assert chosen(pressed(state, Key.ESCAPE)) == "gpu02"
 
 
 def test_another_node_is_looked_at_from_its_beginning():
-    state = after(NODES, Key.ENTER, Key.END, "/", "0", Key.ENTER, Key.ESCAPE, Key.ESCAPE, Key.DOWN, Key.ENTER)
+    state = pressed(nodes(), Key.ENTER, Key.END, "/", "0", Key.ENTER, Key.ESCAPE, Key.ESCAPE, Key.DOWN, Key.ENTER)
     assert chosen(state) == "1"
 
 
@@ -113,51 +120,51 @@ def test_another_node_is_looked_at_from_its_beginning():
     ],
 )
 def test_the_filter(typed, wanted):
-    state = after(CARDS, "/", *typed, size=Size(80, 200))
+    state = pressed(cards(), "/", *typed, size=Size(80, 200))
     assert state.is_typing
-    assert sum(bool(re.match(r"[▸ ]\d", line)) for line in lines_of(state, Size(80, 200))) == wanted
+    assert sum(bool(re.match(r"[▸ ]\d", line)) for line in seen(state, Size(80, 200))) == wanted
 
 
 def test_the_filter_is_kept_by_enter_and_ended_by_escape():
-    state = after(CARDS, "/", *"12q?", Key.BACKSPACE, Key.BACKSPACE)
+    state = pressed(cards(), "/", *"12q?", Key.BACKSPACE, Key.BACKSPACE)
     assert state.look.filter == "12"
     assert frame(state, SIZE).cursor == (22, len("filter: 12"))
-    kept = after(state, Key.ENTER)
+    kept = pressed(state, Key.ENTER)
     assert not kept.is_typing
     assert frame(kept, SIZE).cursor is None
-    assert "filter: 12" in lines_of(kept)[-2]
-    assert after(kept, Key.ESCAPE).look.filter == ""
-    assert after(state, Key.ESCAPE) == after(CARDS, "/", Key.ESCAPE)
+    assert "filter: 12" in seen(kept)[-2]
+    assert pressed(kept, Key.ESCAPE).look.filter == ""
+    assert pressed(state, Key.ESCAPE) == pressed(cards(), "/", Key.ESCAPE)
 
 
 def test_every_column_can_be_sorted_by_and_absences_come_last():
-    state, seen = CARDS, set()
+    state, seen = cards(), set()
     for _ in range(40):
-        state = after(state, "s")
+        state = pressed(state, "s")
         seen.add(state.look.sort)
         if state.look.sort in ("TEMP", "MEMORY"):
-            assert chosen(after(state, Key.END)) == chosen(after(state, "r", Key.END)) == "1"
+            assert chosen(pressed(state, Key.END)) == chosen(pressed(state, "r", Key.END)) == "1"
     assert {"", "DEVICE", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE", "CLOCK", "DRIVER"} <= seen
     assert len(seen) < 40
 
 
 def test_a_sorted_list_says_so():
-    assert lines_of(after(CARDS, "s"))[-2] == "by VENDOR"
-    assert lines_of(after(CARDS, "s", "r"))[-2] == "by VENDOR, reversed"
-    assert lines_of(after(CARDS, "r"))[-2] == "best first"
+    assert seen(pressed(cards(), "s"))[-2] == "by VENDOR"
+    assert seen(pressed(cards(), "s", "r"))[-2] == "by VENDOR, reversed"
+    assert seen(pressed(cards(), "r"))[-2] == "best first"
 
 
 def test_q_ends_it_but_not_while_a_filter_is_typed():
-    assert after(CARDS, "q").is_over
-    assert not after(CARDS, "/", "q").is_over
-    assert after(CARDS, "?", "q").is_over
+    assert pressed(cards(), "q").is_over
+    assert not pressed(cards(), "/", "q").is_over
+    assert pressed(cards(), "?", "q").is_over
 
 
 def test_the_card_scrolls_to_its_end_and_no_further():
-    state = after(CARDS, Key.DOWN, Key.ENTER, *[Key.PAGE_DOWN] * 20)
-    assert "▼" not in lines_of(state)[-1]
-    assert lines_of(after(state, Key.UP)) != lines_of(state)
-    assert "▲" not in lines_of(after(state, Key.HOME))[-1]
+    state = pressed(cards(), Key.DOWN, Key.ENTER, *[Key.PAGE_DOWN] * 20)
+    assert "▼" not in seen(state)[-1]
+    assert seen(pressed(state, Key.UP)) != seen(state)
+    assert "▲" not in seen(pressed(state, Key.HOME))[-1]
 
 
 # The player takes these: tests/replay/test_player.py.
@@ -170,11 +177,11 @@ def test_every_key_of_the_help_is_understood():
     for character in [one for one in named if len(one) == 1 and one.isascii()]:
         if character in OF_RECORDINGS:
             continue
-        states = (NODES, CARDS, after(CARDS, Key.ENTER), after(CARDS, "[", "["), after(CARDS, "s"))
-        assert any(after(state, character) != state for state in states), character
+        states = (nodes(), cards(), pressed(cards(), Key.ENTER), pressed(cards(), "[", "["), pressed(cards(), "s"))
+        assert any(pressed(state, character) != state for state in states), character
 
 
 def test_the_help_scrolls_in_a_small_terminal():
     size = Size(40, 10)
-    state = after(CARDS, "?", Key.END, size=size)
-    assert "quit" in lines_of(state, size)[-2]
+    state = pressed(cards(), "?", Key.END, size=size)
+    assert "quit" in seen(state, size)[-2]

@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporters.frames.seen import lines_of
 from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters import human
 from telemetry_exporters.columns import DEVICE_COLUMNS
-from telemetry_exporters.frames.frame import frame
 from telemetry_exporters.frames.keys import press
 from telemetry_exporters.frames.model import Key, NodeState, Size, State, View
 from telemetry_exporters.overview import rows
@@ -23,11 +23,8 @@ from telemetry_parsers.model import Process
 NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
 NUMBERS = {column.heading for column in DEVICE_COLUMNS if not column.is_text}
 HEADINGS = re.compile("|".join(sorted({column.heading for column in DEVICE_COLUMNS}, key=len, reverse=True)))
+few = settings(max_examples=20)
 roomy = st.builds(Size, st.integers(40, 260), st.integers(10, 60))
-
-
-def lines_of(state, size):
-    return ["".join(piece.text for piece in line) for line in frame(state, size).lines]
 
 
 def cells(row):
@@ -41,7 +38,8 @@ def shown_rows(lines):
     return lines[top], [line for line in lines[top + 1 : -1] if line.strip()]
 
 
-@given(st.integers(1, 40), st.integers(0, 10_000), roomy)
+@few
+@given(st.integers(1, 20), st.integers(0, 10_000), roomy)
 def test_each_number_of_a_card_is_whole(cards, seed, size):
     snapshot = kit.big_snapshot(cards, 90, seed)
     heading, shown = shown_rows(lines_of(State(nodes=(NodeState("", snapshot),)), size))
@@ -57,6 +55,7 @@ def test_each_number_of_a_card_is_whole(cards, seed, size):
             assert any(text in line for text in texts), (one, texts, line)
 
 
+@few
 @given(st.integers(1, 12), roomy)
 def test_what_does_not_fit_is_counted(nodes, size):
     state = State(nodes=tuple(looked_at.node(4, f"node{number}") for number in range(nodes)), view=View.NODES)
@@ -69,7 +68,7 @@ def test_what_does_not_fit_is_counted(nodes, size):
 @pytest.mark.parametrize("size", [Size(40, 10), Size(41, 12), Size(60, 10), Size(250, 60)])
 def test_at_the_end_of_a_list_the_count_is_above(size):
     state = State(nodes=(looked_at.node(128),), card="GPU-00000127")
-    lines = lines_of(replace(state, card="GPU-00000127"), size)
+    lines = lines_of(state, size)
     assert re.search(r"▲ \d+ more$", lines[-1])
 
 
@@ -84,6 +83,7 @@ def every_line(state, size):
     return found
 
 
+@few
 @given(st.integers(0, 10_000), roomy)
 def test_each_reading_of_a_card_is_whole_on_some_page(seed, size):
     snapshot = kit.big_snapshot(2, 40, seed)
@@ -94,6 +94,7 @@ def test_each_reading_of_a_card_is_whole_on_some_page(seed, size):
         assert re.search(rf"(?<!\S){re.escape(words)}(?!\S)", text), (reading, words)
 
 
+@few
 @given(st.integers(1, 60), roomy)
 def test_each_process_is_whole_on_some_page(count, size):
     processes = tuple(Process(0, 10**9 + 7 * each, "卡" * 90, each * 1e9) for each in range(count))

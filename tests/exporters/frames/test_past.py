@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from exporters.frames.seen import after, lines_of
 from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters import human
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.keys import fed, press
+from telemetry_exporters.frames.keys import fed
 from telemetry_exporters.frames.model import Key, NodeState, Size, State, View
 from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past
 
@@ -26,14 +26,12 @@ WORDS = {
 }
 
 
-def lines_of(state, size=SIZE):
-    return ["".join(piece.text for piece in line).rstrip() for line in frame(state, size).lines]
+def pressed(state, *keys):
+    return after(state, *keys, size=SIZE)
 
 
-def after(state, *keys, size=SIZE):
-    for key in keys:
-        state = press(state, key, size)
-    return state
+def seen(state, size=SIZE):
+    return lines_of(state, size)
 
 
 def card_lines(lines):
@@ -41,7 +39,7 @@ def card_lines(lines):
 
 
 def cards(*keys, count=4):
-    return after(State(nodes=(looked_at.node(count),)), *keys)
+    return pressed(State(nodes=(looked_at.node(count),)), *keys)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,7 @@ def cards(*keys, count=4):
 )
 def test_left_shows_exactly_the_numbers_of_that_slot(keys, back):
     node = looked_at.node(4)
-    shown = card_lines(lines_of(cards(*keys)))
+    shown = card_lines(seen(cards(*keys)))
     assert len(shown) == 4
     for label, line in shown.items():
         series = node.past.devices[f"GPU-{int(label):08d}"]
@@ -74,14 +72,13 @@ def test_left_shows_exactly_the_numbers_of_that_slot(keys, back):
 
 
 def test_the_screen_says_that_it_is_the_past_and_which():
-    first, second, *_ = lines_of(cards("[", Key.LEFT))
+    first, second, *_ = seen(cards("[", Key.LEFT))
     assert first.endswith("PAST 2025-12-31 23:58:55 UTC")
     assert second.startswith("PAST, 1 min 5 s back")
 
 
-@pytest.mark.parametrize("key", [*Key, *"12345srpn[]<>?/m"])
 @pytest.mark.parametrize("view", View)
-def test_no_value_of_the_present_is_shown(view, key):
+def test_no_value_of_the_present_is_shown(view):
     """The present has other numbers than any slot: none of them may appear, whatever key was pressed."""
     node = looked_at.node(2)
     now = replace(
@@ -98,69 +95,70 @@ def test_no_value_of_the_present_is_shown(view, key):
         ),
     )
     snapshot = replace(node.snapshot, devices=(now,), wall_time=kit.WALL_TIME + 33 * 60)
-    state = after(State(nodes=(replace(node, snapshot=snapshot),), view=view), "[", key)
-    if state.moment is not None and not state.is_over:
-        text = "\n".join(lines_of(state))
-        assert "33" not in re.sub(r"23:\d\d:\d\d", "", text)
+    for key in [*Key, *"12345srpn[]<>?/m"]:
+        state = pressed(State(nodes=(replace(node, snapshot=snapshot),), view=view), "[", key)
+        if state.moment is not None and not state.is_over:
+            text = "\n".join(seen(state))
+            assert "33" not in re.sub(r"23:\d\d:\d\d", "", text), key
 
 
 @pytest.mark.parametrize("view", [View.PROCESSES, View.SOURCES])
 def test_what_is_not_kept_is_said_to_be_not_kept(view):
-    lines = lines_of(State(nodes=(looked_at.node(4),), view=view, moment=kit.WALL_TIME - 60))
+    lines = seen(State(nodes=(looked_at.node(4),), view=view, moment=kit.WALL_TIME - 60))
     assert any("ot kept" in line for line in lines)
 
 
 def test_a_gap_of_the_past_has_its_reason():
     at = looked_at.START + (looked_at.GAP.first + 3) * SLOT_SECONDS
     state = State(nodes=(looked_at.node(4),), view=View.CARD, card="GPU-00000002", moment=at)
-    assert any(re.match(r"  power +nvml: timeout", line) for line in lines_of(state, Size(80, 60)))
+    assert any(re.match(r"  power +nvml: timeout", line) for line in seen(state, Size(80, 60)))
 
 
 def test_the_chart_tells_when_and_why_there_is_a_gap():
     state = State(nodes=(looked_at.node(4),), view=View.CARD, card="GPU-00000002")
-    assert "  23:46:40 to 23:50:00: nvml: timeout" in lines_of(state)
+    assert "  23:46:40 to 23:50:00: nvml: timeout" in seen(state)
 
 
 def test_the_moment_stands_still_while_new_slots_come():
     state = cards("[")
     newer = replace(looked_at.past(4), start=looked_at.START + 60)
-    shown = lines_of(fed(state, (replace(state.nodes[0], past=newer),)))
-    assert shown[0] == lines_of(state)[0]
+    shown = seen(fed(state, (replace(state.nodes[0], past=newer),)))
+    assert shown[0] == seen(state)[0]
     assert shown[1].startswith("PAST, 2 min 0 s back")
 
 
 @pytest.mark.parametrize("keys", [("n",), (Key.RIGHT,), ("[", Key.FAR_RIGHT, ">"), ("]",)])
 def test_behind_the_newest_slot_is_now(keys):
-    assert after(cards(), Key.LEFT, *keys).moment is None
+    assert pressed(cards(), Key.LEFT, *keys).moment is None
 
 
 def test_without_a_past_it_stays_now():
     for past in (None, Past(kit.WALL_TIME, 0)):
         state = State(nodes=(replace(looked_at.node(2), past=past),))
-        assert after(state, Key.LEFT, "[").moment is None
+        assert pressed(state, Key.LEFT, "[").moment is None
 
 
 def test_a_node_that_began_later_has_no_numbers_before():
     young = replace(looked_at.node(1, "young"), past=looked_at.past(1, 12))
-    state = after(State(nodes=(looked_at.node(1, "old"), young), view=View.NODES), "[", "[")
-    old, new = (next(line for line in lines_of(state) if re.match(rf"[▸ ]{name} ", line)) for name in ("old", "young"))
+    state = pressed(State(nodes=(looked_at.node(1, "old"), young), view=View.NODES), "[", "[")
+    old, new = (next(line for line in seen(state) if re.match(rf"[▸ ]{name} ", line)) for name in ("old", "young"))
     assert "°C" in old
     assert "°C" not in new
 
 
 def test_all_kept_metrics_have_a_chart():
     state = State(nodes=(looked_at.node(1),), view=View.CARD)
-    seen = []
+    metrics = []
     for _ in KEPT:
-        seen.append(state.metric)
-        assert "█" in "".join(lines_of(state)) or state.metric == "throttled"
-        state = after(state, "m")
-    assert sorted(seen) == sorted(KEPT)
-    assert after(state, "M").metric == KEPT[-1]
+        metrics.append(state.metric)
+        assert "█" in "".join(seen(state)) or state.metric == "throttled"
+        state = pressed(state, "m")
+    assert sorted(metrics) == sorted(KEPT)
+    assert pressed(state, "M").metric == KEPT[-1]
 
 
 def test_a_paused_screen_shows_nothing_new():
-    state = after(State(nodes=(looked_at.node(3),)), "p")
+    state = pressed(State(nodes=(looked_at.node(3),)), "p")
     assert fed(state, (NodeState("other"),)) is state
-    assert any(line.startswith("Paused") for line in lines_of(state))
-    assert fed(after(state, " "), (NodeState("other"),)).nodes[0].name == "other"
+    assert any(line.startswith("Paused") for line in seen(state))
+    assert fed(pressed(state, " "), (NodeState("other"),)).nodes[0].name == "other"

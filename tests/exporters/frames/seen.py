@@ -1,0 +1,18 @@
+"""What a person sees of a state, and which state keys lead to."""
+
+from __future__ import annotations
+
+from telemetry_exporters.frames.frame import frame
+from telemetry_exporters.frames.keys import press
+
+
+def lines_of(state, size):
+    """Return the lines of a frame as texts."""
+    return ["".join(piece.text for piece in line).rstrip() for line in frame(state, size).lines]
+
+
+def after(state, *keys, size):
+    """Return the state after these keys."""
+    for key in keys:
+        state = press(state, key, size)
+    return state
