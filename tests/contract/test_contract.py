@@ -41,7 +41,7 @@ ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}
 by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
 by_capture = pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
 # `make test` tries one real output of another tool in so many, at each parser others.
-ONE_OF = 5
+ONE_OF = 7
 
 
 def captures_of(case: Case) -> list[Capture]:
