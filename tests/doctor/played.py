@@ -1,48 +1,33 @@
-"""`telemetry doctor` as a process on a machine of a test's own: its kernel's files, tools and configuration."""
+"""`telemetry doctor` on a machine of a test's own: its kernel's files, tools and configuration."""
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
 import os
 import pty
-import subprocess
 import sys
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
+from unittest import mock
 
 import jsonschema
 
 from kits.captures import ROOT
-from kits.daemon import clean_environment
 from kits.fake_mthreads_gmi import install
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
+from kits.in_process import command
 from kits.ports import free_address
-from kits.waiting import PATIENCE_SECONDS
+from telemetry_daemon.commands import doctor
+from telemetry_daemon.doctor import machine
 
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
 _WELL = {**mi210(), "ras/gfx_err_count": "ue: 0\nce: 0"}
-# The command with another root for the kernel's files, and what may not be opened.
-_PROGRAM = """
-import sys
-from pathlib import Path
-from telemetry_daemon import cli
-from telemetry_daemon.commands import doctor
-from telemetry_daemon.doctor import machine
-root, refusal, sys.executable = sys.argv[1:4]
-del sys.argv[1:4]
-doctor.ROOT = Path(root)
-if int(refusal):
-    machine.why_denied = lambda path: int(refusal)
-sys.exit(cli.main())
-"""
-
-
-def _no_daemon() -> dict[str, str]:
-    """Settings by which no daemon is found but that of the runtime directory: this machine may have one."""
-    return {"TELEMETRY_WEB_LISTEN_ADDRESS": free_address()}
 
 
 @dataclass(frozen=True)
@@ -94,11 +79,17 @@ class Played:
         folder = self.sysfs.card(bus_id, {"class": "0x120000", **(_WELL if files is None else files)}, driver)
         (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers" / driver)
 
-    def take_out(self, number: int) -> None:
-        """The card leaves the bus."""
+    @contextlib.contextmanager
+    def taken_out(self, number: int) -> Iterator[None]:
+        """The card is off the bus meanwhile."""
         bus_id = f"0000:{number:02x}:00.0"
-        for link in (*self.root.glob(f"sys/bus/pci/drivers/*/{bus_id}"), self.root / "sys/bus/pci/devices" / bus_id):
+        links = (*self.root.glob(f"sys/bus/pci/drivers/*/{bus_id}"), self.root / "sys/bus/pci/devices" / bus_id)
+        targets = {link: link.readlink() for link in links}
+        for link in links:
             link.unlink()
+        yield
+        for link, target in targets.items():
+            link.symlink_to(target)
 
     def stranger(self, number: int, vendor: str, driver: str = "") -> None:
         """A card of which there is nothing but its place on the bus."""
@@ -133,41 +124,64 @@ class Played:
         if self.held is not None:
             self.held.close()
 
-    def doctor(self, *arguments: str) -> Said:
+    def doctor(self, *arguments: str, errors: TextIO | None = None) -> Said:
         """The command from start to end."""
-        done = self._run(subprocess.PIPE, *arguments)
-        return Said(done.returncode, done.stdout, done.stderr)
+        self.config_path.write_text(self.settings() + self.config)
+        # This machine may have a daemon; only that of the runtime directory is to be found.
+        nowhere = {"TELEMETRY_WEB_LISTEN_ADDRESS": free_address()}
+        environment = {"PATH": self.tools.search_path, **nowhere, **self.environment}
+        with (
+            mock.patch.object(doctor, "ROOT", self.root),
+            mock.patch.object(sys, "executable", self.python),
+            mock.patch.object(machine, "why_denied", return_value=self.refusal),
+        ):
+            return Said(
+                *command(
+                    "doctor", *arguments, "--config", str(self.config_path), environment=environment, errors=errors
+                )
+            )
+
+    def bundle(self) -> tuple[Said, dict[str, bytes]]:
+        """What the command says of a bundle, and the content of each member by its name, unpacked, in order."""
+        path = self.folder / "bundle.tar.gz"
+        said = self.doctor("--bundle", str(path))
+        with tarfile.open(path) as archive:
+            files = {one.name: archive.extractfile(one) for one in archive}
+            packed = {name: file.read() for name, file in files.items() if file is not None}
+        shown = {name.removeprefix("telemetry-doctor/"): content for name, content in packed.items()}
+        return said, {n: gzip.decompress(content) if n.endswith(".gz") else content for n, content in shown.items()}
 
     def told_meanwhile(self, *arguments: str) -> str:
         """What the command writes on the terminal of its standard error."""
         ours, theirs = pty.openpty()
         self.environment["TERM"] = "xterm"
-        self._run(theirs, *arguments)
-        os.close(theirs)
+        with os.fdopen(theirs, "w") as terminal:
+            self.doctor(*arguments, errors=terminal)
         told = os.read(ours, 1 << 16).decode()
         os.close(ours)
         return told
 
-    def _run(self, errors: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-        self.config_path.write_text(self.settings() + self.config)
-        return subprocess.run(
-            [
-                *(sys.executable, "-c", _PROGRAM, str(self.root), str(self.refusal), self.python),
-                *("doctor", *arguments, "--config", str(self.config_path)),
-            ],
-            env=clean_environment({"PATH": self.tools.search_path, **_no_daemon(), **self.environment}),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
-
     def document(self, *arguments: str) -> tuple[int, Any]:
         """The exit status and the document, which the schema allows."""
         said = self.doctor("--format", "json", *arguments)
-        plain = json.loads(said.output)
-        jsonschema.Draft202012Validator(SCHEMA).validate(plain)
-        return said.status, plain
+        return said.status, checked(said.output)
+
+
+def checked(text: str | bytes) -> Any:
+    """The document, which the schema allows."""
+    plain = json.loads(text)
+    jsonschema.Draft202012Validator(SCHEMA).validate(plain)
+    return plain
+
+
+def healthy(folder: Path) -> Played:
+    """Two cards of AMD's in good order."""
+    node = Played(folder)
+    node.card(3)
+    node.card(4)
+    node.node("dev/dri/renderD128")
+    node.node("dev/kfd")
+    return node
 
 
 def unit_of(**properties: str) -> str:

@@ -6,109 +6,19 @@ import json
 import signal
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from doctor.played import SCHEMA, unit_of
-from doctor.test_command import healthy
+from doctor.played import Played, checked, healthy, unit_of
 from kits.daemon import Daemon, run
-from kits.tool_node import TOOL, tool_node
-
-
-def test_a_daemon_with_another_configuration(tmp_path: Path) -> None:
-    """It polls other sources and does not find the tool that this command finds."""
-    daemon, tools = tool_node(tmp_path)
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        same = ("--config", str(daemon.config_path))
-        environment = {"PATH": tools.search_path}
-        status, said, _ = run("doctor", *same, environment=environment)
-        assert "daemon     version " in said
-        assert (status, said.endswith("no findings\n")) == (0, True), said
-        other = tmp_path / "other.toml"
-        other.write_text(daemon.config_path.read_text() + f'path = "{tools.folder}/{TOOL}"\n')
-        status, said, _ = run("doctor", "--config", str(other), environment=environment)
-        words = " ".join(said.split())
-        assert status == 2
-        assert "wrong daemon: it reads by another configuration than this command" in words
-        assert "systemctl reload telemetry" in words
-
-
-def test_a_tool_that_only_this_command_finds(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
-    hidden = Daemon(tmp_path, daemon.config)
-    with hidden:
-        hidden.until_state("host", "ok")
-        hidden.until_state(TOOL, "missing")
-        status, said, _ = run("doctor", "--config", str(hidden.config_path), environment={"PATH": tools.search_path})
-    words = " ".join(said.split())
-    assert status == 2
-    assert f"wrong daemon: {TOOL} is ok here and missing there" in words
-    assert "LD_LIBRARY_PATH and the like belong in a drop-in" in words
-
-
-def test_a_card_that_was_lost(tmp_path: Path) -> None:
-    """Only the daemon remembers it; what was recorded when it went is named."""
-    node = healthy(tmp_path)
-    node.config = "interval = 0.5\n"
-    with Daemon(tmp_path, f'[sources.amdgpu-sysfs]\npath = "{node.root}"\ninterval = 0.5\n') as daemon:
-        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
-        assert node.doctor().status == 0
-        node.take_out(4)
-        daemon.until(lambda: "lost" in str(list(tmp_path.glob("state/flights/*"))))
-        status, plain = node.document()
-    (lost,) = plain["findings"]
-    assert (status, lost["where"], lost["what"]) == (
-        2,
-        "amd 1",
-        "lost (0000:04:00.0): its driver no longer lists it",
-    )
-    assert all(words in lost["remedy"] for words in ("dmesg", "telemetry forget ", "telemetry top --replay", "-lost."))
-
-
-@pytest.mark.parametrize(
-    ("expected", "found"),
-    [
-        ("amd = 2", []),
-        ("amd = 1", []),
-        ("amd = 8", ["8 amd devices are expected, and 2 found"]),
-        ("amd = 2, nvidia = 1", ["1 nvidia device is expected, and 0 found"]),
-    ],
-)
-def test_cards_that_should_be_there(tmp_path: Path, expected: str, found: list[str]) -> None:
-    """Alone, beside the daemon, and as the daemon of another node tells it."""
-    node = healthy(tmp_path)
-    node.config = f"[expect]\ndevices = {{{expected}}}\n"
-    alone = node.document()[1]
-    with Daemon(tmp_path, f'[sources.amdgpu-sysfs]\npath = "{node.root}"\n{node.config}') as daemon:
-        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
-        beside = node.document()[1]
-        from_afar = json.loads(run("doctor", "--node", daemon.address, "--format", "json")[1])
-    for plain in (alone, beside, from_afar):
-        assert [one["what"] for one in plain["findings"]] == found
-        assert all(one["where"] == "expect.devices" and "lspci" in one["remedy"] for one in plain["findings"])
-
-
-def test_a_daemon_that_was_stopped(tmp_path: Path) -> None:
-    """It is asked once, also for a bundle, which says of each part why it is not there."""
-    node = healthy(tmp_path)
-    node.tools.script("systemctl", unit_of())
-    with Daemon(tmp_path, f'[sources.amdgpu-sysfs]\npath = "{node.root}"\n') as daemon:
-        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
-        daemon.signal(signal.SIGSTOP)
-        said = node.doctor("--bundle", str(tmp_path / "bundle.tar.gz"))
-        status, plain = node.document()
-    (finding,) = plain["findings"]
-    assert (status, finding["where"]) == (2, "daemon")
-    assert finding["what"] == "it runs and does not answer: no answer in time"
-    assert "kill -CONT" in finding["remedy"]
-    assert said.status == 2
-    assert "snapshot.json, history.json, metrics.txt  not there: no daemon: no answer in time" in said.output
-    assert "the daemon's last minutes not there: no answer in time" in said.words
-
+from kits.fake_mthreads_gmi import install
+from kits.fake_tools import ToolFolder
+from kits.in_process import command
+from kits.ports import free_address
+from kits.tool_node import TOOL, tool_text
+from telemetry_daemon.commands import doctor_daemon
 
 SNAPSHOT = {
     "schema": "telemetry.snapshot/1",
@@ -138,7 +48,7 @@ def test_a_bundle_says_why_it_has_no_history(tmp_path: Path, history: bytes, why
         page = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         answering = threading.Thread(target=_answer, args=(listener, ((snapshot, page), (history,))))
         answering.start()
-        said = node.doctor("--bundle", str(tmp_path / "bundle.tar.gz"))
+        said, _ = node.bundle()
         answering.join()
     assert f"history.json not there: {why}" in said.words
 
@@ -189,31 +99,152 @@ def _answer(listener: socket.socket, connections: Sequence[Sequence[bytes]]) -> 
                 asked.sendall(answer)
 
 
-def test_a_daemon_that_another_version_runs(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
-    code = "from telemetry_daemon import version; version.__version__ = '9.9'; from telemetry_daemon.cli import main; main()"
-    daemon.command = (*daemon.command[:1], "-c", code)
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        status, said, _ = run("doctor", "--config", str(daemon.config_path), environment={"PATH": tools.search_path})
-    assert (status, "it runs version 9.9" in " ".join(said.split())) == (2, True)
+POLLED_SOON = f"interval = 1\n[sources.{TOOL}]\ninterval = 1\n"
 
 
-def test_another_node_is_asked(tmp_path: Path) -> None:
-    """Its own words, without the tools of this node, in both formats."""
-    daemon, tools = tool_node(tmp_path)
-    with daemon:
+@pytest.fixture(scope="module")
+def with_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Played, Daemon]]:
+    """A node with two cards and a tool that is well, and its daemon, which expects more."""
+    folder = tmp_path_factory.mktemp("with_daemon")
+    node = healthy(folder)
+    node.tools.prints(TOOL, tool_text())
+    expected = "[expect]\ndevices = {amd = 8, nvidia = 1}\n"
+    config = f'[sources.amdgpu-sysfs]\npath = "{node.root}"\n{POLLED_SOON}{expected}'
+    with Daemon(folder, config, environment={"PATH": node.tools.search_path}) as daemon:
         daemon.until_state(TOOL, "ok")
-        status, said, error = run("doctor", "--node", daemon.address)
-        assert (status, error) == (0, "")
-        assert f"asked at {daemon.address}: version " in said
-        assert f"{TOOL}: ok" in said
-        tools.prints(TOOL, "boom\n", status=7)
-        daemon.until_state(TOOL, "failed")
-        status, said, _ = run("doctor", "--node", daemon.address, "--format", "json")
-    plain = json.loads(said)
-    jsonschema.Draft202012Validator(SCHEMA).validate(plain)
-    assert (status, plain["node"], plain["user"]) == (2, daemon.address, None)
-    assert [finding["where"] for finding in plain["findings"]] == [TOOL]
+        daemon.until_state("amdgpu-sysfs", "ok")
+        yield node, daemon
+
+
+@pytest.fixture
+def node(with_daemon: tuple[Played, Daemon]) -> Played:
+    """The node as a test may change it: its configuration, unit and tools."""
+    node, _ = with_daemon
+    node.config = POLLED_SOON
+    node.tools.script("systemctl", "exit 1")
+    return node
+
+
+@pytest.fixture
+def daemon(with_daemon: tuple[Played, Daemon]) -> Daemon:
+    return with_daemon[1]
+
+
+def test_a_daemon_with_another_configuration(node: Played, daemon: Daemon) -> None:
+    same = node.doctor()
+    assert "daemon     version " in same.output
+    assert (same.status, same.output.endswith("no findings\n")) == (0, True), same.output
+    node.config += f'[sources.cnmon]\npath = "{node.tools.folder}/{TOOL}"\n'
+    other = node.doctor()
+    assert other.status == 2
+    assert "wrong daemon: it reads by another configuration than this command" in other.words
+    assert "systemctl reload telemetry" in other.words
+
+
+def test_a_daemon_that_another_version_runs(node: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_daemon, "__version__", "9.9")
+    said = node.doctor()
+    assert (said.status, "and this command is 9.9" in said.words) == (2, True)
+
+
+def test_a_tool_that_only_this_command_finds(tmp_path: Path, node: Played) -> None:
+    tools = ToolFolder(tmp_path)
+    install(tools)
+    node.environment["PATH"] = f"{tools.folder}:{node.tools.search_path}"
+    said = node.doctor()
+    del node.environment["PATH"]
+    assert said.status == 2
+    assert "wrong daemon: mthreads-gmi is ok here and missing there" in said.words
+    assert "LD_LIBRARY_PATH and the like belong in a drop-in" in said.words
+
+
+def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
+    """Its own words, without the tools of this node, in both formats; it judges by what it expects itself."""
     status, said, error = run("doctor", "--node", daemon.address)
+    assert (status, error) == (2, "")
+    assert f"asked at {daemon.address}: version " in said
+    assert f"{TOOL}: ok" in said
+    node.tools.prints(TOOL, "boom\n", status=7)
+    daemon.until_state(TOOL, "failed")
+    status, said, _ = command("doctor", "--node", daemon.address, "--format", "json")
+    node.tools.prints(TOOL, tool_text())
+    plain = checked(said)
+    assert (status, plain["node"], plain["user"]) == (2, daemon.address, None)
+    assert [finding["where"] for finding in plain["findings"]] == [TOOL, "expect.devices", "expect.devices"]
+    assert [finding["what"] for finding in plain["findings"][1:]] == [
+        "8 amd devices are expected, and 2 found",
+        "1 nvidia device is expected, and 0 found",
+    ]
+    daemon.until_state(TOOL, "ok")
+
+
+def test_no_daemon_on_the_node_that_is_asked() -> None:
+    status, said, error = command("doctor", "--node", free_address())
     assert (status, said, "no daemon answers there; start it" in error) == (69, "", True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        ("amd = 2", []),
+        ("amd = 1", []),
+        ("amd = 8", ["8 amd devices are expected, and 2 found"]),
+        ("amd = 2, nvidia = 1", ["1 nvidia device is expected, and 0 found"]),
+    ],
+)
+def test_cards_that_should_be_there(node: Played, expected: str, found: list[str]) -> None:
+    node.config += f"[expect]\ndevices = {{{expected}}}\n"
+    plain = node.document()[1]
+    assert [one["what"] for one in plain["findings"]] == found
+    assert all(one["where"] == "expect.devices" and "lspci" in one["remedy"] for one in plain["findings"])
+
+
+def test_beside_a_daemon_its_view_is_in_a_bundle(node: Played, daemon: Daemon) -> None:
+    """Readings, history and page: the numbers as they are, the cards' own numbers masked, the same everywhere."""
+    uuid = daemon.document()["devices"][0]["uuid"]
+    page = daemon.page()
+    said, inside = node.bundle()
+    assert (said.status, "not there: no daemon" in said.output) == (0, False), said
+    shown = json.loads(inside["snapshot.json"])
+    places = [(one["model"], one["bus_id"]) for one in shown["devices"] if one["vendor"] == "amd"]
+    assert places == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
+    assert json.loads(inside["history.json"])["schema"] == "telemetry.history/1"
+    masked_page = inside["metrics.txt"].decode()
+    assert masked_page.count("\n") > 100
+    assert "accelerator_power_watts{" in masked_page
+    assert "captures before" in said.output
+    own_captures = sum(len(one["polls"]) for one in json.loads(inside["doctor.json"])["sources"])
+    assert len(inside["recording.jsonl.gz"].splitlines()) > own_captures
+    stand_in = shown["devices"][0]["uuid"]
+    assert (uuid in page, stand_in in masked_page, stand_in != uuid) == (True, True, True)
+    for content in inside.values():
+        assert uuid.encode() not in content
+        assert b"692251000123" not in content
+
+
+def test_a_daemon_that_was_stopped(node: Played, daemon: Daemon) -> None:
+    """It is asked once, also for a bundle, which says of each part why it is not there."""
+    node.tools.script("systemctl", unit_of())
+    daemon.signal(signal.SIGSTOP)
+    try:
+        said, inside = node.bundle()
+    finally:
+        daemon.signal(signal.SIGCONT)
+    (finding,) = checked(inside["doctor.json"])["findings"]
+    assert (said.status, finding["where"]) == (2, "daemon")
+    assert finding["what"] == "it runs and does not answer: no answer in time"
+    assert "kill -CONT" in finding["remedy"]
+    assert "snapshot.json, history.json, metrics.txt  not there: no daemon: no answer in time" in said.output
+    assert "the daemon's last minutes not there: no answer in time" in said.words
+
+
+def test_a_card_that_was_lost(node: Played, daemon: Daemon) -> None:
+    """Only the daemon remembers it; what was recorded when it went is named."""
+    with node.taken_out(4):
+        daemon.until(lambda: list(node.folder.glob("state/flights/*lost*")))
+        status, plain = node.document()
+    (lost,) = plain["findings"]
+    assert (status, lost["where"]) == (2, "amd 1")
+    assert lost["what"] == "lost (0000:04:00.0): its driver no longer lists it"
+    assert all(words in lost["remedy"] for words in ("dmesg", "telemetry forget ", "telemetry top --replay", "-lost."))
+    daemon.until(lambda: all(one["up"] for one in daemon.document()["devices"]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,30 +12,19 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from doctor.played import SCHEMA, Played, unit_of
-from kits.daemon import run
-
-
-def healthy(folder: Path) -> Played:
-    node = Played(folder)
-    node.card(3)
-    node.card(4)
-    node.node("dev/dri/renderD128")
-    node.node("dev/kfd")
-    return node
+from doctor.played import SCHEMA, Played, checked, healthy, unit_of
+from kits.in_process import command
 
 
 def test_a_healthy_node_has_no_findings(tmp_path: Path) -> None:
-    said = healthy(tmp_path).doctor()
+    node = healthy(tmp_path)
+    said = node.doctor()
     assert (said.status, said.errors) == (0, "")
     assert "accelerators on the PCI bus: 2 × amd" in said.output
     assert "amdgpu-sysfs: ok" in said.output
     assert said.output.endswith("\nno findings\n")
-
-
-def test_its_document_has_all_facts(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    status, plain = healthy(tmp_path).document()
+    status, plain = node.document()
     assert (status, plain["findings"], plain["pci"]) == (0, [], {"amd": 2})
     assert [card["driver"] for card in plain["cards"]] == ["amdgpu", "amdgpu"]
     assert [node["path"] for node in plain["device_nodes"]] == ["/dev/kfd"]
@@ -133,26 +124,171 @@ def with_too_little_memory(node: Played) -> None:
     (node.root / "sys/fs/cgroup/memory.max").write_text("33554432\n")
 
 
-SICK: list[tuple[Callable[[Played], None], str, str]] = [
-    (container_without_devices, "there is no /dev/nvidiactl", "give it each of /dev/nvidiactl"),
-    (without_rights, "may not open /dev/mtgpu.0 (moorethreads): owner, group or mode", "run as root, or give"),
-    (without_a_right_of_the_unit, "the list of devices that are allowed here", "DeviceAllow=/dev/mtgpu.0 rw"),
-    (without_a_driver, "1 nvidia card has no kernel driver: 0000:09:00.0", "load the vendor's driver"),
-    (without_its_tool, "none is read: mthreads-gmi, mtml not found", "install the vendor's tools"),
-    (with_a_card_that_is_not_listed, "devices on the PCI bus is not listed", "lspci"),
-    (with_a_tool_that_fails, "cnmon: failed", "run the tool by hand"),
-    (with_a_tool_without_its_driver, "mthreads-gmi: failed (driver_gone)", 'sources.mthreads-gmi.mode = "never"'),
-    (with_a_worker_that_cannot_start, "the worker could not be started: ", "must be allowed to run Python"),
-    (with_a_plugin_that_fails, "parsers/broken.py: not loaded", "docs/writing-a-parser.md"),
-    (with_a_unit_that_failed, "telemetry.service is failed (exit-code, status 78)", "journalctl -u telemetry"),
-    (with_a_unit_in_a_loop, "started again (exit-code, status 69, 43 times)", "web.listen_address"),
-    (with_a_state_folder_that_cannot_be_made, "/proc/nope/state: it cannot be made in /proc", "set state.directory"),
-    (with_a_link_to_nothing_for_its_state, "is a link to nothing", "make what it names"),
-    (with_a_proc_that_hides_processes, "it is mounted with hidepid", "gid= names"),
-    (with_a_unit_that_is_too_small, "1 MiB of memory are allowed", "MemoryMax= in a drop-in"),
-    (with_a_state_folder_for_all, "can be written by others", "chmod go-w"),
-    (with_too_little_memory, "32 MiB of memory are allowed; the daemon needs 128 MiB", "container's options"),
+def with_a_tool_that_hangs(node: Played) -> None:
+    node.tools.hangs("cnmon")
+    node.config = "[sources.cnmon]\ndeadline = 0.5\n"
+
+
+def with_a_tool_that_prints_too_much(node: Played) -> None:
+    node.tools.script("cnmon", "yes | head -c 9000000")
+
+
+def with_a_tool_that_is_killed(node: Played) -> None:
+    node.tools.script("cnmon", "kill -KILL $$")
+
+
+def with_words_that_nobody_knows(node: Played) -> None:
+    node.tools.prints("cnmon", "a page of a version to come\n")
+
+
+def with_a_library_of_another_version(node: Played) -> None:
+    node.tools.prints("ixsmi", "error while loading shared libraries: libixml.so: cannot open\n", status=127)
+
+
+def with_a_tool_that_another_process_holds(node: Played) -> None:
+    """As one that hangs in the driver does: it has inherited the lock."""
+    node.tools.prints("cnmon", "")
+    node.config = "[sources.cnmon]\ndeadline = 0.5\n"
+    locks = node.folder / "run" / "locks"
+    locks.mkdir(parents=True, mode=0o700)
+    node.held = (locks / "cnmon.lock").open("w")
+    fcntl.flock(node.held, fcntl.LOCK_EX)
+
+
+def with_a_mistake_in_the_configuration(node: Played) -> None:
+    node.config = '[log]\nlevle = "debug"\n'
+
+
+# Each fault: what plays it, what the finding says, its remedy, and what else support finds in the bundle, by its member.
+FAULTS: list[tuple[Callable[[Played], None], str, str, dict[str, str]]] = [
+    (
+        container_without_devices,
+        "there is no /dev/nvidiactl",
+        "give it each of /dev/nvidiactl",
+        {"machine.txt": "container: Docker"},
+    ),
+    (
+        without_rights,
+        "may not open /dev/mtgpu.0 (moorethreads): owner, group or mode",
+        "run as root, or give",
+        {"machine.txt": "refused: Permission denied", "recording.jsonl.gz": "mtgpu.0", "doctor.txt": "no_permission"},
+    ),
+    (
+        without_a_right_of_the_unit,
+        "the list of devices that are allowed here",
+        "DeviceAllow=/dev/mtgpu.0 rw",
+        {"machine.txt": "refused"},
+    ),
+    (
+        without_a_driver,
+        "1 nvidia card has no kernel driver: 0000:09:00.0",
+        "load the vendor's driver",
+        {"machine.txt": "card 0000:09:00.0 nvidia class 030200 driver none"},
+    ),
+    (
+        without_its_tool,
+        "none is read: mthreads-gmi, mtml not found",
+        "install the vendor's tools",
+        {"machine.txt": "node crw-r--r-- ", "doctor.txt": "PATH"},
+    ),
+    (
+        with_a_card_that_is_not_listed,
+        "devices on the PCI bus is not listed",
+        "lspci",
+        {"machine.txt": "0000:09:00.0 amd"},
+    ),
+    (
+        with_a_tool_that_fails,
+        "cnmon: failed (exit_status)",
+        "run the tool by hand",
+        {"recording.jsonl.gz": "boom", "versions.txt": "cnmon"},
+    ),
+    (
+        with_a_tool_that_hangs,
+        "cnmon: failed (timeout)",
+        "run the tool by hand",
+        {"recording.jsonl.gz": '"timeout"', "versions.txt": "cnmon"},
+    ),
+    (
+        with_a_tool_that_prints_too_much,
+        "cnmon: failed (too_much_output)",
+        "see what it says",
+        {"recording.jsonl.gz": "MiB"},
+    ),
+    (with_a_tool_that_is_killed, "cnmon: failed (killed)", "out of memory", {}),
+    (
+        with_words_that_nobody_knows,
+        "cnmon: failed (not_understood)",
+        "--bundle FILE",
+        {"recording.jsonl.gz": "a version to come"},
+    ),
+    (
+        with_a_library_of_another_version,
+        "ixsmi: failed (library_mismatch)",
+        "reboot after the driver upgrade",
+        {"recording.jsonl.gz": "libixml.so"},
+    ),
+    (with_a_tool_that_another_process_holds, "cnmon: stuck", "see the line above", {"doctor.txt": "another process"}),
+    (
+        with_a_tool_without_its_driver,
+        "mthreads-gmi: failed (driver_gone)",
+        'sources.mthreads-gmi.mode = "never"',
+        {"recording.jsonl.gz": "driver not loaded"},
+    ),
+    (with_a_worker_that_cannot_start, "the worker could not be started: ", "must be allowed to run Python", {}),
+    (with_a_plugin_that_fails, "not loaded", "docs/writing-a-parser.md", {"configuration.toml": "[parsers]"}),
+    (
+        with_a_mistake_in_the_configuration,
+        "log.levle",
+        "`telemetry config check`",
+        {"configuration-file.toml": "levle"},
+    ),
+    (
+        with_a_unit_that_failed,
+        "telemetry.service is failed (exit-code, status 78)",
+        "journalctl -u telemetry",
+        {"unit.txt": "ActiveState=failed"},
+    ),
+    (with_a_unit_in_a_loop, "started again (exit-code, status 69, 43 times)", "web.listen_address", {}),
+    (with_a_state_folder_that_cannot_be_made, "it cannot be made in /proc", "set state.directory", {}),
+    (with_a_link_to_nothing_for_its_state, "is a link to nothing", "make what it names", {}),
+    (with_a_proc_that_hides_processes, "it is mounted with hidepid", "gid= names", {}),
+    (with_a_unit_that_is_too_small, "1 MiB of memory are allowed", "MemoryMax= in a drop-in", {}),
+    (
+        with_a_state_folder_for_all,
+        "can be written by others",
+        "chmod go-w",
+        {"machine.txt": "folder state.directory"},
+    ),
+    (with_too_little_memory, "32 MiB of memory are allowed; the daemon needs 128 MiB", "container's options", {}),
 ]
+
+
+@pytest.mark.parametrize(("spoil", "what", "remedy", "evidence"), FAULTS, ids=[case[0].__name__ for case in FAULTS])
+def test_a_fault_is_found_with_its_remedy_and_evidence(
+    tmp_path: Path, spoil: Callable[[Played], None], what: str, remedy: str, evidence: dict[str, str]
+) -> None:
+    with contextlib.closing(healthy(tmp_path)) as node:
+        spoil(node)
+        said, inside = node.bundle()
+    assert (said.status, said.errors) == (2, "")
+    text = " ".join(inside["doctor.txt"].decode().split())
+    findings = text[text.rindex("finding") :]
+    assert (what in findings, remedy in findings) == (True, True), findings
+    plain = checked(inside["doctor.json"])
+    assert any(what in f"{one['where']}: {one['what']}" and remedy in one["remedy"] for one in plain["findings"])
+    assert {name: words in inside[name].decode() for name, words in evidence.items()} == dict.fromkeys(evidence, True)
+
+
+def test_a_fault_is_found_without_a_bundle(tmp_path: Path) -> None:
+    node = healthy(tmp_path)
+    without_a_driver(node)
+    said = node.doctor()
+    assert (said.status, said.errors) == (2, "")
+    assert "1 nvidia card has no kernel driver: 0000:09:00.0" in said.words.partition("finding")[2]
+    status, plain = node.document()
+    assert (status, [one["where"] for one in plain["findings"]]) == (2, ["PCI bus"])
+    assert node.doctor("--source", "amdgpu-sysfs").status == 0
 
 
 def in_a_container_with_one_of_two_cards(node: Played) -> None:
@@ -201,22 +337,6 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
     assert [one["where"] for one in node.document()[1]["findings"]] == ["mthreads-gmi"]
 
 
-@pytest.mark.parametrize(("spoil", "what", "remedy"), SICK, ids=[spoil.__name__ for spoil, _, _ in SICK])
-def test_what_is_wrong_is_told_last_with_its_remedy(
-    tmp_path: Path, spoil: Callable[[Played], None], what: str, remedy: str
-) -> None:
-    node = healthy(tmp_path)
-    spoil(node)
-    said = node.doctor()
-    findings = said.words.partition("finding")[2]
-    assert (said.status, said.errors) == (2, "")
-    assert what in findings
-    assert remedy in findings
-    status, plain = node.document()
-    assert status == 2
-    assert any(what in f"{one['where']}: {one['what']}" and remedy in one["remedy"] for one in plain["findings"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -227,7 +347,7 @@ def test_what_is_wrong_is_told_last_with_its_remedy(
     ],
 )
 def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:
-    status, said, error = run("doctor", *arguments)
+    status, said, error = command("doctor", *arguments)
     assert (status, said, why in error) == (64, "", True)
 
 
@@ -250,9 +370,3 @@ def test_a_number_stands_beside_its_word(tmp_path: Path) -> None:
         assert not line.rstrip().endswith("×")
         assert not line.lstrip().startswith("×")
         assert not re.search(r"(, |: )[0-9]+$", line) or "×" not in line
-
-
-def test_one_source_says_nothing_of_the_others(tmp_path: Path) -> None:
-    node = healthy(tmp_path)
-    without_a_driver(node)
-    assert node.doctor("--source", "amdgpu-sysfs").status == 0
