@@ -40,6 +40,7 @@ def container_without_devices(node: Played) -> None:
 def without_rights(node: Played) -> None:
     node.stranger(9, "0x1ed5", "mtgpu")
     node.node("dev/mtgpu.0")
+    (node.root / "dev/mtgpu.0").chmod(0o600)
     node.tools.prints("mthreads-gmi", "Error: failed to open /dev/mtgpu.0: Permission denied\n", status=1)
     node.refusal = errno.EACCES
 
@@ -93,7 +94,7 @@ def with_a_unit_in_a_loop(node: Played) -> None:
 
 
 def with_a_state_folder_that_cannot_be_made(node: Played) -> None:
-    node.state = "/proc/nope/state"
+    node.state = "/proc/self/nope/state"  # the folder above is the user's own
 
 
 def with_a_link_to_nothing_for_its_state(node: Played) -> None:
@@ -250,7 +251,7 @@ FAULTS: list[tuple[Callable[[Played], None], str, str, dict[str, str]]] = [
         {"unit.txt": "ActiveState=failed"},
     ),
     (with_a_unit_in_a_loop, "started again (exit-code, status 69, 43 times)", "web.listen_address", {}),
-    (with_a_state_folder_that_cannot_be_made, "it cannot be made in /proc", "set state.directory", {}),
+    (with_a_state_folder_that_cannot_be_made, "it cannot be made in /proc/self", "set state.directory", {}),
     (with_a_link_to_nothing_for_its_state, "is a link to nothing", "make what it names", {}),
     (with_a_proc_that_hides_processes, "it is mounted with hidepid", "gid= names", {}),
     (with_a_unit_that_is_too_small, "1 MiB of memory are allowed", "MemoryMax= in a drop-in", {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -164,9 +165,23 @@ def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: st
         ),
     ],
 )
-def test_control_groups_are_read(tmp_path: Path, files: dict[str, str], expected: tuple[object, ...]) -> None:
+def test_control_groups_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: tuple[object, ...]
+) -> None:
+    """The limits of this machine's users are not theirs."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     found = limits_here.limits(tree(tmp_path, files))
     assert (found.memory_bytes, found.tasks, found.cpus) == expected
+
+
+@pytest.mark.parametrize(("user", "tasks"), [(0, 17), (1000, 9)])
+def test_a_users_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, tasks: int) -> None:
+    """The soft one of processes, which root does not have, and the hard one of files."""
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    monkeypatch.setattr("resource.getrlimit", {resource.RLIMIT_NPROC: (9, 20), resource.RLIMIT_NOFILE: (5, 700)}.get)
+    files = {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/pids.max": "17\n"}
+    found = limits_here.limits(tree(tmp_path, files))
+    assert (found.tasks, found.open_files) == (tasks, 700)
 
 
 def test_folders_are_looked_at(tmp_path: Path) -> None:
