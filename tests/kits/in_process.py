@@ -15,9 +15,7 @@ from kits.daemon import clean_environment
 from telemetry_daemon.cli import main
 
 
-def command(
-    *arguments: str, environment: Mapping[str, str] = {}, errors: TextIO | None = None
-) -> tuple[int, str, str]:
+def command(*arguments: str, environment: Mapping[str, str] = {}, errors: TextIO | None = None) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a command; its errors go to `errors` where that is given."""
     output = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="")
     said = io.StringIO()

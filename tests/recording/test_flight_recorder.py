@@ -15,7 +15,7 @@ from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, S
 from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarm, Rank
 from telemetry_daemon.recording.bursts import Bursts
-from telemetry_daemon.recording.flight_recorder import FlightRecorder
+from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
 from telemetry_daemon.recording.ring import Ring
 from telemetry_daemon.recording.tap import Line, Tap
 from telemetry_daemon.service.black_box import BlackBox
@@ -257,8 +257,11 @@ def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> N
     ],
 )
 def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
-    tmp_path: Path, ahead: float, is_on: bool, files: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float, is_on: bool, files: int
 ) -> None:
+    folder = flights.folder_in(str(tmp_path))
+    folder.mkdir(0o700)
+    monkeypatch.setattr(Writer, "write", lambda _, name, *__: "" if not (folder / name).write_bytes(b"") else name)
     now = 1e6
     turns = 0
     clock = Clock(lambda: now, lambda: BEGUN + now + ahead * turns)

@@ -120,14 +120,14 @@ def test_many_threads_may_add() -> None:
 def test_what_many_small_captures_take_is_what_counts(size: int) -> None:
     tracemalloc.start()
     try:
-        ring = Ring(most_bytes=1 << 20)
+        ring = Ring(most_bytes=1 << 18)
         before = tracemalloc.get_traced_memory()[0]
-        for number in range(12_000):
-            ring.add(Line("smi", f"poll {number % 3}", number / 500, f"{number}\n".encode() * size))
+        for number in range(3_000):
+            ring.add(Line("smi", f"poll {number % 3}", number / 125, f"{number}\n".encode() * size))
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert 1 << 19 < taken <= 1 << 20
+    assert 1 << 17 < taken <= 1 << 18
 
 
 def test_the_limit_is_that_of_the_promise() -> None:

@@ -14,9 +14,14 @@ from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
 
 HOUR = 3600.0
 DEMOS = {vendor.word: vendor.demo for vendor in VENDORS}
+# One whose driver says most, and one that says little.
+of_vendors = pytest.mark.parametrize(
+    "vendor",
+    [pytest.param(word, marks=() if word in ("nvidia", "hygon") else pytest.mark.long) for word in VENDOR_WORDS],
+)
 
 
-@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+@of_vendors
 def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
     motion = FastMotion(vendor, faults=SOME_FAULTS)
     model = DEMOS[vendor].card
@@ -38,7 +43,7 @@ def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
     assert polls > 300
 
 
-@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+@of_vendors
 def test_heat_and_memory_have_inertia(vendor):
     motion = FastMotion(vendor, 2, faults=Faults(hot_spells=5.0))
     sensor = f"temperature_celsius:{DEMOS[vendor].sensors[0]}"
@@ -51,11 +56,11 @@ def test_heat_and_memory_have_inertia(vendor):
         assert sum(a != b for a, b in pairwise(used)) < 0.05 * len(used)
 
 
-@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+@of_vendors
 def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
     motion = FastMotion(vendor)
     model = DEMOS[vendor].card
-    seen = [values for report in motion.reports(6 * HOUR, every=60.0) for values in by_device(report).values()]
+    seen = [values for report in motion.reports(4 * HOUR, every=60.0) for values in by_device(report).values()]
     loads = [values["utilization_ratio"] for values in seen]
     assert sum(load > 0.1 for load in loads) > 0.2 * len(loads)
     assert sum(load == 0.0 for load in loads) > 0.05 * len(loads)
@@ -66,7 +71,7 @@ def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
     assert len({values["memory_used_bytes"] for values in seen}) > 5
 
 
-@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+@of_vendors
 def test_the_same_seed_gives_the_same_course_however_it_is_looked_at(vendor):
     often, once = FastMotion(vendor, faults=SOME_FAULTS), FastMotion(vendor, faults=SOME_FAULTS)
     for _ in often.reports(1800.0, every=1.7):
@@ -82,12 +87,11 @@ def test_another_seed_gives_another_course_and_other_identities():
     assert not {device.uuid for device in one.report().devices} & {device.uuid for device in other.report().devices}
 
 
-@pytest.mark.parametrize("vendor", [vendor for vendor in VENDOR_WORDS if "energy_joules_total" in DEMOS[vendor].fast])
-def test_energy_is_the_integral_of_power(vendor):
-    motion = FastMotion(vendor)
+def test_energy_is_the_integral_of_power():
+    motion = FastMotion("nvidia")
     before = by_device(motion.report())
     joules = dict.fromkeys(before, 0.0)
-    for report in motion.reports(HOUR, every=1.0):
+    for report in motion.reports(HOUR / 4, every=1.0):
         after = by_device(report)
         for index in joules:
             joules[index] += after[index]["power_watts"]
@@ -107,8 +111,8 @@ def test_a_power_cap_holds_the_clock_down():
 
 
 def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
-    motion = FastMotion("nvidia", 8, faults=Faults(hot_spells=6.0))
-    seen = [values for report in motion.reports(2 * HOUR, every=2.0) for values in by_device(report).values()]
+    motion = FastMotion("nvidia", 4, faults=Faults(hot_spells=12.0))
+    seen = [values for report in motion.reports(HOUR, every=2.0) for values in by_device(report).values()]
     hot = [values for values in seen if values["throttled:sw_thermal"]]
     assert hot
     assert min(values["temperature_celsius:core"] for values in hot) >= 87.0 - 4.0 - 1.0
@@ -131,10 +135,10 @@ def test_counters_never_decrease_while_a_card_stays():
 
 
 def test_a_lost_card_returns_with_its_counters_at_zero_and_the_others_stay():
-    motion = FastMotion("nvidia", faults=Faults(lost_cards=3.0))
+    motion = FastMotion("nvidia", faults=Faults(lost_cards=9.0))
     counts, losses, returns = set(), 0, 0
     before = {index: values["energy_joules_total"] for index, values in by_device(motion.report()).items()}
-    for report in motion.reports(3 * HOUR, every=5.0):
+    for report in motion.reports(HOUR, every=5.0):
         now = {index: values["energy_joules_total"] for index, values in by_device(report).items()}
         losses += len(before.keys() - now.keys())
         returns += len(now.keys() - before.keys())
@@ -161,9 +165,9 @@ def test_the_only_card_is_never_lost():
 
 
 def test_a_loss_is_announced_by_an_event_that_names_the_card():
-    motion = FastMotion("nvidia", faults=Faults(lost_cards=3.0))
+    motion = FastMotion("nvidia", faults=Faults(lost_cards=9.0))
     doomed, present = [], {device.index for device in motion.report().devices}
-    for report in motion.reports(3 * HOUR, every=2.0):
+    for report in motion.reports(HOUR, every=2.0):
         doomed += [report.devices[event.device].index for event in report.events if event.code == "xid_79"]
         now = {device.index for device in report.devices}
         for index in present - now:
@@ -185,9 +189,9 @@ def test_each_event_is_told_once_with_its_time():
     assert all(event.wall_time - WALL_MINUS_MONOTONIC > begun - 1.0 for event in told)
 
 
-@pytest.mark.parametrize("vendor", [vendor for vendor in VENDOR_WORDS if not DEMOS[vendor].events])
-def test_a_source_that_knows_no_events_tells_none(vendor):
-    motion = FastMotion(vendor, faults=Faults(events=1000.0, lost_cards=5.0))
+def test_a_source_that_knows_no_events_tells_none():
+    assert not DEMOS["hygon"].events
+    motion = FastMotion("hygon", faults=Faults(events=1000.0, lost_cards=5.0))
     assert not [event for report in motion.reports(HOUR, every=10.0) for event in report.events]
 
 
@@ -220,7 +224,7 @@ def test_a_source_fails_now_and_then_and_goes_on():
     assert any(a is not None and b is None for a, b in pairwise(failures))
 
 
-@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+@of_vendors
 def test_without_faults_nothing_goes_wrong(vendor):
     motion = FastMotion(vendor)
     reports = list(motion.reports(HOUR, every=20.0))
@@ -243,7 +247,7 @@ def test_a_clock_that_goes_back_changes_nothing():
     assert motion.report() == before
 
 
-@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+@of_vendors
 def test_a_hung_card_is_fully_busy_at_hardly_more_than_idle_power_and_keeps_its_memory(vendor):
     motion = FastMotion(vendor, faults=Faults(hung_jobs=1000.0))
     model = DEMOS[vendor].card
