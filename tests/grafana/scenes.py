@@ -1,23 +1,22 @@
-"""A scene that the alerts look at, and what fires in it, by promtool."""
+"""Scenes that the alerts look at, each as a cluster of its own, so that one promtool plays all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-from _pytest.mark import ParameterSet
-
 from grafana.alert_nodes import Node, all_of
-from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_told, groups_of
+from grafana.promtool import ALERTS, RECORDING, Group, Sample, Series, answers, groups_of
 
-FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 # Minutes: the first ones after a start, before the turn, soon after it, and long after it.
 ALWAYS = (1, 3, 6, 12, 20, 29, 31, 32, 34, 38, 45, 62)
 LATER = (62,)
 # With a restart in it, and a card that is lost all the while.
 AROUND_A_RESTART = (29, 31, 32, 33, 34, 62)
+QUIET: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -27,18 +26,67 @@ class Scene:
     nodes: tuple[Node, ...]
     firing: Mapping[str, int]
     minutes: tuple[int, ...] = LATER
+    # All that a node has is played; else only what its cards are and do, and what is special in the scene.
+    is_full: bool = False
 
 
-QUIET: Mapping[str, int] = {}
+def within(cluster: str, series: Series) -> dict[str, str]:
+    """The series in a cluster of this name; where they have clusters, in clusters below it."""
+    return {
+        name.replace('cluster="', f'cluster="{cluster}/')
+        if 'cluster="' in name
+        else name.replace("{", f'{{cluster="{cluster}",', 1): values
+        for name, values in series.items()
+    }
 
 
-def assert_fires(folder: Path, scene: Scene) -> None:
-    """In this scene these alerts fire, and no others."""
-    answers = {f'{{alertname="{alert}"}}': number for alert, number in sorted(scene.firing.items())}
-    questions = [Question(FIRING, f"{minute}m", answers) for minute in scene.minutes]
-    assert_told(folder, groups_of(RECORDING, ALERTS), [Story(all_of(*scene.nodes), questions)])
+def by_cluster(samples: Iterable[Sample]) -> Mapping[str, Counter[str]]:
+    """How often each alert fires in each cluster, those below it included."""
+    found: dict[str, Counter[str]] = {}
+    for labels, value in samples:
+        counted = found.setdefault(labels["cluster"].partition("/")[0], Counter())
+        counted[labels["alertname"]] += int(value)
+    return found
 
 
-def one_in_three(scenes: Iterable[str]) -> list[ParameterSet]:
-    """Scenes as parameters, of which `make test` plays every third; test_alerts.py fires each alert."""
-    return [pytest.param(name, marks=pytest.mark.long if number % 3 else ()) for number, name in enumerate(scenes)]
+# What is the same on all cards of most scenes.
+_USUAL = re.compile(
+    "accelerator_(clock|ecc|fan|health|link|memory_activity|memory_total|pcie|recovery|remapped|retired|row|throttled)"
+)
+
+
+def series_of(scene: Scene) -> dict[str, str]:
+    series = all_of(*scene.nodes)
+    if scene.is_full:
+        return series
+    usual = {(name.partition("{")[0], values) for name, values in Node().series.items() if _USUAL.match(name)}
+    return {name: values for name, values in series.items() if (name.partition("{")[0], values) not in usual}
+
+
+def assert_fires(folder: Path, scenes: Mapping[str, Scene]) -> None:
+    """In each scene its alerts fire, and no others."""
+    firing = {name: dict.fromkeys(scene.minutes, scene.firing) for name, scene in scenes.items()}
+    assert_firing(folder, {name: series_of(scene) for name, scene in scenes.items()}, firing)
+
+
+def assert_firing(
+    folder: Path,
+    series_of_scenes: Mapping[str, Series],
+    firing: Mapping[str, Mapping[int, Mapping[str, int]]],
+    rules: Sequence[Group] = (),
+) -> None:
+    """Of each scene these alerts fire at these minutes, under all rules or these, and no others."""
+    series: dict[str, str] = {}
+    for name, of_scene in series_of_scenes.items():
+        series |= within(name, of_scene)
+    minutes = sorted({minute for of_scene in firing.values() for minute in of_scene})
+    query = 'count by (cluster, alertname) (ALERTS{alertstate="firing"})'
+    given = answers(folder, rules or groups_of(RECORDING, ALERTS), series, query, minutes)
+    found = dict(zip(minutes, map(by_cluster, given), strict=True))
+    wrong = [
+        f"{name}, minute {minute}: {dict(found[minute].get(name, {}))} fire, not {dict(alerts)}"
+        for name, of_scene in firing.items()
+        for minute, alerts in of_scene.items()
+        if found[minute].get(name, {}) != alerts
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,9 +20,7 @@ from telemetry_grafana.dashboards.query import query
 from telemetry_grafana.promql import QueryError
 
 FOLDER = ROOT / "grafana" / "dashboards"
-DASHBOARDS = {page.uid: json.loads(page.to_json()) for page in PAGES}
-PANELS = [(uid, panel) for uid, board in DASHBOARDS.items() for panel in panels_of(board)]
-TARGETS = [(uid, panel, target) for uid, panel in PANELS for target in panel["targets"]]
+UIDS = [page.uid for page in PAGES]
 # Tables of what there should be none of say so themselves.
 NONE_IS_WELL = {
     *("Firing alerts", "Maintenance", "Partitions"),
@@ -31,31 +30,46 @@ NONE_IS_WELL = {
 OF_THE_SOURCE = {"step", "titleFormat", "textFormat", "tagKeys"}
 
 
-def name(item: tuple[Any, ...]) -> str:
-    return f"{item[0]} {item[1]['title']}"
+@cache
+def texts() -> dict[str, str]:
+    return {page.uid: page.to_json() for page in PAGES}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
-def test_the_file_is_what_the_code_makes(page: Any) -> None:
-    assert (FOLDER / f"{page.uid}.json").read_text() == page.to_json(), "run make docs"
+@cache
+def boards() -> dict[str, dict[str, Any]]:
+    return {uid: json.loads(text) for uid, text in texts().items()}
 
 
-def test_there_is_no_other_file() -> None:
-    assert {path.stem for path in FOLDER.glob("*.json")} == set(DASHBOARDS)
+def panels(kind: str = "") -> dict[str, dict[str, Any]]:
+    """All panels of a kind, or of all kinds, by their board and title."""
+    return {
+        f"{uid} {panel['title']} {panel['id']}": panel
+        for uid, board in boards().items()
+        for panel in panels_of(board)
+        if kind in ("", panel["type"])
+    }
 
 
-@pytest.mark.parametrize("uid", DASHBOARDS)
+def targets() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    return [(name, panel, target) for name, panel in panels().items() for target in panel["targets"]]
+
+
+def test_the_files_are_what_the_code_makes() -> None:
+    assert {path.stem: path.read_text() for path in FOLDER.glob("*.json")} == texts(), "run make docs"
+
+
+@pytest.mark.parametrize("uid", UIDS)
 def test_the_sdk_reads_back_what_it_wrote(uid: str) -> None:
-    board = DASHBOARDS[uid]
+    board = boards()[uid]
     again = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
     for mark, read_back in zip(board["annotations"]["list"], again["annotations"]["list"], strict=True):
         read_back |= {key: mark[key] for key in OF_THE_SOURCE}
     assert again == board
 
 
-@pytest.mark.parametrize("uid", DASHBOARDS)
+@pytest.mark.parametrize("uid", UIDS)
 def test_a_dashboard_imports_everywhere_and_leads_to_the_others(uid: str) -> None:
-    board = DASHBOARDS[uid]
+    board = boards()[uid]
     assert "id" not in board
     assert (board["uid"], board["timezone"], board["refresh"]) == (uid, "browser", "30s")
     assert 36 <= board["schemaVersion"] <= 41
@@ -66,9 +80,9 @@ def test_a_dashboard_imports_everywhere_and_leads_to_the_others(uid: str) -> Non
     assert [item["name"] for item in board["templating"]["list"]] == list(variables.NAMES)
 
 
-@pytest.mark.parametrize("uid", DASHBOARDS)
+@pytest.mark.parametrize("uid", UIDS)
 def test_a_choice_narrows_those_after_it(uid: str) -> None:
-    choices = [item for item in DASHBOARDS[uid]["templating"]["list"] if item["type"] == "query"]
+    choices = [item for item in boards()[uid]["templating"]["list"] if item["type"] == "query"]
     for position, choice in enumerate(choices):
         asked = re.findall(r"=~\"\$(\w+)\"", choice["query"]["query"])
         assert asked == [before["name"] for before in choices[:position]]
@@ -80,14 +94,14 @@ def test_a_choice_narrows_those_after_it(uid: str) -> None:
 )
 def test_a_page_about_one_thing_does_not_offer_all(uid: str, few: set[str]) -> None:
     """Thousands of cards over one another say nothing, and cost the browser and Prometheus minutes."""
-    choices = [item for item in DASHBOARDS[uid]["templating"]["list"] if item["type"] == "query"]
+    choices = [item for item in boards()[uid]["templating"]["list"] if item["type"] == "query"]
     assert {item["name"] for item in choices if not item.get("includeAll")} == few
     assert all(item["multi"] for item in choices)
 
 
-@pytest.mark.parametrize("uid", DASHBOARDS)
+@pytest.mark.parametrize("uid", UIDS)
 def test_panels_have_ids_of_their_own_and_do_not_overlap(uid: str) -> None:
-    board = DASHBOARDS[uid]
+    board = boards()[uid]
     rows = [item for item in board["panels"] if item["type"] == "row"]
     assert max(Counter(panel["id"] for panel in (*rows, *panels_of(board))).values()) == 1
     for panels in (board["panels"], *(row["panels"] for row in rows if row["collapsed"])):
@@ -104,97 +118,85 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap(uid: str) -> None:
 @pytest.mark.parametrize(("uid", "most"), [("telemetry-card", 58), ("telemetry-node", 72), ("telemetry-fleet", 70)])
 def test_rows_for_rare_questions_are_closed(uid: str, most: int) -> None:
     """Grafana asks the queries of a closed row when it is opened; the rest is what somebody scrolls through daily."""
-    board = DASHBOARDS[uid]
+    board = boards()[uid]
     assert max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in board["panels"]) <= most
     closed = [item["collapsed"] for item in board["panels"] if item["type"] == "row"]
     assert closed == sorted(closed)
     assert all(row["panels"] for row in board["panels"] if row.get("collapsed"))
 
 
-@pytest.mark.parametrize("uid", DASHBOARDS)
+@pytest.mark.parametrize("uid", UIDS)
 def test_every_dashboard_marks_what_happened(uid: str) -> None:
-    marks = {mark["name"]: mark for mark in DASHBOARDS[uid]["annotations"]["list"]}
+    marks = {mark["name"]: mark for mark in boards()[uid]["annotations"]["list"]}
     assert list(marks) == ["Alerts", "Events", "Restarts", "Maintenance"]
     assert all(mark["datasource"] == SOURCE and mark["enable"] for mark in marks.values())
     assert all('=~"$node' in mark["expr"] for mark in marks.values())
 
 
-@pytest.mark.parametrize("item", PANELS, ids=name)
-def test_a_panel_says_what_it_shows(item: tuple[str, Any]) -> None:
-    panel = item[1]
-    assert panel["title"][0].isupper()
-    assert panel["description"].endswith(".")
-    assert panel["datasource"] == SOURCE
-    assert panel["fieldConfig"]["defaults"]["unit"]
-    assert (panel["fieldConfig"]["defaults"]["noValue"] == "not collected") != (panel["title"] in NONE_IS_WELL)
-    assert panel["targets"]
+def test_a_panel_says_what_it_shows() -> None:
+    for name, panel in panels().items():
+        assert panel["title"][0].isupper(), name
+        assert panel["description"].endswith("."), name
+        assert panel["datasource"] == SOURCE, name
+        assert panel["fieldConfig"]["defaults"]["unit"], name
+        none_is_well = panel["title"] in NONE_IS_WELL
+        assert (panel["fieldConfig"]["defaults"]["noValue"] == "not collected") != none_is_well, name
+        assert panel["targets"], name
 
 
-@pytest.mark.parametrize("item", TARGETS, ids=name)
-def test_a_query_follows_the_variables(item: tuple[str, Any, Any]) -> None:
-    target = item[2]
-    assert target["datasource"] == SOURCE
-    assert '$job"' in target["expr"]
-    for window in re.findall(r"rate\([^\[]*\[([^\]]*)\]", target["expr"]):
-        assert window == "$__rate_interval"
-    joins = re.findall(r"\bon \(([^)]*)\)", target["expr"])
-    assert all({"job", "instance"} <= {label.strip() for label in join.split(",")} for join in joins)
-
-
-@pytest.mark.parametrize(
-    "item", [item for item in TARGETS if item[1]["type"] in ("timeseries", "state-timeline")], ids=name
-)
-def test_a_legend_names_the_series(item: tuple[str, Any, Any]) -> None:
-    assert item[2]["legendFormat"]
-
-
-@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "timeseries"], ids=name)
-def test_a_legend_is_shown(item: tuple[str, Any]) -> None:
-    assert item[1]["options"]["legend"]["showLegend"], "the SDK hides it unless told otherwise"
-
-
-@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "status-history"], ids=name)
-def test_a_status_history_has_no_more_points_than_grafana_draws(item: tuple[str, Any]) -> None:
-    """Grafana refuses more than one for each two pixels; a panel over half of a small screen has some six hundred."""
-    assert item[1]["maxDataPoints"] <= 300
-
-
-@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "status-history"], ids=name)
-def test_a_heat_map_has_a_legend(item: tuple[str, Any]) -> None:
-    """Grafana draws one for steps of colours, and none for a continuous scheme."""
-    assert item[1]["options"]["legend"]["showLegend"]
-    assert item[1]["fieldConfig"]["defaults"]["color"]["mode"] == "thresholds"
-    assert len(item[1]["fieldConfig"]["defaults"]["thresholds"]["steps"]) == 6
-
-
-@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "table"], ids=name)
-def test_a_table_shows_named_columns_only(item: tuple[str, Any]) -> None:
-    by_id = {step["id"]: step["options"] for step in item[1]["transformations"]}
-    shown = by_id["filterFieldsByName"]["include"]["names"]
-    values = [column for column in shown if column.startswith("Value")]
-    assert {"Time", "job", "id", "__name__"}.isdisjoint(shown)
-    assert set(values) <= set(by_id["organize"]["renameByName"])
-    # Grafana leaves the query's name out where there is one query only.
-    assert len(item[1]["targets"]) > 1 or values in ([], ["Value", "Value #A"])
-
-
-@pytest.mark.parametrize("item", PANELS, ids=name)
-def test_no_card_is_said_to_tell_nothing_beside_what_it_tells(item: tuple[str, Any]) -> None:
-    """An entry "n/a" is for the cards that tell none of what a panel shows; the dashed limits are not what it shows."""
-    targets = {target["refId"]: target["expr"] for target in item[1]["targets"]}
-    for override in item[1]["fieldConfig"]["overrides"]:
-        if any(prop["id"] == "custom.lineStyle" for prop in override["properties"]):
-            targets.pop(override["matcher"]["options"])
-    silent = [query for query in targets.values() if "0 / 0 * count" in query]
-    shown = {metric for query in targets.values() for metric in re.findall(r"accelerator_\w+(?={)", query)}
-    told = {metric for query in silent for metric in re.findall(r"accelerator_\w+(?={)", query)}
-    assert silent == [] or shown == told
-
-
-@pytest.mark.parametrize("item", TARGETS, ids=name)
-def test_no_nought_is_made_up(item: tuple[str, Any, Any]) -> None:
+def test_a_query_follows_the_variables_and_makes_up_no_nought() -> None:
     """Nothing collected must not look like nothing wrong."""
-    assert "vector(" not in item[2]["expr"]
+    for name, _, target in targets():
+        assert target["datasource"] == SOURCE, name
+        assert '$job"' in target["expr"], name
+        for window in re.findall(r"rate\([^\[]*\[([^\]]*)\]", target["expr"]):
+            assert window == "$__rate_interval", name
+        joins = re.findall(r"\bon \(([^)]*)\)", target["expr"])
+        assert all({"job", "instance"} <= {label.strip() for label in join.split(",")} for join in joins), name
+        assert "vector(" not in target["expr"], name
+
+
+def test_a_legend_names_the_series_and_is_shown() -> None:
+    """The SDK hides it unless its caller says otherwise."""
+    for name, panel, target in targets():
+        assert target["legendFormat"] or panel["type"] not in ("timeseries", "state-timeline"), name
+    for name, panel in panels("timeseries").items():
+        assert panel["options"]["legend"]["showLegend"], name
+
+
+def test_a_heat_map_has_a_legend_and_no_more_points_than_grafana_draws() -> None:
+    """It draws one point for each two pixels of some six hundred, and a legend for steps of colours only."""
+    found = panels("status-history")
+    assert found
+    for name, panel in found.items():
+        assert panel["maxDataPoints"] <= 300, name
+        assert panel["options"]["legend"]["showLegend"], name
+        assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "thresholds", name
+        assert len(panel["fieldConfig"]["defaults"]["thresholds"]["steps"]) == 6, name
+
+
+def test_a_table_shows_named_columns_only() -> None:
+    for name, panel in panels("table").items():
+        by_id = {step["id"]: step["options"] for step in panel["transformations"]}
+        shown = by_id["filterFieldsByName"]["include"]["names"]
+        values = [column for column in shown if column.startswith("Value")]
+        assert {"Time", "job", "id", "__name__"}.isdisjoint(shown), name
+        assert set(values) <= set(by_id["organize"]["renameByName"]), name
+        # Grafana leaves the query's name out where there is one query only.
+        assert len(panel["targets"]) > 1 or values in ([], ["Value", "Value #A"]), name
+
+
+def test_no_card_is_said_to_tell_nothing_beside_what_it_tells() -> None:
+    """An entry "n/a" is for the cards that tell none of what a panel shows; the dashed limits are not what it shows."""
+    for name, panel in panels().items():
+        queries = {target["refId"]: target["expr"] for target in panel["targets"]}
+        for override in panel["fieldConfig"]["overrides"]:
+            if any(prop["id"] == "custom.lineStyle" for prop in override["properties"]):
+                queries.pop(override["matcher"]["options"])
+        silent = [query for query in queries.values() if "0 / 0 * count" in query]
+        shown = {metric for query in queries.values() for metric in re.findall(r"accelerator_\w+(?={)", query)}
+        told = {metric for query in silent for metric in re.findall(r"accelerator_\w+(?={)", query)}
+        assert silent == [] or shown == told, name
 
 
 def shown_in(table: dict[str, Any]) -> list[str]:
@@ -204,7 +206,7 @@ def shown_in(table: dict[str, Any]) -> list[str]:
 
 
 def test_a_table_of_cards_leads_to_the_card() -> None:
-    tables = [panel for _, panel in PANELS if panel["type"] == "table" and "device" in shown_in(panel)]
+    tables = [panel for panel in panels("table").values() if "device" in shown_in(panel)]
     assert len(tables) > 5
     for panel in tables:
         links = [

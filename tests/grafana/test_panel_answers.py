@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grafana.boards import panels_of
-from grafana.promtool import RECORDING, Question, Series, Story, assert_told, groups_of
+from grafana.promtool import RECORDING, Group, Question, Series, Story, assert_told, groups_of
 from kits.captures import ROOT
 
-BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))}
-PANELS = {(uid, panel["title"]): panel for uid, board in BOARDS.items() for panel in panels_of(board)}
-MARKS = {mark["name"]: mark for mark in BOARDS["telemetry-node"]["annotations"]["list"]}
 SCRAPED_EVERY = 15
 NODE = 'job="j",instance="n"'
 CARD = f'{NODE},vendor="v",device="0",id="i",model="m"'
@@ -30,10 +29,21 @@ SLOW = {
 pytestmark = pytest.mark.needs("promtool")
 
 
-def ask(folder: Path, series: Series, answers: Mapping[str, float], at: str, every: str) -> None:
+@cache
+def boards() -> dict[str, Any]:
+    return {path.stem: json.loads(path.read_text()) for path in (ROOT / "grafana" / "dashboards").glob("*.json")}
+
+
+@cache
+def panels() -> dict[tuple[str, str], dict[str, Any]]:
+    return {(uid, panel["title"]): panel for uid, board in boards().items() for panel in panels_of(board)}
+
+
+def ask(folder: Path, series: Series, answers: Mapping[str, float], at: str, rules: Sequence[Group] = ()) -> None:
     """The one number that each query answers."""
-    questions = [Question(query, at, {"{}": value}) for query, value in answers.items()]
-    assert_told(folder, groups_of(RECORDING), [Story(series, questions, scraped_every=every)])
+    assert_told(
+        folder, rules, [Story(series, [Question(query, at, {"{}": value}) for query, value in answers.items()])]
+    )
 
 
 def sent(target: Mapping[str, str]) -> str:
@@ -44,29 +54,27 @@ def sent(target: Mapping[str, str]) -> str:
     return re.sub(r'"\$[a-z]+\|?"', '".*"', text.replace("$__interval", "1m"))
 
 
-@pytest.mark.parametrize("title", SLOW)
-def test_a_rate_of_what_is_polled_rarely_is_steady(tmp_path: Path, title: str) -> None:
+def test_a_rate_of_what_is_polled_rarely_is_steady(tmp_path: Path) -> None:
     """A steady ten a second, as a slow poll tells it: nowhere nothing, and nowhere a third more."""
-    polled_every, metrics = SLOW[title]
-    repeats = polled_every // SCRAPED_EVERY
-    steps = " ".join(f"{10 * polled_every * n}x{repeats - 1}" for n in range(3 * 3600 // polled_every))
-    panel = PANELS["telemetry-card", title]
-    a_second = {"Bps": 1.0, "cpm": 60.0}[panel["fieldConfig"]["defaults"]["unit"]]
-    for metric in metrics:
-        target = next(target for target in panel["targets"] if f"{metric}{{" in target["expr"])
-        rate = f"({sent(target)}) / {a_second}"
-        moments = "[15m:7s]"  # hardly ever those of a scrape
-        ask(
-            tmp_path,
-            {f"{metric}{{{CARD}}}": steps},
-            {
-                f"count(min_over_time(({rate}){moments}) > 7.5)": 1,
-                f"count(max_over_time(({rate}){moments}) < 11)": 1,
-                f"count(avg_over_time(({rate}){moments}) > 9) ": 1,
-            },
-            "2h",
-            f"{SCRAPED_EVERY}s",
-        )
+    stories = []
+    moments = "[15m:7s]"  # hardly ever those of a scrape
+    for title, (polled_every, metrics) in SLOW.items():
+        repeats = polled_every // SCRAPED_EVERY
+        steps = " ".join(f"{10 * polled_every * n}x{repeats - 1}" for n in range(5400 // polled_every))
+        panel = panels()["telemetry-card", title]
+        a_second = {"Bps": 1.0, "cpm": 60.0}[panel["fieldConfig"]["defaults"]["unit"]]
+        for metric in metrics:
+            target = next(target for target in panel["targets"] if f"{metric}{{" in target["expr"])
+            rate = f"({sent(target)}) / {a_second}"
+            queries = (
+                f"count(min_over_time(({rate}){moments}) > 7.5)",
+                f"count(max_over_time(({rate}){moments}) < 11)",
+                f"count(avg_over_time(({rate}){moments}) > 9)",
+            )
+            series = {f"{metric}{{{CARD}}}": steps}
+            questions = [Question(query, "75m", {"{}": 1}) for query in queries]
+            stories.append(Story(series, questions, metric, f"{SCRAPED_EVERY}s"))
+    assert_told(tmp_path, [], stories)
 
 
 def test_a_source_that_fails_is_drawn_before_tools_that_nobody_installed(tmp_path: Path) -> None:
@@ -79,35 +87,35 @@ def test_a_source_that_fails_is_drawn_before_tools_that_nobody_installed(tmp_pat
         series[f'telemetry_source_state{{{NODE},source="{source}",state="ok"}}'] = well
         series[f'telemetry_source_state{{{NODE},source="{source}",state="missing"}}'] = "0x70"
     series[f'telemetry_source_state{{{NODE},source="failing",state="failed"}}'] = "0x50 1x20"
-    drawn = sent(PANELS["telemetry-monitor", "State of each source"]["targets"][0])
+    drawn = sent(panels()["telemetry-monitor", "State of each source"]["targets"][0])
     answers = {
         f'count(({drawn}) and on (source) telemetry_source_state{{source="{name}"}})': 1.0
         for name in ("failing", "well")
     }
-    ask(tmp_path, series, {**answers, f"count({drawn})": 24}, "65m", "1m")
+    ask(tmp_path, series, {**answers, f"count({drawn})": 24}, "65m")
 
 
 def test_a_partitioned_card_counts_once_in_averages(tmp_path: Path) -> None:
     """Seven cards at work and one that is idle: with all its eight partitions it is still one card."""
+    scopes = ("instance", "model", "fleet")
+    averages = {scope: f"sum({scope}:accelerator_utilization_ratio:avg)" for scope in scopes}
     series = {}
     for card in range(8):
         of = f'{NODE},vendor="v",device="{card}",id="i{card}",model="m"'
         series[f"accelerator_busy_seconds_total{{{of}}}"] = f"0+{60 if card else 0}x30"
     for part in range(8):
-        of = f'{NODE},vendor="v",device="0:{part}",id="i0/{part}",model="m"'
-        series[f"accelerator_busy_seconds_total{{{of}}}"] = "0x30"
-        series[f'accelerator_info{{{of},parent="i0"}}'] = "1x30"
-    scopes = ("instance", "model", "fleet")
-    ask(tmp_path, series, {f"sum({scope}:accelerator_utilization_ratio:avg)": 0.875 for scope in scopes}, "20m", "1m")
+        series |= partition(part, "0x30")
+    of_parts = partition(0, "0x30") | partition(1, "0+60x30")
+    stories = [
+        Story(series, [Question(query, "20m", {"{}": 0.875}) for query in averages.values()], "with the card"),
+        Story(of_parts, [Question(averages["fleet"], "20m", {"{}": 0.5})], "a card that tells nothing itself"),
+    ]
+    assert_told(tmp_path, groups_of(RECORDING), stories)
 
 
-def test_partitions_count_where_their_card_tells_nothing(tmp_path: Path) -> None:
-    series = {}
-    for part in range(2):
-        of = f'{NODE},vendor="v",device="0:{part}",id="p{part}",model="m"'
-        series[f"accelerator_busy_seconds_total{{{of}}}"] = f"0+{60 * part}x30"
-        series[f'accelerator_info{{{of},parent="i0"}}'] = "1x30"
-    ask(tmp_path, series, {"sum(fleet:accelerator_utilization_ratio:avg)": 0.5}, "20m", "1m")
+def partition(number: int, busy: str) -> dict[str, str]:
+    of = f'{NODE},vendor="v",device="0:{number}",id="i0/{number}",model="m"'
+    return {f"accelerator_busy_seconds_total{{{of}}}": busy, f'accelerator_info{{{of},parent="i0"}}': "1x30"}
 
 
 def test_a_partition_that_was_taken_away_is_not_unwatched(tmp_path: Path) -> None:
@@ -120,10 +128,10 @@ def test_a_partition_that_was_taken_away_is_not_unwatched(tmp_path: Path) -> Non
         series[f"accelerator_info{{{whole}}}"] = up
         series[f"accelerator_up{{{part}}}"] = "1x20 stale"
         series[f'accelerator_info{{{part},parent="i{card}"}}'] = "1x20 stale"
-    state = sent(PANELS["telemetry-fleet", "All cards"]["targets"][0])
+    state = sent(panels()["telemetry-fleet", "All cards"]["targets"][0])
     unwatched = f'count(({state}) == -1 and on (id) accelerator_up{{device=~"1.*"}} offset 10m)'
     answers = {f"count({state})": 3.0, f"count(({state}) == 1)": 1, unwatched: 2}
-    ask(tmp_path, series, answers, "25m", "1m")
+    ask(tmp_path, series, answers, "25m", groups_of(RECORDING))
 
 
 EVENT = f'accelerator_event_last_timestamp_seconds{{{CARD},code="xid_31"}}'
@@ -131,32 +139,29 @@ BUILD = f'telemetry_build_info{{{NODE},version="1",python="3"}}'
 STARTED = f"process_start_time_seconds{{{NODE}}}"
 
 
-@pytest.mark.parametrize(
-    ("mark", "series", "marked"),
-    [
-        pytest.param("Events", {EVENT: "_x9 5x60", BUILD: "1x70"}, 1, id="the first event of a code"),
-        pytest.param("Events", {EVENT: "5x9 77x60", BUILD: "1x70"}, 1, id="one more event"),
-        pytest.param("Events", {EVENT: "_x19 5x50", BUILD: "_x19 1x50"}, 0, id="a node that is new has old events"),
-        pytest.param("Events", {EVENT: "5x9 _x20 5x40", BUILD: "1x9 _x20 1x40"}, 0, id="half an hour without scrapes"),
-        pytest.param("Restarts", {STARTED: "5x20 66x49", BUILD: "1x70"}, 1, id="started again"),
-        pytest.param("Restarts", {STARTED: "5x20 _x20 66x29", BUILD: "1x20 _x20 1x29"}, 1, id="again after a while"),
-        pytest.param("Restarts", {STARTED: "5x20 66x49"}, 0, id="somebody else's process"),
-        pytest.param("Restarts", {STARTED: "_x20 66x49", BUILD: "_x20 1x49"}, 0, id="a node that is new"),
-        pytest.param("Maintenance", {f"telemetry_maintenance{{{NODE}}}": "0x20 1x19 0x30"}, 20, id="a band"),
-        pytest.param(
+def test_a_mark_stands_where_something_happens(tmp_path: Path) -> None:
+    """Counted at each minute; Grafana makes one band of neighbours."""
+    marks = {mark["name"]: mark for mark in boards()["telemetry-node"]["annotations"]["list"]}
+    stories = []
+    for why, (mark, series, marked) in {
+        "the first event of a code": ("Events", {EVENT: "_x9 5x60", BUILD: "1x70"}, 1),
+        "one more event": ("Events", {EVENT: "5x9 77x60", BUILD: "1x70"}, 1),
+        "a node that is new has old events": ("Events", {EVENT: "_x19 5x50", BUILD: "_x19 1x50"}, 0),
+        "half an hour without scrapes": ("Events", {EVENT: "5x9 _x20 5x40", BUILD: "1x9 _x20 1x40"}, 0),
+        "started again": ("Restarts", {STARTED: "5x20 66x49", BUILD: "1x70"}, 1),
+        "again after a while": ("Restarts", {STARTED: "5x20 _x20 66x29", BUILD: "1x20 _x20 1x29"}, 1),
+        "somebody else's process": ("Restarts", {STARTED: "5x20 66x49"}, 0),
+        "a node that is new": ("Restarts", {STARTED: "_x20 66x49", BUILD: "_x20 1x49"}, 0),
+        "a band": ("Maintenance", {f"telemetry_maintenance{{{NODE}}}": "0x20 1x19 0x30"}, 20),
+        "an alert is marked where it begins": (
             "Alerts",
             {f'ALERTS{{alertname="a",alertstate="firing",severity="warning",{CARD}}}': "_x20 1x49"},
             1,
-            id="an alert is marked where it begins",
         ),
-    ],
-)
-def test_a_mark_stands_where_something_happens(
-    tmp_path: Path, mark: str, series: Mapping[str, str], marked: int
-) -> None:
-    """Counted at each minute; Grafana makes one band of neighbours."""
-    count = f"sum(count_over_time(({sent(MARKS[mark])} > 0)[70m:1m])) or absent(nobody_has_this) * 0"
-    ask(tmp_path, series, {f"max({count})": marked}, "69m30s", "1m")
+    }.items():
+        count = f"sum(count_over_time(({sent(marks[mark])} > 0)[70m:1m])) or absent(nobody_has_this) * 0"
+        stories.append(Story(series, [Question(f"max({count})", "69m30s", {"{}": marked})], why))
+    assert_told(tmp_path, [], stories)
 
 
 def test_a_card_is_named_by_node_and_number_and_by_vendor_where_a_node_has_several(tmp_path: Path) -> None:
@@ -167,12 +172,12 @@ def test_a_card_is_named_by_node_and_number_and_by_vendor_where_a_node_has_sever
             series[f'telemetry_devices{{{at},model="m"}}'] = "1x20"
             series[f'accelerator_up{{{at},device="10",id="{vendor}{node}",model="m"}}'] = "1x20"
             series[f'accelerator_power_watts{{{at},device="10",id="{vendor}{node}",model="m"}}'] = "5x20"
-    power = sent(PANELS["telemetry-node", "Power"]["targets"][0])
+    power = sent(panels()["telemetry-node", "Power"]["targets"][0])
     answers = {
         f'count(({power}) and on (card) label_replace(vector(1), "card", "{name}", "", ""))': 1.0
         for name in ("one 10", "two v 10", "two w 10")
     }
-    ask(tmp_path, series, {**answers, f"count({power})": 3.0}, "15m", "1m")
+    ask(tmp_path, series, {**answers, f"count({power})": 3.0}, "15m")
 
 
 def test_a_node_whose_cards_tell_no_limit_is_named(tmp_path: Path) -> None:
@@ -183,6 +188,6 @@ def test_a_node_whose_cards_tell_no_limit_is_named(tmp_path: Path) -> None:
         series[f'telemetry_devices{{job="j",instance="{node}",vendor="v",model="m"}}'] = "1x20"
         if has_limit:
             series[f"accelerator_power_cap_watts{{{of}}}"] = "400x20"
-    drawn, left_out = map(sent, PANELS["telemetry-fleet", "Power of nodes against their limits"]["targets"])
+    drawn, left_out = map(sent, panels()["telemetry-fleet", "Power of nodes against their limits"]["targets"])
     without = f'count(({left_out}) and on (instance) accelerator_power_watts{{instance="without"}})'
-    ask(tmp_path, series, {f"sum({drawn})": 0.25, f"count({left_out})": 1, without: 1.0}, "15m", "1m")
+    ask(tmp_path, series, {f"sum({drawn})": 0.25, f"count({left_out})": 1, without: 1.0}, "15m", groups_of(RECORDING))
