@@ -13,27 +13,29 @@ from telemetry_daemon.cli import COMMANDS
 from telemetry_exporters.prometheus import text_page
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import table
-from telemetry_parsers.model import Snapshot
 from telemetry_parsers.vendors import VENDORS
 
 sys.path.insert(0, str(ROOT / ".ci"))
 
-from terminal_picture import COLUMNS, FAULTS, NODE, picture, snapshots
+from terminal_picture import COLUMNS, NODE, snapshots, svg
 
 README = (ROOT / "README.md").read_text()
 
 
+def rows_of(drawn: str) -> list[str]:
+    return [html.unescape(re.sub("<[^>]+>", "", row)) for row in re.findall(r"<text .*</text>", drawn)]
+
+
 def test_the_terminal_shows_a_mixed_node_with_a_lost_card_and_what_to_do():
-    """The picture is what `telemetry snapshot` prints, cell by cell; `make docs` draws it."""
-    shown = [html.unescape(re.sub("<[^>]+>", "", row)) for row in re.findall(r"<text .*</text>", picture())]
+    shown = rows_of((ROOT / "docs" / "images" / "telemetry-terminal.svg").read_text())
     assert shown[0] == "$ telemetry snapshot"
-    text = next(text for text in map(plain_table, snapshots(NODE, FAULTS)) if "lost: " in text)
-    assert shown[1:] == [line for line in text.splitlines() if line]
+    assert [line for line in shown if "lost: " in line]
     assert [line for line in shown if line.startswith("  → ") and "telemetry forget" in line]
 
 
-def plain_table(shown: Snapshot) -> str:
-    return table(shown, COLUMNS, Colour.NEVER)
+def test_a_terminal_is_drawn_cell_by_cell():
+    coloured, plain = (table(next(snapshots(NODE)), COLUMNS, colour) for colour in (Colour.ANSI, Colour.NEVER))
+    assert rows_of(svg(coloured.splitlines())) == [line for line in plain.splitlines() if line]
 
 
 def test_the_readme_names_every_vendor():
