@@ -8,13 +8,12 @@ assert fake.calls("mtmlLibraryInit") == 1
 
 from __future__ import annotations
 
-import atexit
-import functools
 import os
 import shutil
-import subprocess
-import tempfile
+from functools import cache
 from pathlib import Path
+
+from kits.compiled import cc, compiled
 
 LIBRARY = "libmtml.so.2"
 SOURCE = Path(__file__).parents[1] / "mtml_fake" / "mtml.c"
@@ -113,13 +112,8 @@ class FakeMtml:
         new.replace(self._answers)
 
 
-@functools.cache
+@cache
 def _built() -> Path:
-    """The library, built once for this process and all its tests."""
-    folder = Path(tempfile.mkdtemp(prefix="fake-mtml-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # nobody is left to be told
-    library = folder / LIBRARY
-    ran = subprocess.run(["cc", *_FLAGS, "-o", str(library), str(SOURCE)], capture_output=True, text=True)
-    if ran.returncode != 0:
-        raise RuntimeError(f"cc cannot build the fake MTML:\n{ran.stderr}")
-    return library
+    """The library, compiled."""
+    folder = compiled("mtml", [SOURCE], _FLAGS, lambda folder: cc(*_FLAGS, "-o", folder / LIBRARY, SOURCE))
+    return folder / LIBRARY

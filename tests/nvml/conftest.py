@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from kits.fake_nvml.client import Client, Start
 from kits.fake_nvml.library import FakeNvml
-from kits.fake_nvml.reader import Bench, reading
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts processes that have initialised NVML, and ends them."""
-    clients: list[Client] = []
-
-    def starting(fake: FakeNvml) -> Client:
-        clients.append(Client(fake))
-        clients[-1].do("nvmlInit()")
-        return clients[-1]
-
-    yield starting
-    for client in clients:
-        client.close()
+from kits.fake_nvml.reader import Bench, loaded, reading
 
 
 @pytest.fixture
@@ -34,13 +19,15 @@ def fake(tmp_path: Path) -> FakeNvml:
 
 
 @pytest.fixture
-def client(fake: FakeNvml, start: Start) -> Client:
-    """A process that has initialised it."""
-    return start(fake)
+def nvml(fake: FakeNvml) -> Iterator[ModuleType]:
+    """The real pynvml, initialised with it."""
+    with loaded(fake) as pynvml:
+        pynvml.nvmlInit()
+        yield pynvml
 
 
 @pytest.fixture
 def bench(fake: FakeNvml) -> Iterator[Bench]:
-    """A worker that reads it."""
+    """A reader of it."""
     with reading(fake) as found:
         yield found

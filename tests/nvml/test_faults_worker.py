@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ from kits.fake_nvml.library import (
     UNKNOWN,
     FakeNvml,
 )
-from kits.fake_nvml.reader import Bench, reading, value
+from kits.fake_nvml.reader import Bench, reading, reading_in_worker, value
 from kits.processes import alive
 from kits.waiting import comes_true
 from kits.workers import UnkillableProcess
@@ -64,11 +62,11 @@ def test_an_error_of_one_call_costs_that_reading_of_that_gpu(
     assert all(device.up for device in report.devices)
 
 
-@pytest.mark.parametrize("code", [10, 21, 27, 999])
-def test_what_was_not_to_be_had_once_is_there_the_next_time(bench: Bench, code: int) -> None:
-    bench.fake.fail(UTILIZATION, code, 0, times=1)
-    assert value(bench.report(), "utilization_ratio") is Absent.NOT_REPORTED
-    assert value(bench.report(), "utilization_ratio") == 0.98
+def test_what_was_not_to_be_had_once_is_there_the_next_time(bench: Bench) -> None:
+    for code in (10, 21, 27, 999):
+        bench.fake.fail(UTILIZATION, code, 0, times=1)
+        assert value(bench.report(), "utilization_ratio") is Absent.NOT_REPORTED
+        assert value(bench.report(), "utilization_ratio") == 0.98
 
 
 @pytest.mark.parametrize("code", [GPU_IS_LOST, RESET_REQUIRED])
@@ -114,8 +112,7 @@ def test_a_gpu_that_comes_back_is_watched_for_events_again(bench: Bench) -> None
     bench.move(30)
     bench.report()
     bench.fake.xid(4, 13)
-    events = next(events for _ in range(500) if (events := bench.report().events))
-    assert [(event.device, event.code) for event in events] == [(4, "xid_13")]
+    assert [(event.device, event.code) for event in bench.events(1)] == [(4, "xid_13")]
 
 
 def test_a_gpu_of_which_only_a_field_says_that_it_is_lost_is_not(bench: Bench) -> None:
@@ -144,12 +141,11 @@ def test_unknown_errors_of_all_fans_are_no_lost_gpu(bench: Bench) -> None:
     assert value(report, "clock_hertz", "graphics") == 1.755e9
 
 
-@pytest.mark.parametrize("tier", ["processes", "links"])
-def test_unknown_errors_of_one_tier_alone_are_no_lost_gpu(bench: Bench, tier: str) -> None:
+def test_unknown_errors_of_one_tier_alone_are_no_lost_gpu(bench: Bench) -> None:
     for kind in ("Compute", "Graphics", "MPSCompute"):
         bench.fake.fail(f"nvmlDeviceGet{kind}RunningProcesses_v3", UNKNOWN, 0)
     bench.fake.fail("nvmlDeviceGetNvLinkErrorCounter", UNKNOWN, 0)
-    assert [bench.report(tier).devices[0].up for _ in range(3)] == [True] * 3
+    assert all(bench.report(tier).devices[0].up for tier in ("processes", "links") * 3)
 
 
 def test_unknown_errors_of_every_gpu_are_the_librarys(bench: Bench) -> None:
@@ -175,26 +171,26 @@ def test_a_gpu_that_cannot_be_opened_costs_itself(tmp_path: Path) -> None:
         assert [device.index for device in bench.report().devices] == [0, 1, 2, 3, 4, 6, 7]
 
 
-AT_INIT: tuple[tuple[int, str, str | None, str], ...] = (
-    (DRIVER_NOT_LOADED, "failed", "driver_gone", "modprobe nvidia"),
-    (LIB_RM_VERSION_MISMATCH, "failed", "library_mismatch", "reboot"),
-    (OPERATING_SYSTEM, "failed", "no_permission", "DeviceAllow"),
-    (UNKNOWN, "failed", "no_permission", "daemon-reload"),
-    (4, "failed", "no_permission", "/dev/nvidiactl"),
-    (20, "failed", "driver_gone", "NVML error 20"),
+@pytest.mark.parametrize(
+    ("code", "reason", "words"),
+    [
+        (DRIVER_NOT_LOADED, "driver_gone", "modprobe nvidia"),
+        (LIB_RM_VERSION_MISMATCH, "library_mismatch", "reboot"),
+        (OPERATING_SYSTEM, "no_permission", "DeviceAllow"),
+        (UNKNOWN, "no_permission", "daemon-reload"),
+        (4, "no_permission", "/dev/nvidiactl"),
+        (20, "driver_gone", "NVML error 20"),
+    ],
 )
-
-
-@pytest.mark.parametrize(("code", "state", "reason", "words"), AT_INIT, ids=[str(row[0]) for row in AT_INIT])
 def test_what_cannot_be_initialised_says_why_and_is_not_tried_in_a_loop(
-    tmp_path: Path, code: int, state: str, reason: str | None, words: str
+    tmp_path: Path, code: int, reason: str, words: str
 ) -> None:
     fake = FakeNvml(tmp_path, "h100")
     fake.init_fails(code)
     with reading(fake) as bench:
         for _ in range(4):
             refusal = bench.refusal()
-            assert (refusal.state, refusal.reason) == (state, reason)
+            assert (refusal.state, refusal.reason) == ("failed", reason)
             assert words in refusal.text
         assert fake.calls("nvmlInitWithFlags") == 1
         fake.heal()
@@ -287,47 +283,35 @@ def test_a_growing_process_list_is_read_to_its_end(bench: Bench) -> None:
     assert bench.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) <= 3 * 2
 
 
-def test_a_missing_library_keeps_no_process_and_is_found_when_it_comes(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path, "t4")
-    fake.uninstall()
-    with reading(fake) as bench:
-        for tier in ("fast", "slow", "links", "processes", "inventory"):
-            assert (bench.refusal(tier).state, bench.worker.pid) == ("missing", None)
-        fake.install()
-        bench.forget()
-        assert value(bench.report(), "utilization_ratio") == 0.54
-
-
-def test_an_upgraded_driver_needs_and_gets_a_new_process(bench: Bench) -> None:
+def test_an_upgraded_driver_needs_and_gets_a_new_process(fake: FakeNvml) -> None:
     """The old library stays mapped: only leaving the process lets go of it."""
-    bench.report()
-    pid = bench.worker.pid
-    bench.move(61)
-    bench.fake.driver("595.71.05")
-    bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
-    assert bench.refusal().reason == "library_mismatch"
-    assert bench.worker.pid == pid, "a process is worth half a minute"
+    with reading_in_worker(fake) as bench:
+        bench.report()
+        pid = bench.worker.pid
+        bench.move(61)
+        fake.driver("595.71.05")
+        fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+        assert bench.refusal().reason == "library_mismatch"
+        assert bench.worker.pid == pid, "a process is worth half a minute"
 
 
-def hang(bench: Bench, call: str) -> Callable[[], object]:
-    bench.report()
-    bench.move(2)
-    bench.fake.hang(call, 30.0)
-    return bench.fake.heal
+def is_back(bench: Bench) -> bool:
+    """Whether it reads again: a worker that failed once is started again after a second."""
+    return comes_true(lambda: bench.capture().failure is None)
 
 
 @pytest.mark.parametrize("call", [UTILIZATION, "nvmlDeviceGetFieldValues", "nvmlGpmSampleGet"])
-def test_a_call_that_hangs_costs_the_worker_and_nothing_else(bench: Bench, call: str) -> None:
-    heal = hang(bench, call)
-    pid = bench.worker.pid
-    assert pid is not None
-    began = time.monotonic()
-    assert bench.refusal(deadline=0.5).reason == "timeout"
-    assert time.monotonic() - began < 20.0, "the call itself takes half a minute"
-    assert not alive(pid)
-    heal()
-    time.sleep(1.1)  # the worker's own back-off after one failure
-    assert value(bench.report(), "utilization_ratio") == 0.98
+def test_a_call_that_hangs_costs_the_worker_and_nothing_else(fake: FakeNvml, call: str) -> None:
+    with reading_in_worker(fake) as bench:
+        bench.report()
+        bench.move(2)
+        fake.hang(call, 3600.0)
+        pid = bench.worker.pid
+        assert pid is not None
+        assert bench.refusal(deadline=0.5).reason == "timeout"
+        assert not alive(pid)
+        fake.heal()
+        assert is_back(bench)
 
 
 def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNvml) -> None:
@@ -337,29 +321,28 @@ def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNv
         held.append(UnkillableProcess(launch(what)))
         return held[-1]
 
-    with reading(fake, launcher=launcher) as bench:
+    with reading_in_worker(fake, launcher) as bench:
         bench.report()
-        fake.hang(UTILIZATION, 600.0)
+        fake.hang(UTILIZATION, 3600.0)
         found = [bench.refusal(deadline=0.5) for _ in range(3)]
         assert [(refusal.state, refusal.reason) for refusal in found] == [("stuck", None)] * 3
         assert len(held) == 1
         held[0].let_go()
         assert comes_true(lambda: not alive(held[0].pid))
         fake.heal()
-        time.sleep(1.1)  # the worker's own back-off after one failure
-        assert bench.capture().failure is None
+        assert is_back(bench)
         assert len(held) == 2
         for process in held:
             process.held = False
 
 
-@pytest.mark.parametrize("faults", [100, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("faults", [60, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: int) -> None:
     """In one process: errors of calls, of GPUs and of the library, each followed by its repair."""
     fake = FakeNvml(tmp_path, "a100")
     calls = (UTILIZATION, "nvmlDeviceGetTemperature", "nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo_v2")
     codes = (3, 4, 6, 10, 13, 14, 21, 25, 26, 27, 999, GPU_IS_LOST, RESET_REQUIRED)
-    with reading(fake) as bench:
+    with reading_in_worker(fake) as bench:
         bench.report()
         pid = bench.worker.pid
         before = resources(pid)
@@ -384,12 +367,14 @@ def resources(pid: int | None) -> tuple[int, int]:
     return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
 
 
-def test_a_worker_that_ends_lets_go_of_the_library(bench: Bench) -> None:
+def test_a_worker_that_ends_lets_go_of_the_library(fake: FakeNvml) -> None:
     """It has a fifth of a second for it, which on a loaded machine is not always enough."""
-    for _ in range(10):
-        bench.report()
-        bench.worker.stop()
-        if bench.fake.calls("nvmlShutdown"):
-            break
-    assert bench.fake.calls("nvmlShutdown") == 1
-    assert bench.fake.calls("nvmlEventSetFree") == 1
+    with reading_in_worker(fake) as bench:
+
+        def ends() -> bool:
+            bench.report()
+            bench.worker.stop()
+            return bool(fake.calls("nvmlShutdown"))
+
+        assert comes_true(ends)
+    assert (fake.calls("nvmlShutdown"), fake.calls("nvmlEventSetFree")) == (1, 1)

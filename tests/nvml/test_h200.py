@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kits.daemon import run
+from kits.command_line import run_main
 
 HERE = Path(__file__).parent / "h200"
 RECORDING, TRACE = HERE / "load.jsonl.gz", HERE / "trace.json.gz"
@@ -52,37 +52,28 @@ NVIDIA_SMI = [
 
 def shown(*arguments: str | Path) -> dict[str, Any]:
     """The one device of a recording at a moment."""
-    status, out, errors = run("snapshot", "--format", "json", *map(str, arguments))
+    status, out, errors = run_main("snapshot", "--format", "json", *map(str, arguments))
     assert status == 0, errors
     (device,) = json.loads(out)["devices"]
     return dict(device)
 
 
 def test_the_readings_are_those_of_nvidia_smi() -> None:
-    readings = shown("--replay", RECORDING, "--at", "10:52:56")["readings"]
+    device = shown("--replay", RECORDING, "--at", "10:52:56")
+    readings = device["readings"]
     told = {(name, label): readings[name] if label is None else readings[name][label] for name, label, *_ in NVIDIA_SMI}
     assert told == {
         (name, label): pytest.approx(value, rel=1e-9, abs=tolerance) for name, label, value, tolerance in NVIDIA_SMI
     }
-
-
-def test_the_process_and_its_job_are_told() -> None:
-    device = shown("--replay", RECORDING, "--at", "10:52:56")
     (process,) = device["processes"]
     assert (process["name"], process["memory_used_bytes"], process["utilization_ratio"]) == (
         "python3",
         1232 * MIB,
         0.26,
     )
-
-
-def test_the_work_that_counters_tell_is_what_the_program_counted() -> None:
-    """It made 220.5 TFLOP/s of bf16 over the whole of its time."""
-    readings = shown("--replay", RECORDING, "--at", "10:52:56")["readings"]
-    clock = readings["clock_hertz"]["sm"]
-    assert readings["tensor_active_ratio"] * readings["flops_per_cycle"]["bf16"] * clock == pytest.approx(
-        220.5e12, rel=0.15
-    )
+    # The program counted 220.5 TFLOP/s of bf16 over the whole of its time.
+    work = readings["tensor_active_ratio"] * readings["flops_per_cycle"]["bf16"] * readings["clock_hertz"]["sm"]
+    assert work == pytest.approx(220.5e12, rel=0.15)
 
 
 def test_the_flight_recorder_kept_what_led_to_an_xid() -> None:
@@ -94,7 +85,7 @@ def test_the_flight_recorder_kept_what_led_to_an_xid() -> None:
 
 def test_a_card_that_waits_is_not_slow_because_of_a_clock_that_is_nearly_the_highest() -> None:
     """`sw_power_cap` all the time, at 1,950 of 1,980 MHz and 149 of 700 W, while the host makes random numbers."""
-    status, out, errors = run("profile", str(TRACE), "--recording", str(RECORDING), "--format", "json")
+    status, out, errors = run_main("profile", str(TRACE), "--recording", str(RECORDING), "--format", "json")
     assert status == 0, errors
     document = json.loads(out)
     assert document["verdict"]["cause"] == "host"

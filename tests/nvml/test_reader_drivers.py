@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,24 +26,31 @@ def h100(**gpu: object) -> Profile:
 
 
 @pytest.mark.parametrize(
-    ("driver", "seconds"),
+    ("driver", "windows", "told"),
     [
-        ("535.183.06", Absent.NOT_REPORTED),
-        ("570.133.20", Absent.NOT_REPORTED),
-        ("575.57.08", (1.0, 2.0, 3.0)),
-        ("580.65.06", (1.0, 2.0, 3.0)),
-        ("580.82.07", (1.0, 2.0, 3.0)),
-        ("595.71.05", (1.0, 2.0, 3.0)),
-        ("610.43.02", (1.0, 2.0, 3.0)),
+        ("535.183.06", None, False),
+        ("570.133.20", None, False),
+        ("575.57.08", None, True),
+        ("580.65.06", None, True),
+        ("580.82.07", None, True),
+        ("610.43.02", None, True),
+        # Under WSL the driver is that of Windows, and the library's version counts.
+        ("580.65.06", "580.97", True),
+        ("580.82.07", "581.15", True),
     ],
 )
-def test_the_throttle_counters_have_the_drivers_own_numbers(driver: str, seconds: object, tmp_path: Path) -> None:
+def test_the_throttle_counters_have_the_drivers_own_numbers(
+    driver: str, windows: str | None, told: bool, tmp_path: Path
+) -> None:
     fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver=driver)
+    if windows:
+        fake.tell(NODE, "nvmlSystemGetDriverVersion", windows)
+        fake.tell(NODE, "nvmlSystemGetNVMLVersion", f"13.{driver}")
     with reading(fake) as bench:
         report = bench.report()
-    found = tuple(value(report, "throttled_seconds_total", word) for word in REASONS)
-    assert found == (seconds if isinstance(seconds, tuple) else (seconds,) * 3)
-    assert report.problems == ()
+    found = [value(report, "throttled_seconds_total", word) for word in REASONS]
+    assert found == ([1.0, 2.0, 3.0] if told else [Absent.NOT_REPORTED] * 3)
+    assert (report.devices[0].driver, report.problems) == (windows or driver, ())
 
 
 @pytest.mark.parametrize(
@@ -62,31 +71,6 @@ def test_an_a100_gives_the_same_under_every_driver(driver: str, tmp_path: Path) 
     assert value(links, "link_receive_bytes_total", "all") == 7123456 * 1024.0
     assert value(processes, "processes") == 1.0
     assert [problem for report in (fast, slow, links, processes) for problem in report.problems] == []
-
-
-@pytest.mark.parametrize(
-    ("windows", "library", "linux"),
-    [("580.97", "13.580.65.06", "580.65.06"), ("581.15", "13.580.82.07", "580.82.07")],
-)
-def test_under_wsl_the_librarys_version_counts_and_not_that_of_the_driver_of_windows(
-    windows: str, library: str, linux: str, tmp_path: Path
-) -> None:
-    """The two have other numbers there: nvidia-smi 590.44.01 with driver 591.44, 525.60.02 with 526.98."""
-    fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver=linux)
-    fake.tell(NODE, "nvmlSystemGetDriverVersion", windows)
-    fake.tell(NODE, "nvmlSystemGetNVMLVersion", library)
-    with reading(fake) as bench:
-        report = bench.report()
-    assert [value(report, "throttled_seconds_total", word) for word in REASONS] == [1.0, 2.0, 3.0]
-    assert (report.devices[0].driver, report.problems) == (windows, ())
-
-
-def test_under_wsl_the_longer_process_entries_are_known_by_the_library(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path, "a100", driver="535.54.03")
-    fake.tell(NODE, "nvmlSystemGetDriverVersion", "536.25")
-    fake.tell(NODE, "nvmlSystemGetNVMLVersion", "12.535.54.03")
-    with reading(fake) as bench:
-        assert value(bench.report("processes"), "processes") is Absent.NOT_SUPPORTED
 
 
 def test_the_driver_counts_where_the_library_does_not_say_its_version(tmp_path: Path) -> None:
@@ -130,14 +114,19 @@ def test_memory_that_was_told_without_what_the_driver_keeps_is_not_told_with_it(
     assert found == [Absent.NOT_REPORTED, before]
 
 
-@pytest.mark.parametrize("driver", ["535.43.02", "535.54.03", "535.86.05"])
-def test_process_lists_with_longer_entries_are_not_read(driver: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("driver", "windows", "is_read"),
+    [("535.43.02", None, False), ("535.54.03", None, False), ("535.86.05", None, True), ("535.54.03", "536.25", False)],
+)
+def test_process_lists_with_longer_entries_are_not_read(
+    driver: str, windows: str | None, is_read: bool, tmp_path: Path
+) -> None:
     fake = FakeNvml(tmp_path, "a100", driver=driver)
+    fake.tell(NODE, "nvmlSystemGetDriverVersion", windows or driver)
     with reading(fake) as bench:
         report = bench.report("processes")
-    sound = driver == "535.86.05"
-    assert value(report, "processes") == (1.0 if sound else Absent.NOT_SUPPORTED)
-    assert fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == (1 if sound else 0)
+    assert value(report, "processes") == (1.0 if is_read else Absent.NOT_SUPPORTED)
+    assert fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == is_read
 
 
 def test_the_older_call_of_the_power_is_the_average_from_ampere_on(tmp_path: Path) -> None:
@@ -225,11 +214,34 @@ def test_the_hottest_part_is_asked_of_the_drivers_that_know_it_and_once_where_a_
     assert fake.calls("nvmlDeviceGetTemperatureV", 0) == 3 + asked
 
 
+def real(pynvml: ModuleType) -> ModuleType:
+    return pynvml
+
+
+def shadowed(pynvml: ModuleType) -> ModuleType:
+    """An old package `pynvml` that lies before the module: its functions, and nothing private."""
+    module = ModuleType("pynvml")
+    vars(module).update({name: found for name, found in vars(pynvml).items() if not name.startswith("_")})
+    return module
+
+
+def of_2023(pynvml: ModuleType) -> ModuleType:
+    """Without newer calls, one with other parameters."""
+    newer = (
+        "NVMLLibraryMismatchError", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetMarginTemperature",
+        "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetAddressingMode", "c_nvmlGpuFabricInfo_v2_t",
+    )  # fmt: skip
+    module = ModuleType("pynvml")
+    vars(module).update({name: found for name, found in vars(pynvml).items() if name not in newer})
+    vars(module)["nvmlDeviceGetGspFirmwareVersion"] = lambda handle, version: None
+    return module
+
+
 @pytest.mark.parametrize("profile", ["a100", "a100-mig", "wsl", "gb10"])
 def test_a_wheel_that_hides_the_librarys_functions_tells_the_same_processes(profile: str, tmp_path: Path) -> None:
     found = []
-    for reader in ("hand_clock_reader", "shadowed_wheel_reader"):
-        with reading(FakeNvml(tmp_path / reader, profile), reader) as bench:
+    for module in (real, shadowed):
+        with reading(FakeNvml(tmp_path / module.__name__, profile), module) as bench:
             report = bench.report("processes")
             found.append((report.processes, report.readings, report.problems))
     assert found[0] == found[1]
@@ -246,11 +258,13 @@ def test_each_fan_tells_its_revolutions_and_the_fastest_counts(tmp_path: Path) -
         assert (value(report, "fan_ratio"), value(report, "fan_rpm")) == (0.31, Absent.NOT_REPORTED)
 
 
-@pytest.mark.parametrize("reader", ["hand_clock_reader", "shadowed_wheel_reader"])
-def test_where_no_revolutions_are_told_they_are_asked_once(tmp_path: Path, reader: str) -> None:
+@pytest.mark.parametrize(("driver", "module"), [("560.35.03", real), ("580.105.08", shadowed)])
+def test_where_no_revolutions_are_told_they_are_asked_once(
+    tmp_path: Path, driver: str, module: Callable[[ModuleType], ModuleType]
+) -> None:
     """A driver, or a wheel, without the call."""
-    fake = FakeNvml(tmp_path, "wsl", driver="560.35.03" if reader == "hand_clock_reader" else "580.105.08")
-    with reading(fake, reader) as bench:
+    fake = FakeNvml(tmp_path, "wsl", driver=driver)
+    with reading(fake, module) as bench:
         reports = [bench.report("slow") for _ in range(2)]
     assert [value(report, "fan_rpm") for report in reports] == [Absent.NOT_SUPPORTED] * 2
     assert value(reports[1], "fan_ratio") == 0.31
@@ -301,7 +315,7 @@ def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None
 
 
 def test_a_wheel_that_is_older_than_the_driver_costs_the_newer_calls(fake: FakeNvml) -> None:
-    with reading(fake, "old_wheel_reader") as bench:
+    with reading(fake, of_2023) as bench:
         fast, slow, inventory = (bench.report(tier) for tier in ("fast", "slow", "inventory"))
     assert value(fast, "temperature_celsius", "core") == 54.0
     assert value(slow, "temperature_margin_celsius") is Absent.NOT_SUPPORTED

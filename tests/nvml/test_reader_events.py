@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kits.fake_nvml.library import GPU_IS_LOST, FakeNvml
 from kits.fake_nvml.reader import Bench, reading
 from kits.waiting import comes_true
-from telemetry_parsers.model import Event
 
 pytestmark = pytest.mark.needs("cc")
 WAIT = "nvmlEventSetWait_v2"
-
-
-def events(bench: Bench, wanted: int) -> list[Event]:
-    """As many as are wanted, from as many polls as it takes."""
-    found: list[Event] = []
-    until = time.monotonic() + 60
-    while len(found) < wanted and time.monotonic() < until:
-        found += bench.report().events
-    return found
 
 
 def seen_by_the_reader(bench: Bench, waits_before: int, events: int) -> bool:
@@ -34,7 +26,7 @@ def test_an_xid_is_told_once_with_its_gpu_and_time(bench: Bench) -> None:
     bench.report()
     before = time.time()
     bench.fake.xid(3, 31)
-    (event,) = events(bench, 1)
+    (event,) = bench.events(1)
     assert (event.device, event.code) == (3, "xid_31")
     assert event.wall_time is not None
     assert before <= event.wall_time <= time.time()
@@ -45,7 +37,7 @@ def test_the_same_xid_twice_is_two_events(bench: Bench) -> None:
     bench.report()
     for gpu in (0, 5, 0):
         bench.fake.xid(gpu, 13)
-    found = events(bench, 3)
+    found = bench.events(3)
     assert sorted((event.device or 0, event.code) for event in found) == [(0, "xid_13"), (0, "xid_13"), (5, "xid_13")]
 
 
@@ -61,13 +53,24 @@ def test_a_storm_keeps_the_newest_and_counts_the_others(bench: Bench) -> None:
     assert bench.report().problems == ()
 
 
-def test_a_wait_that_fails_at_once_is_put_off(bench: Bench) -> None:
+def test_a_wait_that_fails_at_once_is_put_off(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost GPU answers without waiting: a loop around that keeps a core busy."""
-    bench.report()
+    pauses: list[float | None] = []
+
+    class Stopped(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            if len(pauses) == 7:
+                self.set()
+            return self.is_set()
+
+    ours = SimpleNamespace(Event=Stopped, Thread=threading.Thread, Lock=threading.Lock)
+    monkeypatch.setattr("telemetry_daemon.readers.nvml.events.threading", ours)
     bench.fake.fail(WAIT, GPU_IS_LOST)
-    seen = bench.fake.calls(WAIT)
-    time.sleep(0.6)
-    assert bench.fake.calls(WAIT) - seen <= 2
+    bench.report()
+    assert comes_true(lambda: len(pauses) == 7)
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert bench.fake.calls(WAIT) == 7
 
 
 def test_what_came_before_the_library_had_to_be_initialised_again_is_told_after_it(bench: Bench) -> None:
@@ -94,8 +97,8 @@ def test_where_there_are_no_events_there_is_no_thread(profile: str, tmp_path: Pa
     fake = FakeNvml(tmp_path, profile)
     with reading(fake) as bench:
         assert bench.report().outcome == "ok"
-        threads = len(list(Path(f"/proc/{bench.worker.pid}/task").iterdir()))
-    assert (threads, fake.calls(WAIT)) == (1, 0)
+        assert "nvml-events" not in {thread.name for thread in threading.enumerate()}
+    assert fake.calls(WAIT) == 0
 
 
 def test_the_set_is_freed_before_the_library_is_let_go(bench: Bench) -> None:
@@ -105,4 +108,4 @@ def test_the_set_is_freed_before_the_library_is_let_go(bench: Bench) -> None:
     bench.report()
     assert (bench.fake.calls("nvmlEventSetFree"), bench.fake.calls("nvmlEventSetCreate")) == (1, 2)
     bench.fake.xid(0, 8)
-    assert [event.code for event in events(bench, 1)] == ["xid_8"]
+    assert [event.code for event in bench.events(1)] == ["xid_8"]

@@ -8,6 +8,7 @@ import pytest
 
 from kits.fake_nvml.library import NODE, FakeNvml
 from kits.fake_nvml.reader import Bench, reading, value
+from kits.waiting import comes_true
 from telemetry_parsers.model import Absent, Report
 
 pytestmark = pytest.mark.needs("cc")
@@ -101,12 +102,7 @@ def test_a_new_instance_is_announced_by_an_event(tmp_path: Path) -> None:
         fake.plug("0/1")
         fake.event(0, MIG_CONFIG_CHANGE)
         bench.move(5)
-        assert wait_for_partitions(bench, ["0", "1", "2"])
-
-
-def wait_for_partitions(bench: Bench, wanted: list[str]) -> bool:
-    """The event comes by another thread."""
-    return any(partitions(bench.report()) == wanted for _ in range(500))
+        assert comes_true(lambda: partitions(bench.report()) == ["0", "1", "2"])
 
 
 def test_a_changed_mode_is_noticed_by_the_slow_tier(mig: Bench) -> None:
@@ -147,5 +143,4 @@ def test_a_lost_card_takes_its_instances_with_it(mig: Bench) -> None:
 def test_an_xid_of_an_instance_is_told_of_that_instance(mig: Bench) -> None:
     mig.report()
     mig.fake.xid("0/1", 94)
-    events = next(events for _ in range(500) if (events := mig.report().events))
-    assert [(event.device, event.code) for event in events] == [(2, "xid_94")]
+    assert [(event.device, event.code) for event in mig.events(1)] == [(2, "xid_94")]

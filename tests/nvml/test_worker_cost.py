@@ -4,58 +4,37 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kits.fake_nvml.library import FakeNvml
-from kits.fake_nvml.reader import TIERS, Bench, reading
-from kits.waiting import comes_true
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.in_worker import WorkerReader
+from kits.fake_nvml.reader import TIERS, Seconds, reading
+from kits.workers import python_path
 from telemetry_daemon.readers.nvml.events import WAIT_MILLISECONDS
-from telemetry_daemon.readers.nvml.gpm import SHORTEST_SECONDS
-from telemetry_parsers.model import Library, Plain, Poll
-
-pytestmark = pytest.mark.needs("cc")
-
-# Those that begin with an underscore belong to one of these.
-STANDARD_LIBRARY = """
-collections collections.abc contextlib copyreg ctypes ctypes._endian enum errno functools importlib importlib._abc
-importlib._bootstrap importlib._bootstrap_external importlib.machinery importlib.util itertools json json.decoder
-json.encoder json.scanner keyword math operator re re._casefix re._compiler re._constants re._parser reprlib runpy signal
-string struct threading types typing typing.io typing.re warnings weakref
-"""
-OURS = """
-telemetry_daemon telemetry_daemon.guarded telemetry_daemon.guarded.reading
-telemetry_daemon.readers telemetry_daemon.readers.binding
-telemetry_daemon.workers telemetry_daemon.workers.targets
-telemetry_parsers telemetry_parsers.codec telemetry_parsers.codec.answer telemetry_parsers.codec.plain telemetry_parsers.library
-"""
-NVML = "asker calls codes events fabric fans fields gpm gpu instance late_find_library library links process_use processes reader session"
-TELLING = "telling_reader"
 
 
-def told(bench: Bench, what: str) -> Plain:
-    """What tests/nvml/telling_reader.py tells of its process."""
-    poll = Poll(what, Library("nvml", (what,)))
-    return WorkerReader("nvml", bench.worker).read(poll, Targets()).outputs[0].data
+@pytest.mark.needs("cc")
+def test_a_worker_that_asks_nvml_imports_nothing_heavy(fake: FakeNvml) -> None:
+    """Each library costs one such process."""
+    program = (
+        "import sys\n"
+        "from telemetry_daemon.workers import inside\n"
+        "inside.Workbench().perform({'ask': {'kind': 'read', 'reader': 'telemetry_daemon.readers.nvml.reader:READER',"
+        f" 'request': {{'kind': 'library', 'calls': {list(TIERS)}}}}}}})\n"
+        "print(*sys.modules)\n"
+    )
+    environment = {**python_path(), "LD_LIBRARY_PATH": str(fake.folder)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert {"pynvml", "telemetry_daemon.readers.nvml.session"} <= found
+    heavy = {"dataclasses", "pathlib", "subprocess", "tempfile", "socket", "ssl", "logging", "inspect", "ctypes.util"}
+    assert not found & (heavy | {"telemetry_parsers.model", "pydantic", "psutil", "telemetry_parsers.contract"})
+    assert len(found) < 130
 
 
-def test_a_worker_that_asks_nvml_has_imported_no_more_than_this(tmp_path: Path) -> None:
-    bare = subprocess.run([sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True)
-    with reading(FakeNvml(tmp_path, "h100"), TELLING) as bench:
-        for tier in TIERS:
-            bench.data(tier)
-        modules = told(bench, "modules")
-    found = {name for name in set(modules) - set(bare.stdout.split()) if not name.startswith("_")}
-    nvml = {f"telemetry_daemon.readers.nvml.{name}" for name in NVML.split()} | {"telemetry_daemon.readers.nvml"}
-    expected = {*STANDARD_LIBRARY.split(), *OURS.split(), *nvml, "pynvml", f"telemetry_plugin_{TELLING}"}
-    assert found - expected == set()
-
-
-def test_ctypes_util_is_the_real_one_for_whoever_wants_it(tmp_path: Path) -> None:
+def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
     """Also for pynvml, should a version of it call the function."""
     program = (
         "import sys\n"
@@ -74,21 +53,28 @@ def test_ctypes_util_is_the_real_one_for_whoever_wants_it(tmp_path: Path) -> Non
     assert said.stdout.split() == ["libc.so.6", "libc.so.6", "True", "True"], said.stderr
 
 
+@pytest.mark.needs("cc")
 @pytest.mark.parametrize(("profile", "most"), [("h100", 205), ("vgpu", 140), ("jetson", 100)])
 def test_a_fast_poll_calls_few_functions_of_python_for_each_gpu(profile: str, most: int, tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path, profile)
-    with reading(fake, TELLING) as bench:
+    called = 0
+
+    def count(frame: Any, event: str, _argument: Any) -> None:
+        nonlocal called
+        called += event == "call" and frame.f_code is not Seconds.__call__.__code__
+
+    with reading(FakeNvml(tmp_path, profile)) as bench:
         for tier in TIERS:
             bench.data(tier)
         gpus = len(bench.data()["gpus"])
-        time.sleep(2 * SHORTEST_SECONDS)  # sooner, what the card counted since the poll before would not be asked for
-        assert told(bench, "functions") / gpus <= most
+        bench.settle()
+        reader = bench.worker.reader
+        sys.setprofile(count)
+        try:
+            reader.read(("fast",))
+        finally:
+            sys.setprofile(None)
+    assert called / gpus <= most
 
 
-def test_the_thread_that_waits_for_events_wakes_two_or_three_times_a_second(bench: Bench) -> None:
-    """A driver answers when something comes, so that the pauses are ours."""
-    bench.report()
-    begun, waits = time.monotonic(), bench.fake.calls("nvmlEventSetWait_v2")
-    assert comes_true(lambda: bench.fake.calls("nvmlEventSetWait_v2") >= waits + 4)
-    assert time.monotonic() - begun >= 3 * WAIT_MILLISECONDS / 1000 * 0.95
-    assert WAIT_MILLISECONDS >= 400
+def test_the_thread_that_waits_for_events_wakes_two_or_three_times_a_second() -> None:
+    assert 400 <= WAIT_MILLISECONDS <= 500, "a worker has half a second to end"

@@ -14,14 +14,14 @@ profile nor the test tells is answered NOT_SUPPORTED.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kits.fake_nvml.build import build_once, level_of
+from kits import compiled
+from kits.fake_nvml.build import level_of, library
 from kits.fake_nvml.profile import Key, Profile, field_text, load_profile, process_text
 from kits.fake_nvml.tally import ANY, Tally
 
@@ -86,7 +86,7 @@ class FakeNvml:
 
     def install(self) -> None:
         """Put the library (back) in its place."""
-        self._place(build_once(level_of(self._version)))
+        compiled.copied(library(level_of(self._version)), self.library)
 
     def driver(self, version: str) -> None:
         """Another driver: its library, its calls, its field numbers. A process that loaded one of another branch finds
@@ -246,11 +246,6 @@ class FakeNvml:
         # A reader tells two states apart by this time; what the clock gives may be the same for both.
         os.utime(new, ns=(self._writes, self._writes))
         new.replace(self.folder / "state")
-
-    def _place(self, built: Path) -> None:
-        new = self.folder / "library.new"
-        shutil.copyfile(built, new)
-        new.replace(self.library)
 
 
 def _key(where: Where, call: str) -> Key:

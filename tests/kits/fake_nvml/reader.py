@@ -1,47 +1,108 @@
-"""The reader `nvml` in its real worker process, on a fake NVML, with a clock that moves when told to."""
+"""The reader `nvml` on a fake NVML, with a clock that moves when a test says so: in the test's own process, or in a real worker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import ctypes
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from kits.fake_nvml.library import FakeNvml
+from kits.waiting import comes_true
 from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
-from telemetry_daemon.workers.worker import Worker
-from telemetry_parsers.model import Absent, Capture, Failure, Poll, Report, Value
+from telemetry_daemon.readers.nvml import events, gpm, library
+from telemetry_daemon.readers.nvml.reader import NvmlReader
+from telemetry_daemon.workers.inside import Workbench
+from telemetry_daemon.workers.targets import in_one_line
+from telemetry_daemon.workers.worker import Worker, WorkerFaultError
+from telemetry_parsers.codec.answer import answer_line
+from telemetry_parsers.codec.plain import decode_line
+from telemetry_parsers.codec.wire import Ask, Question, answer_in, question_line
+from telemetry_parsers.model import Absent, Capture, Event, Failure, Plain, Poll, Report, Value
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 
 READERS = Path(__file__).parents[2] / "nvml"
 POLLS = {poll.name: poll for poll in PARSER.polls}
 TIERS = tuple(POLLS)
-# What the worker calls for its own sake, not for a reading.
+# What the reader calls for its own sake, not for a reading.
 _WAITING = "nvmlEventSetWait_v2"
 
 
-class Bench:
-    """A worker that reads a fake node, with the reader in a file of tests/nvml."""
+class Seconds:
+    """A clock that a test moves; a reader in another process finds it in the file."""
 
-    def __init__(self, fake: FakeNvml, reader: str = "hand_clock_reader", launcher: Launcher = launch) -> None:
-        self.fake = fake
-        self._clock = fake.folder / "clock"
-        self._seconds = 1000.0
+    def __init__(self, file: Path) -> None:
+        self.now = 1000.0
+        self.file = file
         self.move(0.0)
-        environment = {**fake.environment, "HAND_CLOCK": str(self._clock)}
-        self.worker = Worker(
-            "nvml", {"nvml": f"{READERS / reader}.py:READER"}, launcher=launcher, environment=environment
-        )
-        self._reader = WorkerReader("nvml", self.worker)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass for the reader and for the driver, whose samples want their distance."""
+        time.sleep(seconds)
+        self.now += seconds
 
     def move(self, seconds: float) -> None:
-        """Let time pass for the reader, the worker and the driver keep theirs."""
-        self._seconds += seconds
-        new = self._clock.with_suffix(".new")
-        new.write_text(str(self._seconds))
-        new.replace(self._clock)
+        """Let time pass for the reader; the worker and the driver keep theirs."""
+        self.now += seconds
+        new = self.file.with_suffix(".new")
+        new.write_text(str(self.now))
+        new.replace(self.file)
+
+
+class ThisProcess:
+    """Does what a worker does, line for line, in the process of the test."""
+
+    reader: NvmlReader  # what the target names
+    environment: Mapping[str, str] = os.environ
+    cpu_seconds = running_seconds = 0.0
+    stuck_pid = None
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        ThisProcess.reader = NvmlReader(clock)
+        self.readers = {"nvml": f"{__name__}:ThisProcess.reader"}
+        self.pid = os.getpid()
+        self._workbench = Workbench()
+
+    def call(self, what: Ask, seconds: float, _given_up: object) -> Plain:
+        """The result of one question."""
+        question = decode_line(question_line(Question(1, seconds, what)))
+        try:
+            line = answer_line(1, 0.0, None, self._workbench.perform(question))
+        except Exception as error:
+            raise WorkerFaultError(in_one_line(error)) from error
+        return answer_in(line).result
+
+    def stop(self) -> None:
+        """Let go of the library."""
+        self._workbench.close()
+
+    close = stop
+
+
+class Bench:
+    """A reader of a fake node, and what it gives."""
+
+    def __init__(self, fake: FakeNvml, worker: Worker | ThisProcess, clock: Seconds) -> None:
+        self.fake = fake
+        self.worker = worker
+        self.move = clock.move
+        self.forget()
+
+    def settle(self, seconds: float = 2.0) -> None:
+        """Let so much time pass for the reader, and for the driver what it wants between two samples."""
+        time.sleep(0.11)
+        self.move(seconds)
 
     def capture(self, tier: str = "fast", deadline: float = 60.0) -> Capture:
         """What one poll gets."""
@@ -70,9 +131,15 @@ class Bench:
         """What the parser makes of it."""
         return PARSER.parse(self.capture(tier))
 
+    def events(self, wanted: int) -> list[Event]:
+        """So many events, which come by another thread, from as many polls as it takes."""
+        found: list[Event] = []
+        assert comes_true(lambda: found.extend(self.report().events) or len(found) >= wanted)
+        return found
+
     def forget(self) -> None:
         """A new reader for the same worker, as after `telemetry resume`."""
-        self._reader = WorkerReader("nvml", self.worker)
+        self._reader = WorkerReader("nvml", self.worker)  # type: ignore[arg-type]  # all of a worker that it uses
 
     def made(self, tier: str, where: int | str = 0) -> dict[str, int]:
         """The driver calls that one poll makes on a device, two seconds after the one before."""
@@ -85,13 +152,51 @@ class Bench:
 
 
 @contextmanager
-def reading(fake: FakeNvml, reader: str = "hand_clock_reader", launcher: Launcher = launch) -> Iterator[Bench]:
-    """A bench whose worker ends with the test."""
-    bench = Bench(fake, reader, launcher)
+def loaded(fake: FakeNvml) -> Iterator[ModuleType]:
+    """The real pynvml with the fake's library in this process, as in a process that has just started."""
+    pynvml = import_module("pynvml")
+    fresh = {
+        "nvmlLib": None,
+        "_nvmlLib_refcount": 0,
+        "_nvmlGetFunctionPointer_cache": {},
+        "CDLL": lambda _name: ctypes.CDLL(str(fake.library)),
+    }
+    with patch.multiple(pynvml, **fresh):
+        yield pynvml
+
+
+@contextmanager
+def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda pynvml: pynvml) -> Iterator[Bench]:
+    """A reader in this process, which ends with the test; `module` may put another module in the place of pynvml."""
+    clock = Seconds(fake.folder / "clock")
+    with loaded(fake) as pynvml, here(module(pynvml), lambda _name: fake.library.exists(), clock) as stack:
+        worker = ThisProcess(clock)
+        stack.callback(worker.close)
+        yield Bench(fake, worker, clock)
+
+
+@contextmanager
+def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Seconds) -> Iterator[ExitStack]:
+    """Have the reader find this module and this clock, and its thread that waits for events end soon."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict("sys.modules", {"pynvml": pynvml}))
+        stack.enter_context(patch.object(library, "can_be_loaded", can_be_loaded))
+        stack.enter_context(patch.object(gpm, "time", clock))
+        stack.enter_context(patch.object(events, "WAIT_MILLISECONDS", 20))
+        yield stack
+
+
+@contextmanager
+def reading_in_worker(fake: FakeNvml, launcher: Launcher = launch) -> Iterator[Bench]:
+    """The same in a worker process, which can hang, be killed and be left."""
+    clock = Seconds(fake.folder / "clock")
+    environment = {**fake.environment, "HAND_CLOCK": str(clock.file)}
+    readers = {"nvml": f"{READERS}/hand_clock_reader.py:READER"}
+    worker = Worker("nvml", readers, launcher=launcher, environment=environment)
     try:
-        yield bench
+        yield Bench(fake, worker, clock)
     finally:
-        bench.worker.close()
+        worker.close()
 
 
 def value(report: Report, metric: str, label: str = "", device: int = 0) -> Value:
