@@ -59,7 +59,7 @@ def gateway_to(store: Store, folder: Path, address: str, pki: Pki) -> Program:
     own = {"cert_file": str(pki.server.certificate), "key_file": str(pki.server.key)}
     sent = {
         "endpoint": f"https://{store.address}/api/v1/write",
-        "tls": {"ca_file": str(pki.authority.pair.certificate)},
+        "tls": {"ca_file": str(pki.authority.certificate)},
         "headers": basic("agent", PASSWORD),
         "add_metric_suffixes": False,
         "target_info": {"enabled": False},

@@ -192,7 +192,7 @@ def placed(folder: Path, name: str, address: str, store: Store, pki: Pki, label:
     """The files of deploy/agents in a folder, for this node and store; gives what else must be replaced."""
     shutil.copytree(FOLDER, folder)
     (folder / "tls").mkdir()
-    shutil.copy(pki.authority.pair.certificate, folder / "tls" / "ca.crt")
+    shutil.copy(pki.authority.certificate, folder / "tls" / "ca.crt")
     (folder / "password").write_text(PASSWORD)
     (folder / "targets" / "node.yml").write_text(json.dumps([{"targets": [address]}]))
     changes = {

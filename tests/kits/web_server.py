@@ -6,9 +6,9 @@ import asyncio
 import base64
 import contextlib
 import http.client
+import shutil
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
@@ -23,7 +23,7 @@ from telemetry_daemon.web.server.open_connections import Phase
 from telemetry_daemon.web.server.shared import Deadlines
 from telemetry_daemon.web.server.web_server import Statistics, WebServer
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1:0"
 _Result = TypeVar("_Result")
 
@@ -175,51 +175,21 @@ class Pair:
     key: Path
 
 
-class Authority:
-    """A certificate authority made with the openssl command."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self.pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
-        self._made = 0
-        _openssl(
-            *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"),
-            *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
-            *("-subj", f"/CN={name}", "-keyout", str(self.pair.key), "-out", str(self.pair.certificate)),
-        )
-
-    def issue(self, name: str, sans: str) -> Pair:
-        """A certificate for the names in `sans` (openssl's notation)."""
-        self._made += 1
-        stem = self.folder / f"{name}-{self._made}"
-        pair = Pair(stem.with_suffix(".crt"), stem.with_suffix(".key"))
-        request, extension = stem.with_suffix(".csr"), stem.with_suffix(".ext")
-        extension.write_text(f"subjectAltName={sans}\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
-        _openssl(
-            *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}"),
-            *("-keyout", str(pair.key), "-out", str(request)),
-        )
-        _openssl(
-            *("x509", "-req", "-in", str(request), "-days", "2", "-extfile", str(extension)),
-            *("-CA", str(self.pair.certificate), "-CAkey", str(self.pair.key), "-CAcreateserial"),
-            *("-out", str(pair.certificate)),
-        )
-        return pair
-
-
-@dataclass(frozen=True)
 class Pki:
-    """What the TLS tests need, made once."""
+    """Certificates of a folder: a server's, renewed ones for it, and a client's of each of two authorities."""
 
-    authority: Authority
-    other_authority: Authority
-    server: Pair
-    client: Pair
-    other_client: Pair
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority, self.server = self._pair("authority"), self._pair("server-1")
+        self.renewed = tuple(self._pair(f"renewed-{number}") for number in (3, 4, 5))
+        self.client, self.other_client = self._pair("client-2"), self._pair("other-client-1")
+
+    def _pair(self, name: str) -> Pair:
+        return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
 
     def trusting(self, client: Pair | None = None) -> ssl.SSLContext:
         """A client's context that trusts our authority, with a certificate of its own if given."""
-        context = ssl.create_default_context(cafile=str(self.authority.pair.certificate))
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
         if client is not None:
             context.load_cert_chain(client.certificate, client.key)
         return context
@@ -231,17 +201,6 @@ class Pki:
 
 
 def make_pki(folder: Path) -> Pki:
-    """Two authorities, a server's certificate, and a client's certificate of each."""
-    authority, other = Authority(folder, "authority"), Authority(folder, "other-authority")
-    client_names = "DNS:prometheus.test,email:ops@example.test,IP:10.0.0.7,IP:fd00::7,URI:spiffe://example.test/prom"
-    return Pki(
-        authority,
-        other,
-        authority.issue("server", "DNS:localhost,IP:127.0.0.1"),
-        authority.issue("client", client_names),
-        other.issue("other-client", client_names),
-    )
-
-
-def _openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=PATIENCE_SECONDS)
+    """Put the certificates of `kits/pki` into a folder; they are valid from 2019 until 2119."""
+    shutil.copytree(Path(__file__).parent / "pki", folder, dirs_exist_ok=True)
+    return Pki(folder)

@@ -10,13 +10,6 @@ import pytest
 from kits.web_server import Pki, make_pki
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever wants certificates needs what makes them."""
-    for item in items:
-        if "pki" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.needs("openssl"))
-
-
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
     """Certificates for the whole run."""

@@ -162,7 +162,7 @@ def test_certificates_are_renewed_under_load_without_a_failed_scrape(
 ) -> None:
     pairs = [pki.server, *(pki.authority.issue("renewed", "DNS:localhost,IP:127.0.0.1") for _ in range(3))]
     certificate, key, file = tmp_path / "s.crt", tmp_path / "s.key", tmp_path / "web.yml"
-    ca = pki.authority.pair.certificate
+    ca = pki.authority.certificate
     file.write_text(
         "tls_server_config: {cert_file: s.crt, key_file: s.key, "
         f"client_auth_type: RequireAndVerifyClientCert, client_ca_file: {ca}}}\n"
@@ -246,7 +246,7 @@ def test_a_certificate_that_becomes_bad_is_told_to_clients_over_the_old_one(pki:
 def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_ones(pki: Pki, tmp_path: Path) -> None:
     file = tmp_path / "web.yml"
     file.write_text("")
-    strict = ("client_auth_type: RequireAndVerifyClientCert", f"client_ca_file: {pki.authority.pair.certificate}")
+    strict = ("client_auth_type: RequireAndVerifyClientCert", f"client_ca_file: {pki.authority.certificate}")
     with running_server(config_file=file) as running, connect(running.port) as plain:
         request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
         plain.sendall(request)

@@ -47,7 +47,7 @@ def test_a_certificate_and_key_written_into_the_file(pki: Pki, web_file: WebFile
         return f"  {name}: |\n" + "".join(f"    {line}\n" for line in path.read_text().splitlines())
 
     text = "tls_server_config:\n" + block("cert", pki.server.certificate) + block("key", pki.server.key)
-    text += block("client_ca", pki.authority.pair.certificate) + "  client_auth_type: RequireAndVerifyClientCert\n"
+    text += block("client_ca", pki.authority.certificate) + "  client_auth_type: RequireAndVerifyClientCert\n"
     with running_server(config_file=web_file(text)) as running:
         assert fetch(running.port, tls=pki.trusting(pki.client)).status == 200
 
@@ -272,7 +272,7 @@ def allowing(*names: str) -> tuple[str, ...]:
 def test_client_certificates(
     pki: Pki, web_file: WebFile, version: ssl.TLSVersion, lines: tuple[str, ...], client: str, welcome: bool
 ) -> None:
-    files = {"{authority}": pki.authority.pair.certificate, "{client}": pki.client.certificate}
+    files = {"{authority}": pki.authority.certificate, "{client}": pki.client.certificate}
     for name, path in files.items():
         lines = tuple(line.replace(name, str(path)) for line in lines)
     context = pki.trusting({"none": None, "ours": pki.client, "other authority": pki.other_client}[client])
@@ -289,7 +289,7 @@ def test_client_certificates(
 def test_a_refused_client_is_told_of_in_the_log_once(
     pki: Pki, web_file: WebFile, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = (*VERIFY[:1], f"client_ca_file: {pki.authority.pair.certificate}", "client_allowed_sans: [somebody.else]")
+    lines = (*VERIFY[:1], f"client_ca_file: {pki.authority.certificate}", "client_allowed_sans: [somebody.else]")
     with running_server(config_file=web_file(pki.tls_section(*lines))) as running, caplog.at_level(logging.INFO):
         for _ in range(5):
             with pytest.raises((OSError, http.client.HTTPException)):

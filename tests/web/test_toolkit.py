@@ -163,7 +163,7 @@ def fill(text: str, pki: Pki) -> str:
         "{C}": str(pki.server.certificate),
         "{K}": str(pki.server.key),
         "{OK}": str(pki.client.key),
-        "{A}": str(pki.authority.pair.certificate),
+        "{A}": str(pki.authority.certificate),
     }
     for name, value in names.items():
         text = text.replace(name, value)
@@ -185,7 +185,7 @@ def test_bad_files_are_refused_in_one_line_that_names_the_place(
     with pytest.raises(WebConfigError, match=re.escape(complaint)) as caught:
         load_rules(str(path))
     message = str(caught.value)
-    assert message.startswith((str(tmp_path), str(pki.authority.folder)))
+    assert message.startswith((str(tmp_path), str(pki.folder)))
     assert "\n" not in message
 
 
