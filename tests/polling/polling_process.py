@@ -1,6 +1,6 @@
-"""A process that polls as the daemon does and tells on standard output what ran; ends with its standard input.
+"""A process that polls as the daemon does and writes what ran, as lines of JSON; ends with its standard input.
 
-Lines are JSON: {"job", "beat"} for each run, {"second"} for each second of the monotonic clock, and at the end
+{"job", "beat"} for each run, {"second"} for each second of the monotonic clock, and at the end
 {"runs", "trigger_calls", "guard_ticks", "steps"}.
 """
 
@@ -18,7 +18,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 
-INTERVAL_SECONDS = 1.0
+INTERVAL_SECONDS = 2.0
 JOBS = ("one", "two", "three")
 
 
@@ -30,18 +30,18 @@ class CountedTrigger(SteadyTrigger):
         return super().get_next_fire_time(previous_fire_time, now)
 
 
-def tell(**what):
+def write(**what):
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 
 
-def main(guarded):
+def main():
     runs, steps = [], []
     phases = {job: spread("source", job, INTERVAL_SECONDS) for job in JOBS}
 
     def run(job):
         runs.append(job)
-        tell(job=job, beat=round((time.monotonic() - phases[job]) / INTERVAL_SECONDS))
+        write(job=job, beat=round((time.monotonic() - phases[job]) / INTERVAL_SECONDS))
 
     scheduler = BackgroundScheduler(
         timezone=timezone.utc, job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1}
@@ -55,16 +55,15 @@ def main(guarded):
 
     guard = ClockGuard(on_step)
     scheduler.start()
-    if guarded:
-        guard.start()
+    guard.start()
     ended = threading.Thread(target=sys.stdin.read, daemon=True)
     ended.start()
     while ended.is_alive():
-        tell(second=math.floor(time.monotonic()), wall=datetime.now(timezone.utc).timestamp())
+        write(second=math.floor(time.monotonic()), wall=datetime.now(timezone.utc).timestamp())
         time.sleep(1.0)
     scheduler.shutdown(wait=True)
-    tell(runs=len(runs), trigger_calls=CountedTrigger.calls, guard_ticks=guard.ticks, steps=steps)
+    write(runs=len(runs), trigger_calls=CountedTrigger.calls, guard_ticks=guard.ticks, steps=steps)
 
 
 if __name__ == "__main__":
-    main(guarded=sys.argv[1] == "guarded")
+    main()

@@ -8,7 +8,7 @@ import pytest
 
 from telemetry_daemon.polling.clock import ClockGuard
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 
 
 class Clocks:
@@ -42,18 +42,10 @@ def test_what_counts_as_a_step(set_by, steps):
     clocks, told = Clocks(), []
     guard = clocks.guard(told.append)
     for seconds in set_by:
-        clocks.pass_time(0.5, seconds)
+        clocks.pass_time(86_400.0, seconds)  # a long pause of both clocks is no step
         guard.tick()
     assert told == pytest.approx(steps)
     assert guard.ticks == len(set_by)
-
-
-def test_a_long_pause_of_both_clocks_is_no_step():
-    clocks, told = Clocks(), []
-    guard = clocks.guard(told.append)
-    clocks.pass_time(86_400.0)
-    guard.tick()
-    assert told == []
 
 
 def test_the_thread_ticks_until_it_is_stopped():

@@ -152,7 +152,6 @@ def _made(path: Path) -> Path:
 
 
 def test_a_missing_one_is_released_and_resumed(node: Node) -> None:
-    """Also while it is looked for, and its tool may be installed in the meantime."""
     node.poller.start([node.source()])
     assert node.comes_to("missing")
     assert node.comes_to("missing", poll="slow")
@@ -185,7 +184,6 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
 
 
 def test_a_missing_one_that_is_made_anew_or_removed(node: Node) -> None:
-    """A reload looks for it at once, and what was removed is not looked for any more."""
     node.poller.start([node.source()])
     assert node.comes_to("missing")
     node.poller.renew("acme-smi", lambda: node.source(settings=SourceSettings(mode="never")))

@@ -14,7 +14,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Poll, Report
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 class Told:

@@ -23,7 +23,6 @@ class Bus:
 
 
 def test_cards_and_sleepers(tmp_path):
-    """A card that falls asleep is seen within five seconds, a new card within a minute."""
     bus = Bus(tmp_path)
     bus.put("0000:1a:00.0")
     assert bus.bus.view("moorethreads") == PciView(1, 0, ("0000:1a:00.0",))
@@ -39,7 +38,6 @@ def test_cards_and_sleepers(tmp_path):
 
 
 def test_a_card_of_a_virtual_machine_is_on_the_bus_and_nobodys_here(tmp_path):
-    """No tool of this host lists it, so it is not missing when none does."""
     bus = Bus(tmp_path)
     bus.put("0000:1a:00.0")
     bus.put("0000:1b:00.0")
@@ -49,6 +47,5 @@ def test_a_card_of_a_virtual_machine_is_on_the_bus_and_nobodys_here(tmp_path):
 
 
 def test_a_node_without_a_bus(tmp_path):
-    """No bus is no fault."""
     bus = PciBus(tmp_path / "none", lambda: 0.0)
     assert (bus.view("nvidia"), bus.counts()) == (PciView(), {})

@@ -44,7 +44,6 @@ NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
     ],
 )
 def test_the_interval_depends_on_state_and_need(poll, settings, state, need, seconds):
-    """The interval as things stand."""
     assert schedule.interval_now(poll, settings, state, need) == seconds
 
 
@@ -53,7 +52,6 @@ def test_the_interval_depends_on_state_and_need(poll, settings, state, need, sec
     [(Command((("tool",),)), True), (Files(("/sys/*",)), False), (Library("nvml"), False)],
 )
 def test_tools_are_expensive(request_, expensive):
-    """Only running a tool is worth avoiding."""
     assert schedule.is_expensive([Poll("readings", request_)]) is expensive
 
 
@@ -74,13 +72,11 @@ def snapshot(*readings):
     ],
 )
 def test_a_tool_is_covered_when_cheaper_sources_give_its_core_readings(readings, covered):
-    """A tool is not needed often while cheaper sources give all core readings that it would."""
     assert schedule.is_covered(snapshot(*readings), "tool", "amd") is covered
     assert not schedule.is_covered(snapshot(*readings), "tool", "nvidia")
 
 
 def test_need_comes_at_once_and_goes_after_five_minutes():
-    """Readings that are lacking are worth a tool; a source that comes and goes does not make its interval flap."""
     rested = schedule.reconsider(Need(), "auto", covered=True, now=0.0)
     assert rested == Need(False, 0.0)
     needed = schedule.reconsider(rested, "auto", covered=False, now=10.0)

@@ -52,7 +52,6 @@ class Bench:
 
 
 def test_a_good_answer(tmp_path):
-    """The capture is kept, parsed and judged good."""
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
@@ -61,7 +60,6 @@ def test_a_good_answer(tmp_path):
 
 
 def test_a_version_that_does_not_know_a_flag(tmp_path):
-    """The next command line is tried at once, and remembered for the polls that follow."""
     bench = Bench(tmp_path)
     bench.tools.answers("acme-smi", {"--json": Answer("bad option\n", status=2)}, Answer("81.5\n"))
     assert bench.ask().result.state == "ok"
@@ -70,7 +68,6 @@ def test_a_version_that_does_not_know_a_flag(tmp_path):
 
 
 def test_no_command_line_works(tmp_path):
-    """Each is tried once; then the version or product cannot answer this poll."""
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "bad option\n")
     result = bench.ask().result
@@ -98,7 +95,6 @@ def test_what_looked_like_a_refusal_and_was_none(tmp_path):
 
 
 def test_a_parser_that_raises(tmp_path, caplog):
-    """A bug costs its own source and is logged with its traceback."""
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "crash\n")
     result = bench.ask().result
@@ -108,49 +104,45 @@ def test_a_parser_that_raises(tmp_path, caplog):
     assert len(caplog.records) == 1, "a bug is told once, and not at each poll"
 
 
+ASLEEP, AWAKE, OFF = PciView(2, 1), PciView(2, 0), SourceSettings(mode="never")
+
+
 @pytest.mark.parametrize(
-    ("pci", "settings", "state", "calls"),
+    ("printed", "bench", "expected", "calls"),
     [
-        (PciView(2, 1), SourceSettings(), "suspended", 0),
-        (PciView(2, 1), SourceSettings(wake_suspended=True), "ok", 1),
-        (PciView(2, 0), SourceSettings(), "ok", 1),
+        pytest.param("81.5", {"pci": ASLEEP, "wakes": True}, ("suspended", None), 0, id="a card sleeps"),
+        pytest.param(
+            "81.5",
+            {"pci": ASLEEP, "wakes": True, "settings": SourceSettings(wake_suspended=True)},
+            ("ok", None),
+            1,
+            id="a card sleeps and may be woken",
+        ),
+        pytest.param("81.5", {"pci": AWAKE, "wakes": True}, ("ok", None), 1, id="all are awake"),
+        pytest.param("81.5", {"settings": OFF}, ("disabled", None), 0, id="switched off"),
+        pytest.param(
+            "81.5",
+            {"settings": SourceSettings(polls={"readings": PollSettings("never")})},
+            ("disabled", None),
+            0,
+            id="this poll is switched off",
+        ),
+        pytest.param(
+            "81.5",
+            {"settings": SourceSettings(polls={"another": PollSettings("never")})},
+            ("ok", None),
+            1,
+            id="another poll is switched off",
+        ),
+        pytest.param("none", {"pci": AWAKE}, ("failed", "driver_gone"), 1, id="no device, but the bus has some"),
+        pytest.param("none", {"pci": AWAKE, "lists": False}, ("no_devices", None), 1, id="a poll that lists none"),
     ],
 )
-def test_sleeping_cards_are_left_alone(tmp_path, pci, settings, state, calls):
-    """A poll that would wake a card is not asked while one sleeps, unless the configuration says so."""
-    bench = Bench(tmp_path, settings, pci, wakes=True)
-    bench.tools.prints("acme-smi", "81.5\n")
-    assert (bench.ask().result.state, len(bench.tools.calls("acme-smi"))) == (state, calls)
-
-
-def test_a_source_that_is_switched_off_is_not_asked(tmp_path):
-    """Mode never asks nothing."""
-    bench = Bench(tmp_path, SourceSettings(mode="never"))
-    bench.tools.prints("acme-smi", "81.5\n")
-    assert (bench.ask().result.state, bench.tools.calls("acme-smi")) == ("disabled", [])
-
-
-@pytest.mark.parametrize(("poll", "state"), [("readings", "disabled"), ("another", "ok")])
-def test_a_single_poll_is_switched_off(tmp_path, poll, state):
-    bench = Bench(tmp_path, SourceSettings(polls={poll: PollSettings("never")}))
-    bench.tools.prints("acme-smi", "81.5\n")
-    assert bench.ask().result.state == state
-
-
-def test_no_device_although_the_bus_has_some(tmp_path):
-    """A tool that lists nothing on a node with such cards has lost its driver."""
-    bench = Bench(tmp_path, pci=PciView(4, 0))
-    bench.tools.prints("acme-smi", "none\n")
+def test_what_a_poll_comes_to_by_settings_and_bus(tmp_path, printed, bench, expected, calls):
+    bench = Bench(tmp_path, **bench)
+    bench.tools.prints("acme-smi", printed + "\n")
     result = bench.ask().result
-    assert (result.state, result.reason) == ("failed", "driver_gone")
-
-
-def test_no_device_told_by_a_poll_that_lists_none_says_nothing_of_the_driver(tmp_path):
-    """A list of processes may be empty beside cards that work."""
-    bench = Bench(tmp_path, pci=PciView(4, 0), lists=False)
-    bench.tools.prints("acme-smi", "none\n")
-    result = bench.ask().result
-    assert (result.state, result.reason) == ("no_devices", None)
+    assert ((result.state, result.reason), len(bench.tools.calls("acme-smi"))) == (expected, calls)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +150,6 @@ def test_no_device_told_by_a_poll_that_lists_none_says_nothing_of_the_driver(tmp
     [((), []), (("0000:1a:00.0",), []), (("0000:1a:00.0", "0000:1b:00.0"), ["PCI bus"])],
 )
 def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, told):
-    """Whatever the vendor, the source says so, and what it read stands."""
     bench = Bench(tmp_path, pci=PciView(len(addresses), 0, addresses))
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
@@ -167,7 +158,6 @@ def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, told)
 
 
 def test_a_limit_cuts_the_deadline(tmp_path):
-    """A command's own time limit holds, whatever the configured deadline is."""
     bench = Bench(tmp_path, SourceSettings(deadline=20.0))
     bench.tools.sleeps("acme-smi")
     result = bench.ask(limit_seconds=0.2).result

@@ -150,7 +150,6 @@ def test_an_owner_that_goes_leaves_nothing_behind(node: OwnedNode) -> None:
 
 
 def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> None:
-    """What is beyond them is left out, and told; the card's own owner may be among it, its readings never are."""
     for turn in range(3):
         names = [f"{turn}-{number}" for number in range(2 * bounds.MOST_CLAIMS)]
         lost = (Claim(job(name), names=(DeviceName(f"GPU-{name}", "uuid", f"GPU-{name}"),)) for name in names[1:])

@@ -195,7 +195,6 @@ THE_REST = {"hundreds of new uuids at each poll", "parts of a card", "long names
     ],
 )
 def test_what_is_held_does_not_grow_however_long_it_goes_on(evils: list[Evil], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After some tens of reports all bounds are reached: as many again add nothing."""
     monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
     node = Node()
 
@@ -211,7 +210,6 @@ def test_what_is_held_does_not_grow_however_long_it_goes_on(evils: list[Evil], m
 
 
 def test_counters_that_come_under_new_names_are_not_remembered_for_ever() -> None:
-    """The honest card's own counters keep their source meanwhile."""
     node = Node()
     words = bounds.MOST_WORDS
     for number in range(4 * bounds.MOST_PINNED_COUNTERS // words // 2):

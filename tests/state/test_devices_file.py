@@ -20,7 +20,6 @@ CARD = Identity(
 
 
 def test_what_is_saved_is_loaded(tmp_path):
-    """What is saved is loaded, in a folder that is made when needed."""
     path = devices_file.path_in(str(tmp_path / "state"))
     devices_file.save(path, Remembered((CARD,)))
     assert devices_file.load(path) == Remembered((CARD,))
@@ -28,20 +27,17 @@ def test_what_is_saved_is_loaded(tmp_path):
 
 
 def test_simulated_devices_are_not_remembered(tmp_path):
-    """A demonstration leaves no trace."""
     path = devices_file.path_in(str(tmp_path))
     devices_file.save(path, Remembered((Identity("s", "amd", "0", "Y", simulated=True),)))
     assert devices_file.load(path) == Remembered()
 
 
 def test_no_file_is_no_fault(tmp_path, caplog):
-    """The first start says nothing."""
     assert devices_file.load(devices_file.path_in(str(tmp_path))) == Remembered()
     assert caplog.records == []
 
 
 def test_a_file_tells_since_when_it_knows_the_node(tmp_path):
-    """Each start that finds no file begins anew, and every later one goes on with what was begun."""
     path = devices_file.path_in(str(tmp_path))
     assert [devices_file.DeviceMemory(path, now).remembered.since for now in (100.5, 200.5)] == [100.5, 200.5]
     devices_file.DeviceMemory(path, 300.5).keep((CARD,))
@@ -51,7 +47,6 @@ def test_a_file_tells_since_when_it_knows_the_node(tmp_path):
 
 
 def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
-    """Its devices are remembered, and the number stays the same at every start."""
     path = devices_file.path_in(str(tmp_path))
     devices_file.save(path, Remembered((CARD,), since=100.5))
     document = json.loads(path.read_text())
@@ -92,7 +87,6 @@ def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
 
 
 def test_two_threads_that_remember_at_once_leave_one_whole_file(tmp_path, caplog):
-    """The daemon's end and its housekeeping may come together."""
     path = devices_file.path_in(str(tmp_path))
     memory = devices_file.DeviceMemory(path, 0.0)
     cards = [tuple(Identity(f"GPU-{n}-{k}", "nvidia", "0", "X") for k in range(n)) for n in range(1, 60)]

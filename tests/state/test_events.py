@@ -278,7 +278,6 @@ def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: 
 
 
 def test_what_is_remembered_changes_seldom(node: Node) -> None:
-    """The state file is written when it changes."""
     node.see(node.card, "xid_94")
     remembered = set()
     for joules in range(5000, 50_000, 10):

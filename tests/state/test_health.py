@@ -34,13 +34,11 @@ def capture(failure=None, *, taken=100.0, seconds=0.3):
     ],
 )
 def test_each_outcome_has_one_state_and_reason(failure, report, on_bus, expected):
-    """Each thing that can happen has one state and reason."""
     result = health.judge(capture(failure), report, on_bus)
     assert (result.state, result.reason) == expected
 
 
 def test_what_the_tool_said_is_kept():
-    """The first problem of a failed report is the detail."""
     report = Report("failed", "driver_gone", problems=(Problem("line 1", "driver not loaded"),))
     assert health.judge(capture(), report, 0).detail == "driver not loaded"
 
@@ -62,14 +60,12 @@ def attempts(*results):
 
 
 def test_failures_are_counted_by_reason():
-    """Failed and stuck attempts count, each under its reason; others do not."""
     timeout, stuck, ok = PollResult("failed", "timeout"), PollResult("stuck"), PollResult("ok")
     found = attempts(timeout, ok, PollResult("failed", "exit_status"), timeout, stuck, PollResult("missing"))
     assert dict(found.failures) == {"timeout": 3, "exit_status": 1}
 
 
 def test_last_success_stays_through_failures():
-    """The time of the last success is that of the last success."""
     assert attempts(PollResult("ok"), PollResult("failed", "timeout")).last_success == 1e9
     assert attempts(PollResult("failed", "timeout")).last_success is None
 
@@ -123,13 +119,11 @@ NOT_SUPPORTED, OFF = PollResult("not_supported"), PollResult("disabled")
     ],
 )
 def test_a_source_is_as_bad_as_its_worst_poll(results, now, expected):
-    """A source's state is the worst of its listing and fast polls; up only while these are fresh."""
     found = status(*results, now=now)
     assert (found.state, found.up) == expected
 
 
 def test_a_source_of_slow_polls_that_a_product_cannot_answer_has_not_failed():
-    """What only adds to another source's list of devices has nothing to add."""
     poll = Poll("link", REQUEST, tier="slow", lists_devices=False)
     healths = [health.attempt("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
     found = health.status("tool", "ascend", healths, (), (), cpu_seconds=0.0, now=101.0)
@@ -137,18 +131,15 @@ def test_a_source_of_slow_polls_that_a_product_cannot_answer_has_not_failed():
 
 
 def test_what_cannot_be_answered_is_no_failure_and_has_no_last_success():
-    """A tool that was replaced by one which does not know the question: nothing to count, nothing that grows old."""
     found = attempts(PollResult("ok"), NOT_SUPPORTED, NOT_SUPPORTED)
     assert (found.failures, found.last_success) == ((), None)
 
 
 def test_a_failure_is_a_problem_of_its_source():
-    """What a failed poll said stands among the source's problems."""
     assert [(p.where, p.text) for p in status(OK, FAILED).problems] == [("readings", "10 s")]
 
 
 def test_what_several_polls_tell_alike_is_one_problem():
-    """A lost card is one problem of its source, however many polls notice it."""
     lost = Report(devices=(Device("nvidia"),), problems=(Problem("GPU 0", "it is lost"),))
     reports = [
         SourceReport("tool", poll, "nvidia", (), True, 2.0, 100.0, 110.0, lost) for poll in ("fast", "inventory")

@@ -74,7 +74,6 @@ def test_a_slot_has_the_last_and_the_highest_number_that_a_scrape_could_have_see
 
 
 def test_a_number_counts_in_the_slot_in_which_it_was_replaced():
-    """A poll may be taken in before anybody looks at the slot that has just begun."""
     node = Node()
     node.put(watts(50.0))
     node.now += SLOT_SECONDS
@@ -155,7 +154,6 @@ def test_slots_in_which_nobody_looked_are_a_gap(clock: str, reason: str) -> None
 
 
 def test_a_night_of_sleep_leaves_nothing_of_the_evening():
-    """The slots before it are not shown as if they had been just before."""
     node = Node()
     node.put(watts(10.0))
     node.slots(3)

@@ -244,7 +244,6 @@ for number in range(100_000):
 
 @pytest.mark.long
 def test_a_killed_daemon_leaves_whole_files(tmp_path):
-    """Killed while it writes all the time: what it left is loaded, and no record stands there twice."""
     for _ in range(3):
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         command = [sys.executable, "-c", _DAEMON, str(tmp_path / "state")]
@@ -262,7 +261,6 @@ def test_a_killed_daemon_leaves_whole_files(tmp_path):
 
 
 def test_a_minute_is_lost_at_most_when_the_daemon_is_killed(tmp_path):
-    """The ledger is written each minute; what came after that is a gap."""
     clock = Time()
     file, node = file_in(tmp_path, clock), Node()
     node.gives(has(job("7"), started=START))

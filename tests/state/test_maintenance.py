@@ -176,7 +176,6 @@ def test_a_folder_that_takes_nothing_is_told_each_time(machine: Machine) -> None
 
 
 def test_a_disk_that_hangs_holds_up_nobody_who_asks(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store asks at each scrape, and whoever announces is told that it is not kept."""
     book = machine.book()
     book.announce(HOUR, "new fans")
     hangs, answers = threading.Event(), threading.Event()

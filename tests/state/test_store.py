@@ -26,7 +26,6 @@ def forgets(node, device_id):
 
 
 def test_the_same_snapshot_until_something_changes():
-    """Asking again costs nothing: the same object, until a report, an expiry or a setting changes it."""
     node = Node()
     node.put()
     first = node.store.snapshot()
@@ -38,7 +37,6 @@ def test_the_same_snapshot_until_something_changes():
 
 
 def test_readings_expire_whatever_the_poller_does():
-    """Ten seconds after a capture of a 2 s poll its readings are gone at the next look."""
     node = Node()
     node.put()
     node.now += 9.9
@@ -49,7 +47,6 @@ def test_readings_expire_whatever_the_poller_does():
 
 
 def test_what_was_read_before_the_machine_was_suspended_is_gone():
-    """The clock by which readings age stands still meanwhile: after a night they would look a second old."""
     node = Node()
     node.put()
     assert node.powers() == [50.0, 60.0]
@@ -61,7 +58,6 @@ def test_what_was_read_before_the_machine_was_suspended_is_gone():
 
 
 def test_a_failed_poll_removes_its_own_report():
-    """After a failure there is no last good value; nobody knows whether the cards are there."""
     node = Node()
     node.put()
     node.fail("timeout")
@@ -81,7 +77,6 @@ def test_a_failed_poll_removes_its_own_report():
     ],
 )
 def test_some_failures_end_all_of_the_sources_reports(result, left):
-    """A driver that is gone takes the inventory with it; after a slow answer its readings are there again."""
     node = Node()
     node.put(poll=INVENTORY)
     node.put()
@@ -97,7 +92,6 @@ def test_some_failures_end_all_of_the_sources_reports(result, left):
     [(PollResult("failed", "no_permission"), [True, True]), (PollResult("failed", "driver_gone"), [])],
 )
 def test_what_only_adds_to_a_list_may_be_forbidden_alone(result, left):
-    """Who may not ask for processes may still read the rest; without its driver a tool reads nothing."""
     node = Node()
     node.put()
     node.put(None, result, replace(INVENTORY, lists_devices=False))
@@ -105,7 +99,6 @@ def test_what_only_adds_to_a_list_may_be_forbidden_alone(result, left):
 
 
 def test_a_tool_that_lists_nothing_takes_only_its_own_report_along_when_it_is_missing():
-    """Some polls of a source ask another tool, or the same one under one of its names only."""
     node = Node()
     node.put()
     node.put(None, PollResult("missing"), replace(INVENTORY, lists_devices=False))
@@ -113,7 +106,6 @@ def test_a_tool_that_lists_nothing_takes_only_its_own_report_along_when_it_is_mi
 
 
 def test_devices_wait_for_their_vendors_first_inventory():
-    """Nothing new is named before every awaited poll of its vendor ended, or fifteen seconds."""
     node = Node()
     node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
     node.put()
@@ -123,7 +115,6 @@ def test_devices_wait_for_their_vendors_first_inventory():
 
 
 def test_no_vendor_is_awaited_for_more_than_fifteen_seconds():
-    """A first poll that hangs holds its vendor's devices back for fifteen seconds."""
     node = Node()
     node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
     node.now += 14.9
@@ -134,7 +125,6 @@ def test_no_vendor_is_awaited_for_more_than_fifteen_seconds():
 
 
 def test_lost_and_forgotten():
-    """A lost device is shown until it is forgotten; one that is there cannot be forgotten."""
     node = Node()
     node.put()
     events = node.put(replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1]))
@@ -147,14 +137,12 @@ def test_lost_and_forgotten():
 
 
 def test_a_device_that_is_listed_as_down_is_not_lost():
-    """There is nothing to forget as long as a source lists it."""
     node = Node()
     node.put(replace(CARDS, devices=(CARDS.devices[0], replace(CARDS.devices[1], up=False))))
     assert (node.ups(), node.store.lost(), forgets(node, "0000:53:00.0")) == ([True, False], (), False)
 
 
 def test_lost_while_the_daemon_was_down():
-    """What was remembered from before is lost when the rest is listed without it."""
     gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
     node = Node((gone,))
     assert node.ups() == []
@@ -204,7 +192,6 @@ def test_what_became_of_devices_while_nobody_polled_is_told_with_the_next_poll()
 
 
 def test_events_are_counted_once_each():
-    """An event of a report counts when the report comes, not at every merge."""
     node = Node()
     node.put(replace(CARDS, events=(Event(1, "79", wall_time=1234.0),)))
     node.put()
@@ -214,7 +201,6 @@ def test_events_are_counted_once_each():
 
 
 def test_an_event_that_stands_is_counted_when_it_begins():
-    """A tool tells an error code at each poll for as long as it lasts; what ended and came again is another event."""
     node = Node()
     fault = Event(1, "error_80e01801", is_ongoing=True)
     for events in ((fault,), (fault,), (), (fault,)):
@@ -226,7 +212,6 @@ def test_an_event_that_stands_is_counted_when_it_begins():
 
 
 def test_what_a_removed_source_went_on_telling_is_open_no_more():
-    """Nobody would ever say that it has ended. Should the source come back and tell it, it is no other event."""
     node = Node()
     faulty = replace(CARDS, events=(Event(1, "error_80e01801", is_ongoing=True),))
 
@@ -243,7 +228,6 @@ def test_what_a_removed_source_went_on_telling_is_open_no_more():
 
 
 def test_cpu_time_adds_up_and_overruns_count():
-    """What a source costs is the sum over its polls."""
     node = Node()
     node.put()
     node.fail("timeout")
@@ -253,7 +237,6 @@ def test_cpu_time_adds_up_and_overruns_count():
 
 
 def test_targets_are_the_indices_of_the_newest_list():
-    """Commands that are repeated per device get what the source itself lists."""
     node = Node()
     assert node.store.targets("tool").devices == ()
     node.put()
@@ -261,7 +244,6 @@ def test_targets_are_the_indices_of_the_newest_list():
 
 
 def test_a_removed_source_leaves_nothing_behind():
-    """After a source was taken out of the configuration neither readings nor state of it are shown."""
     node = Node()
     node.put()
     node.store.remove_source("tool")
@@ -271,7 +253,6 @@ def test_a_removed_source_leaves_nothing_behind():
 
 
 def test_counts_go_on_where_they_were_when_a_source_is_made_anew():
-    """A reload is no new start: one failure before it and one after are two."""
     node = Node()
     node.put()
     node.fail("timeout")
@@ -285,7 +266,6 @@ def test_counts_go_on_where_they_were_when_a_source_is_made_anew():
 
 
 def test_two_sources_fail_apart():
-    """One source's failure touches no reading of another."""
     node = Node()
     node.put()
     other = Report(devices=(Device("amd", 0, bus_id="0000:83:00.0"),), readings=(Reading(0, "power_watts", 70.0),))
@@ -296,7 +276,6 @@ def test_two_sources_fail_apart():
 
 
 def test_failure_words():
-    """The capture's own failure text becomes the source's detail."""
     node = Node()
     capture = Capture("tool", "readings", REQUEST, failure=Failure("missing", None, "tool was not found"))
     node.store.put("tool", FAST, capture, None, PollResult("missing", None, "tool was not found"), 2.0)
