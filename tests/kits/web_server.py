@@ -42,10 +42,19 @@ class Reply:
     headers: Mapping[str, str]
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose time a test can put forward."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
 class RunningServer:
     """A server in a thread of its own."""
 
-    def __init__(self, server: WebServer, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: WebServer, loop: _Loop) -> None:
         self.server = server
         self._loop = loop
 
@@ -56,6 +65,14 @@ class RunningServer:
     def call(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
         """Run a coroutine in the server's loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_SECONDS)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let all deadlines of the server come nearer by so much."""
+
+        async def pass_it() -> None:
+            self._loop.ahead += seconds
+
+        self.call(pass_it())
 
     def statistics(self) -> Statistics:
         async def now() -> Statistics:
@@ -78,7 +95,7 @@ def running_server(
     allowed_hosts: tuple[str, ...] = (),
 ) -> Iterator[RunningServer]:
     """A started server, closed at the end; an error in any callback of its loop is a failure."""
-    loop = asyncio.new_event_loop()
+    loop = _Loop()
     mishaps: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: mishaps.append(context))
     thread = threading.Thread(target=loop.run_forever)

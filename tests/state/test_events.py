@@ -38,15 +38,20 @@ class Node:
 
     folder: Path
     boot: str = "first"
-    bindings: dict[str, int] = field(default_factory=lambda: {"0000:3b:00.0": 41})
+    binding: int = 41
     card: MergedDevice = field(default_factory=lambda: drawn(5000.0))
 
     def __post_init__(self) -> None:
         self.start()
 
+    def has(self, **now: object) -> Node:
+        """Another boot, driver's binding or card from now on."""
+        self.__dict__.update(now)
+        return self
+
     def start(self) -> None:
         """Start the daemon, with what it remembers."""
-        machine = Machine(self.boot, lambda bus_id: self.bindings.get(bus_id, 0))
+        machine = Machine(self.boot, lambda bus_id: self.binding if bus_id == CARD.bus_id else 0)
         self.accumulator = Accumulator(Events(machine, load(path_in(str(self.folder))).events))
         self.see(self.card)
 
@@ -74,123 +79,41 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def _restarted(node: Node) -> None:
-    node.restart()
+NO_REPAIRS: dict[str, Callable[[Node], object]] = {
+    "a restart": lambda node: node.restart(),
+    "a restart while it is lost": lambda node: node.see(LOST).restart(),
+    "lost and back": lambda node: node.see(LOST).see(drawn(5100.0)),
+    "off the bus": lambda node: node.has(binding=0).see(LOST),
+    "the kernel names no boot": lambda node: node.has(boot="").restart(),
+    "no counters": lambda node: node.see(CARD).see(drawn(5200.0)),
+    "the counter of another source": lambda node: node.see(
+        replace(CARD, readings=(replace(drawn(3.0).readings[0], source="nvidia-smi"),))
+    ),
+    "a counter a little back": lambda node: node.see(drawn(8192.0)).see(drawn(8191.9)),
+}
+REPAIRS: dict[str, Callable[[Node], object]] = {
+    "a boot": lambda node: node.has(boot="second").restart(),
+    "the driver loaded anew": lambda node: node.has(binding=97).see(node.card),
+    "the driver loaded anew while no daemon ran": lambda node: node.has(binding=97).restart(),
+    "off the bus and back": lambda node: node.has(binding=0).see(LOST).has(binding=98).see(drawn(5300.0)),
+    "a reset": lambda node: node.see(drawn(12.0)),
+    "a reset while no daemon ran": lambda node: node.has(card=drawn(12.0)).restart(),
+    "lost, then reset": lambda node: node.see(LOST).see(drawn(12.0)),
+    "errors gone": lambda node: node.see(drawn(6000.0, errors=1.0)).see(drawn(6001.0, errors=0.0)),
+    "forgotten": lambda node: node.see(LOST).accumulator.forget(CARD.id),
+    "acknowledged": lambda node: node.accumulator.events.close(CARD.id),
+}
 
 
-def _restarted_while_lost(node: Node) -> None:
-    node.see(LOST).restart()
-
-
-def _lost_and_back(node: Node) -> None:
-    node.see(LOST).see(drawn(5100.0))
-
-
-def _off_the_bus(node: Node) -> None:
-    node.bindings.clear()
-    node.see(LOST)
-
-
-def _kernel_tells_no_boot(node: Node) -> None:
-    node.boot = ""
-    node.restart()
-
-
-def _no_counters(node: Node) -> None:
-    node.see(CARD).see(drawn(5200.0))
-
-
-def _counter_of_another_source(node: Node) -> None:
-    energy = replace(drawn(3.0).readings[0], source="nvidia-smi")
-    node.see(replace(CARD, readings=(energy,)))
-
-
-def _counter_a_little_back(node: Node) -> None:
-    node.see(drawn(8192.0)).see(drawn(8191.9))
-
-
-@pytest.mark.parametrize(
-    "happens",
-    [
-        _restarted,
-        _restarted_while_lost,
-        _lost_and_back,
-        _off_the_bus,
-        _kernel_tells_no_boot,
-        _no_counters,
-        _counter_of_another_source,
-        _counter_a_little_back,
-    ],
-)
-def test_an_event_stands_open_whatever_happens_that_is_no_repair(node: Node, happens: Callable[[Node], None]) -> None:
+@pytest.mark.parametrize("happens", NO_REPAIRS.values(), ids=NO_REPAIRS)
+def test_an_event_stands_open_whatever_happens_that_is_no_repair(node: Node, happens: Callable[[Node], object]) -> None:
     node.see(node.card, "xid_79", "xid_48")
     happens(node)
     assert node.told() == {"xid_48": 1.0, "xid_79": 1.0}
 
 
-def _booted(node: Node) -> None:
-    node.boot = "second"
-    node.restart()
-
-
-def _driver_loaded_anew(node: Node) -> None:
-    node.bindings["0000:3b:00.0"] = 97
-    node.see(node.card)
-
-
-def _driver_loaded_anew_while_no_daemon_ran(node: Node) -> None:
-    node.bindings["0000:3b:00.0"] = 97
-    node.restart()
-
-
-def _taken_off_the_bus_and_put_back(node: Node) -> None:
-    node.bindings.clear()
-    node.see(LOST)
-    node.bindings["0000:3b:00.0"] = 98
-    node.see(drawn(5300.0))
-
-
-def _reset(node: Node) -> None:
-    node.see(drawn(12.0))
-
-
-def _reset_while_no_daemon_ran(node: Node) -> None:
-    node.card = drawn(12.0)
-    node.restart()
-
-
-def _lost_then_reset(node: Node) -> None:
-    node.see(LOST).see(drawn(12.0))
-
-
-def _errors_gone(node: Node) -> None:
-    node.see(drawn(6000.0, errors=1.0)).see(drawn(6001.0, errors=0.0))
-
-
-def _forgotten(node: Node) -> None:
-    node.see(LOST).accumulator.forget(CARD.id)
-
-
-def _acknowledged(node: Node) -> None:
-    assert set(node.accumulator.events.close(CARD.id)) == {"xid_79", "xid_48"}
-
-
-@pytest.mark.parametrize(
-    "repair",
-    [
-        _booted,
-        _driver_loaded_anew,
-        _driver_loaded_anew_while_no_daemon_ran,
-        _taken_off_the_bus_and_put_back,
-        _reset,
-        _reset_while_no_daemon_ran,
-        _lost_then_reset,
-        _errors_gone,
-        _forgotten,
-        _acknowledged,
-    ],
-)
-def test_a_repair_ends_an_event_for_good(node: Node, repair: Callable[[Node], None]) -> None:
+@pytest.mark.parametrize("repair", REPAIRS.values(), ids=REPAIRS)
+def test_a_repair_ends_an_event_for_good(node: Node, repair: Callable[[Node], object]) -> None:
     node.see(node.card, "xid_79", "xid_48")
     repair(node)
     assert node.told() == {}

@@ -17,7 +17,7 @@ from telemetry_daemon.state.slots import LENGTH
 from telemetry_exporters.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 150))]
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 60))]
 CARD = "0000:33:00.0"
 
 
@@ -89,16 +89,6 @@ def test_a_slot_that_began_when_a_number_had_expired_lacks_it_however_late_someb
         node.now += seconds
         node.history.look(node.store.snapshot)
     assert node.power() == ([10.0, 10.0, None],) * 2 + ((Gap(2, 1, "tool: expired"),),)
-
-
-def test_what_still_holds_after_a_silence_goes_on():
-    node = Node()
-    node.put(watts(10.0), poll=replace(FAST, interval=300.0))
-    node.slots()
-    node.now += 4 * SLOT_SECONDS
-    node.history.look(node.store.snapshot)
-    node.slots()
-    assert node.power() == ([10.0, 10.0, None, None, None, 10.0],) * 2 + ((Gap(2, 3, "daemon was held up"),),)
 
 
 REASONS = {
@@ -176,14 +166,6 @@ def test_slots_and_events_move_with_the_wall_clock():
     assert (after.start, after.slots) == (before.start + 3600.0, before.slots)
     assert after.events == tuple(replace(event, wall_time=event.wall_time + 3600.0) for event in before.events)
     assert node.history.past(first=node.history.slot_of_time(node.wall - SLOT_SECONDS)).slots == 1
-
-
-def test_a_device_that_came_later_was_not_seen_before():
-    node = Node()
-    node.slots(2)
-    node.put(watts(10.0))
-    node.slots()
-    assert node.power() == ([None, None, 10.0],) * 2 + ((Gap(0, 2, "not seen yet"),),)
 
 
 def test_the_oldest_slots_go():

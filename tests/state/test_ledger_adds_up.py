@@ -30,7 +30,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
     node, before, told, begun = Node(), 0.0, {}, {}
     watched, is_there = 0.0, False
@@ -68,29 +68,29 @@ def counted(node: Node) -> float:
     )
 
 
-def test_a_thousand_job_changes_leave_nothing_behind():
+def test_hundreds_of_job_changes_leave_nothing_behind():
     node = Node()
 
     def change(first: int) -> None:
-        for number in range(first, first + 500):
+        for number in range(first, first + 100):
             node.gives(has(job(str(number)), started=node.wall))
             node.runs(4)
         node.gives()
         node.runs(70)
         assert len(node.kept().jobs) == 1
-        assert len(node.records) == 500
+        assert len(node.records) == 100
         node.records.clear()
         gc.collect()
 
     change(0)
     tracemalloc.start()
-    change(500)
-    change(1000)
+    change(100)
+    change(200)
     held = tracemalloc.get_traced_memory()[0]
-    change(1500)
+    change(300)
     grown = tracemalloc.get_traced_memory()[0] - held
     tracemalloc.stop()
-    assert grown < 50_000
+    assert grown < 10_000
 
 
 def test_many_that_go_at_once_do_not_wait_together():
@@ -104,7 +104,7 @@ def test_many_that_go_at_once_do_not_wait_together():
 
 def test_owners_whose_shares_change_all_the_time_add_up_and_leave_nothing_behind():
     node = Node()
-    for number in range(3000):
+    for number in range(600):
         node.gives(has(job("1"), 0.3 + number % 7 / 100), has(job("2"), 0.6 - number % 5 / 100))
         node.now += 0.1
         node.poll()
@@ -112,4 +112,4 @@ def test_owners_whose_shares_change_all_the_time_add_up_and_leave_nothing_behind
             node.ledger.counters("GPU-a")
     records = node.ends()
     assert sum(record.energy_joules or 0.0 for record in records) == pytest.approx(counted(node), rel=1e-9)
-    assert sum(record.seconds for record in records) == pytest.approx(299.9, rel=1e-9)
+    assert sum(record.seconds for record in records) == pytest.approx(59.9, rel=1e-9)

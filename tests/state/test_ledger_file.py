@@ -80,11 +80,6 @@ def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
             }
 
 
-def test_a_saved_ledger_is_read_as_it_was_written():
-    saved = worked().kept()
-    assert saved_in(text_of(saved)) == saved
-
-
 def test_it_is_due_once_a_minute(tmp_path):
     clock = Time()
     file = file_in(tmp_path, clock)

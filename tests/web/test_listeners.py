@@ -117,7 +117,7 @@ def test_several_addresses_of_all_kinds(tmp_path: Path) -> None:
 
 def via_unix(path: Path) -> bytes:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(20)
+        client.settimeout(60)
         client.connect(str(path))
         client.sendall(b"GET /unix HTTP/1.0\r\n\r\n")
         return read_to_end(client).partition(b"\r\n\r\n")[2]
@@ -206,14 +206,14 @@ def test_those_who_have_just_connected_to_an_address_that_goes_are_served_if_ano
     def site(request: Request) -> Response:
         if request.path == "/first":
             entered.set()
-            released.wait(20)
+            released.wait(60)
         return echo(request)
 
     with running_server(site, listen=(":0",)) as running, contextlib.ExitStack() as clients:
         port = running.port
         running.call(running.server.reconfigure((f":{port}",), ""))
         clients.enter_context(connect(port)).sendall(b"GET /first HTTP/1.0\r\n\r\n")
-        assert entered.wait(20)  # the loop stands still: who connects now is not accepted yet
+        assert entered.wait(60)  # the loop stands still: who connects now is not accepted yet
         covered = [clients.enter_context(connect(port)) for _ in range(60)]
         others = [clients.enter_context(socket.create_connection(("::1", port), timeout=60)) for _ in range(60)]
         change = threading.Thread(target=running.call, args=(running.server.reconfigure((f"127.0.0.1:{port}",), ""),))
@@ -257,7 +257,7 @@ def test_addresses_that_stay_keep_their_connections_and_others_lose_theirs(tmp_p
         kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
         kept.request("GET", "/1")
         assert kept.getresponse().read() == b"GET /1?\n"
-        gone.settimeout(20)
+        gone.settimeout(60)
         gone.connect(str(path))
         gone.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert gone.recv(65536).startswith(b"HTTP/1.1 200")
@@ -291,7 +291,7 @@ def test_a_running_answer_is_finished_at_the_end() -> None:
     with running_server(slow) as running:
         client = connect(running.port)
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert entered.wait(20)
+        assert entered.wait(60)
         received: list[bytes] = []
         reader = threading.Thread(target=lambda: received.append(read_to_end(client)))
         reader.start()
@@ -315,7 +315,7 @@ def test_serving_ends_with_close_and_closing_twice_is_harmless() -> None:
         waiting = threading.Thread(target=lambda: running.call(running.server.serve_forever()))
         waiting.start()
         running.call(running.server.close())
-        waiting.join(20)
+        waiting.join(60)
         assert not waiting.is_alive()
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import time
 
 import pytest
 
-from kits.waiting import scaled, until
+from kits.waiting import until
 from kits.web_server import PATIENCE_SECONDS, basic, cheap_hash, connect, read_to_end, replace, running_server
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.open_connections import Phase
-from telemetry_daemon.web.server.shared import Deadlines
 
 
 class Counted:
@@ -92,12 +90,12 @@ def test_http_1_0_gets_it_until_the_connection_ends():
 
 def test_others_are_answered_meanwhile_and_who_does_not_read_is_dropped():
     pieces = Counted(100_000, 10_000)
-    with serving(pieces, deadlines=Deadlines(answer=1.0)) as server, connect(server.port) as lazy:
+    with serving(pieces) as server, connect(server.port) as lazy:
         lazy.sendall(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: pieces.made > 0, "the first piece")
         with get(server.port, "/short") as (_, answer):
             assert answer.read() == b"ok"
-        until(lambda: pieces.closed, "the end of the pieces")
+        until(lambda: server.pass_time(31.0) or pieces.closed, "the end of the pieces")
         assert pieces.made < 2_000
 
 
@@ -107,10 +105,10 @@ def follows(server):
 
 def test_who_follows_may_wait_longer_than_any_deadline_and_leave_at_any_time():
     pieces = Endless()
-    with serving(pieces, deadlines=Deadlines(head=0.2, idle=0.2, answer=0.2)) as server:
+    with serving(pieces) as server:
         with get(server.port) as (_, answer):
             follows(server)
-            time.sleep(0.6)  # longer than the deadlines
+            server.pass_time(1000.0)
             pieces.waiting.append(b"new")
             server.call(_in_loop(pieces.more))
             assert answer.read(9) == b"begin new"
@@ -221,14 +219,15 @@ def test_headers_and_limits_that_change_disturb_nobody_who_follows(web_file):
 
 
 def test_a_slow_client_gets_all_of_it_as_long_as_it_goes_on_reading(pki, web_file):
-    config, deadlines = web_file(pki.tls_section()), Deadlines(answer=scaled(0.4))
-    with (
-        serving(Counted(60, 50_000), config_file=config, deadlines=deadlines) as server,
-        get(server.port, tls=pki.trusting()) as (_, answer),
-    ):
-        begun, got = time.monotonic(), b""
+    pieces, passed = Counted(200, 50_000), 0.0
+    config = web_file(pki.tls_section())
+    with serving(pieces, config_file=config) as server, get(server.port, tls=pki.trusting()) as (_, answer):
+        got, made = b"", pieces.made
         while piece := answer.read(100_000):
             got += piece
-            time.sleep(scaled(0.02))
-        assert got == b"begin " + b"x" * 3_000_000
-        assert time.monotonic() - begun > scaled(0.5)  # longer than the deadline of a piece
+            if pieces.made > made:  # the deadline of a piece is 30 seconds
+                made = pieces.made
+                server.pass_time(20.0)
+                passed += 20.0
+    assert got == b"begin " + b"x" * 10_000_000
+    assert passed > 60.0

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import logging
-import time
+from types import SimpleNamespace
 
 import pytest
 
-from telemetry_daemon.web.seldom_logger import SeldomLogger
+from telemetry_daemon.web import seldom_logger
 
 
-def test_one_line_in_an_interval_and_the_next_tells_of_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    seldom = SeldomLogger(logging.getLogger("test.seldom"), interval_seconds=0.2)
+def test_one_line_in_an_interval_and_the_next_counts_the_others(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(seldom_logger, "time", SimpleNamespace(monotonic=lambda: now))
+    seldom = seldom_logger.SeldomLogger(logging.getLogger("test.seldom"))
     for number in range(5):
         seldom.warning("event %d", number)
-    time.sleep(0.25)
-    seldom.warning("event %d", 5)
-    time.sleep(0.25)
-    seldom.warning("event %d", 6)
+    for number in (5, 6):
+        now += 59.9
+        seldom.warning("left out")
+        now += 0.1
+        seldom.warning("event %d", number)
     assert [record.getMessage() for record in caplog.records] == [
         "event 0",
-        "event 5 (and 4 more since the last such line)",
-        "event 6",
+        "event 5 (and 5 more since the last such line)",
+        "event 6 (and 1 more since the last such line)",
     ]
