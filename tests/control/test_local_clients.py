@@ -48,16 +48,18 @@ def test_whoever_may_connect_is_answered_under_any_host_name(tmp_path: Path) -> 
     assert served(path, lambda: asked(path)).endswith(b"GET /some?where\n")
 
 
-def test_only_its_user_may_connect_and_it_is_gone_at_the_end(tmp_path: Path) -> None:
+def test_only_its_user_and_group_may_connect_and_it_is_gone_at_the_end(tmp_path: Path) -> None:
     path = local_socket_in(str(tmp_path / "made"))
-    assert served(path, lambda: stat.S_IMODE(path.stat().st_mode)) == 0o600
+    assert served(path, lambda: stat.S_IMODE(path.stat().st_mode)) == 0o660
     assert not path.exists()
 
 
 @pytest.mark.needs("root", "curl")
-@pytest.mark.parametrize(("user", "is_answered"), [(0, True), (65534, False)])
+@pytest.mark.parametrize(
+    ("user", "groups", "is_answered"), [(0, [], True), (65534, [], False), (65534, [4711, 0], True)]
+)
 def test_another_user_gets_nothing_even_if_somebody_opened_the_socket_to_all(
-    tmp_path: Path, user: int, is_answered: bool
+    tmp_path: Path, user: int, groups: list[int], is_answered: bool
 ) -> None:
     path = local_socket_in(str(tmp_path))
     for folder in (tmp_path, *list(tmp_path.parents)[:3]):
@@ -66,7 +68,12 @@ def test_another_user_gets_nothing_even_if_somebody_opened_the_socket_to_all(
     def client() -> bool:
         path.chmod(0o666)
         command = ["curl", "--silent", "--unix-socket", str(path), "http://localhost/"]
-        return subprocess.run(command, user=user, cwd="/", stdout=subprocess.DEVNULL).returncode == 0
+        return (
+            subprocess.run(
+                command, user=user, group=user, extra_groups=groups, cwd="/", stdout=subprocess.DEVNULL
+            ).returncode
+            == 0
+        )
 
     assert served(path, client) is is_answered
 

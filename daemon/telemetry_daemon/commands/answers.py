@@ -6,7 +6,6 @@ import argparse
 import os
 import time
 from collections.abc import Mapping
-from json import loads
 from pathlib import Path
 
 from telemetry_daemon.commands.answer import Answer, NotAskedError, local_socket
@@ -15,7 +14,7 @@ from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_daemon.nodes.plain import DocumentError, document_in
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
@@ -115,9 +114,9 @@ def _asked(address: Address, given: Credentials, seconds: float | None, name: st
 
 def _answer(body: bytes, name: str, now: float | None) -> Answer:
     try:
-        document = loads(body)
+        document = document_in(body)
         snapshot = snapshot_of(document)
-    except (DocumentError, ValueError, RecursionError) as error:
+    except DocumentError as error:
         raise NodeError(f"its document cannot be understood: {error}") from error
     age = _age(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
     # What another machine sent is shown only as far as it is understood.

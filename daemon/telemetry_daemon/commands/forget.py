@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
 from telemetry_daemon.commands.lookup import check_vendor
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control import socket as control
+from telemetry_daemon.control.requests import Forgotten
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_parsers.model import Identity, Plain
+from telemetry_parsers.model import Identity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,30 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = devices_file.of_vendor(arguments.vendor) if arguments.all_lost else _with_id(arguments.id)
         done = _forget_in_file(arguments, chosen, settings.state.directory)
     elif arguments.all_lost:
-        done = _Done.answered(ask_daemon(settings, "forget_lost", vendor=arguments.vendor))
+        done = ask_daemon(settings, Forgotten, "forget_lost", vendor=arguments.vendor)
     else:
-        done = _Done.answered(ask_daemon(settings, "forget", id=arguments.id))
+        done = ask_daemon(settings, Forgotten, "forget", id=arguments.id)
     if not done.forgotten and not done.events:
         _check_names(arguments, settings, done.lost)
     print(_told(arguments, done))
     return exits.OK
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """How many devices were forgotten, the codes of the events that ended, and the devices that are still lost."""
-
-    forgotten: int
-    events: tuple[str, ...]
-    lost: tuple[str, ...]
-
-    @classmethod
-    def answered(cls, answer: Mapping[str, Plain]) -> _Done:
-        """What the daemon says that it did."""
-        return cls(answer["forgotten"], tuple(answer.get("events", ())), tuple(answer["lost"]))
-
-
-def _told(arguments: argparse.Namespace, done: _Done) -> str:
+def _told(arguments: argparse.Namespace, done: Forgotten) -> str:
     if arguments.all_lost:
         return f"forgot {done.forgotten} lost {'device' if done.forgotten == 1 else 'devices'}"
     events = f"the open events of {arguments.id}: {', '.join(done.events)}"
@@ -80,7 +67,7 @@ def _with_id(device_id: str) -> Callable[[Identity], bool]:
     return lambda identity: identity.id == device_id
 
 
-def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> _Done:
+def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> Forgotten:
     """Forget lost devices, or the events of the one that was named."""
     path = devices_file.path_in(directory)
     found = devices_file.load(path)
@@ -94,7 +81,7 @@ def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], 
             raise CommandError(
                 f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
             ) from None
-    return _Done(forgotten, codes, tuple(one.id for one in kept.devices if one.lost_since is not None))
+    return Forgotten(forgotten, codes, tuple(one.id for one in kept.devices if one.lost_since is not None))
 
 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:

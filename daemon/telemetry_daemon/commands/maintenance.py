@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from telemetry_daemon.commands import durations, options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.control.requests import MaintenanceEnded, MaintenanceState
 from telemetry_daemon.state.maintenance import LONGEST_REASON
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -49,17 +48,19 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     if arguments.action == "on":
         seconds = _USUAL_SECONDS if arguments.seconds is None else arguments.seconds
-        answer = ask_daemon(settings, "maintenance_on", seconds=seconds, reason=arguments.reason)
-        print(_in_words(answer))
+        state = ask_daemon(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)
+        not_kept = state.not_kept
+        print(_in_words(state))
         print("Let Prometheus scrape the node once more before it goes down; 'telemetry maintenance off' ends it.")
     elif arguments.action == "off":
-        answer = ask_daemon(settings, "maintenance_off")
-        print("maintenance is off" if answer["was_on"] else "the node was not in maintenance")
+        ended = ask_daemon(settings, MaintenanceEnded, "maintenance_off")
+        not_kept = ended.not_kept
+        print("maintenance is off" if ended.was_on else "the node was not in maintenance")
     else:
-        answer = ask_daemon(settings, "maintenance")
-        print(_in_words(answer))
-    if answer.get("not_kept"):
-        raise CommandError(f"a restart of the daemon undoes this: {answer['not_kept']}", status=exits.PROBLEMS)
+        not_kept = ""
+        print(_in_words(ask_daemon(settings, MaintenanceState, "maintenance")))
+    if not_kept:
+        raise CommandError(f"a restart of the daemon undoes this: {not_kept}", status=exits.PROBLEMS)
     return exits.OK
 
 
@@ -74,9 +75,9 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-def _in_words(answer: Mapping[str, Any]) -> str:
-    left = answer["ends_in"]
+def _in_words(state: MaintenanceState) -> str:
+    left = state.ends_in
     if left is None:
         return "the node is not in maintenance"
     until = f"in maintenance for {human.seconds(round(left))} more, until {human.utc(time.time() + left)}"
-    return f"{until}: {answer['reason']}" if answer["reason"] else until
+    return f"{until}: {state.reason}" if state.reason else until

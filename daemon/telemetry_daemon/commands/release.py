@@ -6,6 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import durations, options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.control.requests import Released
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
@@ -25,8 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the running daemon; says what still holds the device, with exit status 2."""
-    answer = ask_daemon(options.settings(arguments), "release", source=arguments.source, seconds=arguments.seconds)
-    left_behind = ", ".join(map(str, answer["left_behind"]))
+    answer = ask_daemon(
+        options.settings(arguments), Released, "release", source=arguments.source, seconds=arguments.seconds
+    )
+    left_behind = ", ".join(map(str, answer.left_behind))
     if left_behind:
         print(f"released {arguments.source}, but process {left_behind} does not end and may still hold the device")
         return exits.PROBLEMS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime, timezone
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.control.requests import Played
 from telemetry_daemon.replay import speeds
 from telemetry_daemon.replay.moments import FORMS
 from telemetry_daemon.terminal import exits
@@ -47,9 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
             speeds.speed(value)
         except ValueError as error:
             raise CommandError(str(error)) from None
-    answer = ask_daemon(options.settings(arguments), "replay", action=action, value=value)
-    shown = datetime.fromtimestamp(answer["shown"], timezone.utc)
-    how = f", {answer['how']}" if answer["how"] else ""
-    place, length = human.seconds(round(answer["place"])), human.seconds(round(answer["length"]))
-    print(f"{place} of {length}: {shown:%Y-%m-%d %H:%M:%S} UTC as recorded{how}")
+    played = ask_daemon(options.settings(arguments), Played, "replay", action=action, value=value)
+    how = f", {played.how}" if played.how else ""
+    place, length = human.seconds(round(played.place)), human.seconds(round(played.length))
+    print(f"{place} of {length}: {human.utc(played.shown)} as recorded{how}")
     return exits.OK

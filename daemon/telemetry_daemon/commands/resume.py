@@ -6,6 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.control.requests import Resumed
 from telemetry_daemon.terminal import exits
 
 
@@ -17,6 +18,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the running daemon."""
-    answer = ask_daemon(options.settings(arguments), "resume", source=arguments.source)
-    print(f"resumed {arguments.source}" if answer["resumed"] else f"{arguments.source} was not released")
+    answer = ask_daemon(options.settings(arguments), Resumed, "resume", source=arguments.source)
+    print(f"resumed {arguments.source}" if answer.resumed else f"{arguments.source} was not released")
     return exits.OK

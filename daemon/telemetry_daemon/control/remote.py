@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from telemetry_daemon.nodes.document import snapshot_of
+from telemetry_daemon.nodes.plain import DocumentError
 from telemetry_parsers.metrics import BY_KEY
-from telemetry_parsers.model import Device, Plain, Reading, Report
+from telemetry_parsers.model import Absent, Device, MergedDevice, Plain, Reading, Report
 
 
 class NoSuchPartError(Exception):
@@ -14,44 +15,38 @@ class NoSuchPartError(Exception):
 
 
 def report_of(document: Mapping[str, Plain], source: str) -> Report:
-    """What the daemon read from one source: its devices and the readings that came from it."""
-    if document["replay"] is not None:
+    """Return what the daemon read from one source: its devices and the readings that came from it. Raises NoSuchPartError."""
+    try:
+        snapshot = snapshot_of(document)
+    except DocumentError as error:
+        raise NoSuchPartError(f"the daemon's document is not understood: {error}") from None
+    if snapshot.recorded is not None:
         raise NoSuchPartError("the daemon plays a recording")
-    if not any(item["source"] == source and item["state"] == "ok" for item in document["sources"]):
+    if not any(status.source == source and status.state == "ok" for status in snapshot.sources):
         raise NoSuchPartError(f"the daemon has no readings of {source} either")
     devices: list[Device] = []
     readings: list[Reading] = []
-    for plain in document["devices"]:
-        if plain["up"] is not True:
-            continue
-        device_readings = [
-            reading for metric in plain["readings"] for reading in _readings(plain, metric, source, len(devices))
+    for merged in snapshot.devices:
+        of_source = [
+            Reading(len(devices), reading.metric, reading.value, reading.label)
+            for reading in merged.readings
+            if reading.source == source and reading.metric in BY_KEY and not isinstance(reading.value, Absent)
         ]
-        if device_readings:
-            devices.append(_device(plain))
-            readings += device_readings
+        if merged.up and of_source:
+            devices.append(_device(merged))
+            readings += of_source
     return Report(devices=tuple(devices), readings=tuple(readings))
 
 
-def _device(plain: Mapping[str, Any]) -> Device:
+def _device(merged: MergedDevice) -> Device:
     return Device(
-        vendor=plain["vendor"],
-        index=plain["index"],
-        model=plain["model"],
-        uuid=plain["uuid"],
-        bus_id=plain["bus_id"],
-        partition=plain["partition"],
-        serial=plain["serial"],
-        driver=plain["driver"],
-        simulated=plain["simulated"],
+        vendor=merged.vendor,
+        index=merged.index,
+        model=merged.model,
+        uuid=merged.uuid,
+        bus_id=merged.bus_id,
+        partition=merged.partition,
+        serial=merged.serial,
+        driver=merged.driver,
+        simulated=merged.simulated,
     )
-
-
-def _readings(plain: Mapping[str, Any], metric: str, source: str, position: int) -> list[Reading]:
-    value, origin = plain["readings"][metric], plain["origin"].get(metric)
-    labelled = value if isinstance(value, dict) else {"": value}
-    return [
-        Reading(position, metric, float(number), label)
-        for label, number in labelled.items()
-        if metric in BY_KEY and (origin.get(label) if isinstance(origin, dict) else origin) == source
-    ]

@@ -1,12 +1,16 @@
-"""What the daemon can be asked for over the control socket: the arguments of each verb."""
+"""What the daemon can be asked for over the control socket: the arguments of each verb, and its answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from telemetry_exporters.human import is_moment
+from telemetry_parsers.codec.plain import CodecError
+
 # A line between captures: how many before it were not taken in time. With `round_ended`, a time by the monotonic clock, it
 # says that each poll has ended once since the recording began or, where the newest captures are kept, since the daemon did.
 LOST_SCHEMA = "telemetry.lost/1"
+_LONGEST_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,63 @@ class Captures:
 
     minutes_before: bool
     live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many devices were forgotten, the codes of the events that ended, and the devices that are still lost."""
+
+    forgotten: int
+    events: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The processes that still hold the devices of a released source."""
+
+    left_behind: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Whether the source was released before."""
+
+    resumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceState:
+    """The seconds until the maintenance ends, None without one; and why a restart would undo it, if it would."""
+
+    ends_in: float | None
+    reason: str
+    not_kept: str
+
+    def __post_init__(self) -> None:
+        if self.ends_in is not None and not abs(self.ends_in) <= _LONGEST_SECONDS:
+            raise CodecError("ends_in", "expected seconds within a year")
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceEnded:
+    """Whether there was a maintenance; and why a restart would undo this, if it would."""
+
+    was_on: bool
+    not_kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The place in the recording and its length in seconds, the Unix time that is shown, and how it is played."""
+
+    place: float
+    length: float
+    shown: float
+    how: str
+
+    def __post_init__(self) -> None:
+        if not is_moment(self.shown) or not all(
+            0 <= seconds <= _LONGEST_SECONDS for seconds in (self.place, self.length)
+        ):
+            raise CodecError("shown", "expected a place in a recording")

@@ -17,15 +17,20 @@ from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
 from telemetry_daemon.guarded.sockets import connected, is_own_user
 from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS
+from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import from_plain
-from telemetry_parsers.codec.plain import CodecError, decode_line
+from telemetry_parsers.codec.plain import CodecError, decode_foreign, decode_line
 from telemetry_parsers.model import Plain
 
 log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
-_ANSWER_LIMIT_BYTES = 16 << 20
 _TIMEOUT_SECONDS = 5.0
+# What a command reads is bounded, since the process at the socket may not be our daemon. A tool prints at most 8 MiB.
+_ANSWER_LIMIT_BYTES = 16 << 20
+_LONGEST_LINE_BYTES = 32 << 20
+_BYTES_A_SECOND = 16 << 20
+_LONGEST_ERROR = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class ControlServer:
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """The running daemon's answer. Raises ControlError."""
     with _talking(path, verb, arguments) as connection:
-        plain = decode_line(_read_all(connection))
+        plain = decode_foreign(_read_all(connection))
     if not isinstance(plain, dict):
         raise ControlError("the daemon's answer is no object")
     _check(plain)
@@ -122,35 +127,45 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
 
 
 def lines(path: Path, verb: str, until: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """The lines of an answer that goes on, all that come until that time (monotonic), which may change meanwhile, or until the daemon ends it. Raises ControlError."""
+    """Yield the lines that come until that time (monotonic), which may change meanwhile, or until the daemon closes the connection.
+
+    Raises ControlError.
+    """
     with _talking(path, verb, arguments) as connection:
         waiting = bytearray()
         for received in _pieces(connection, until):
             waiting += received
+            if len(waiting) > _LONGEST_LINE_BYTES:
+                raise OSError(f"a line is longer than {_LONGEST_LINE_BYTES >> 20} MiB")
             if b"\n" not in received:
                 continue
             *whole, rest = bytes(waiting).split(b"\n")
             waiting = bytearray(rest)
             for line in whole:
                 if line.startswith(b'{"error"'):
-                    _check(decode_line(line))
+                    _check(decode_foreign(line))
                 yield line
 
 
 def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[bytes]:
-    """What is received until that time, and what was on its way then: whoever takes it may be slower than it comes."""
-    while (left := until() - time.monotonic()) > 0:
+    """Yield what is received until that time, then what is on its way, since the caller may be slower than the daemon."""
+    received_bytes = 0
+    began, end = time.monotonic(), None
+    while (left := (until() if end is None else end) - time.monotonic()) > 0 or end is None:
+        if left <= 0:
+            connection.shutdown(socket.SHUT_WR)
+            end = time.monotonic() + _TIMEOUT_SECONDS
+            continue
         connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
         try:
             received = connection.recv(1 << 16)
         except TimeoutError:  # nothing came yet
             continue
+        received_bytes += len(received)
+        if received_bytes > _BYTES_A_SECOND * (time.monotonic() - began + _TIMEOUT_SECONDS):
+            raise OSError(f"more than {_BYTES_A_SECOND >> 20} MiB came in each second")
         if not received:
             return
-        yield received
-    connection.shutdown(socket.SHUT_WR)
-    connection.settimeout(_TIMEOUT_SECONDS)
-    while received := connection.recv(1 << 16):
         yield received
 
 
@@ -174,7 +189,7 @@ def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[
 
 def _check(plain: Plain) -> None:
     if isinstance(plain, dict) and "error" in plain:
-        raise RefusedError(str(plain["error"]))
+        raise RefusedError(cut(clean(str(plain["error"])), _LONGEST_ERROR))
 
 
 def _read_all(connection: socket.socket) -> bytes:

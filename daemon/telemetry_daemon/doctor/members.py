@@ -7,7 +7,6 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from json import loads
 from pathlib import Path
 
 from telemetry_daemon.config import text as config_text
@@ -22,6 +21,7 @@ from telemetry_daemon.doctor.unit import PROPERTIES, UNIT, ask_system
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.nodes.plain import DocumentError, document_in
 from telemetry_daemon.recording import from_daemon
 from telemetry_daemon.recording.flights import Flight
 from telemetry_daemon.replay.reports import report_of
@@ -217,8 +217,8 @@ def _history(bundle: Bundle, history: History) -> None:
         bundle.leave_out("history.json", history.why_not)
         return
     try:
-        bundle.document("history.json", "its last half hour and its events", loads(history.body))
-    except (ValueError, RecursionError) as error:
+        bundle.document("history.json", "its last half hour and its events", dict(document_in(history.body)))
+    except DocumentError as error:
         bundle.leave_out("history.json", f"it cannot be understood: {error}")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from json import loads
 from typing import Any
 
 from telemetry_daemon.config.glance import READS_HEADER
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_daemon.nodes.plain import DocumentError, document_in
 from telemetry_parsers.model import Snapshot
 
 SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
@@ -56,9 +55,9 @@ def ask(address: Address, given: Credentials, seconds: float, page_path: str = "
     finally:
         client.close()
     try:
-        document = loads(answer.body)
+        document = document_in(answer.body)
         snapshot = snapshot_of(document)
-    except (DocumentError, ValueError, RecursionError) as error:
+    except DocumentError as error:
         raise NodeError(f"its document cannot be understood: {error}") from error
     version = _VERSION.search(page)
     return DaemonView(

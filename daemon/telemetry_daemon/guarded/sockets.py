@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import errno
 import os
@@ -16,6 +17,9 @@ from telemetry_daemon.guarded.way import UnsafeError, reach
 
 _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
+# Python has no name for it (socket(7), Linux 4.13).
+_SO_PEERGROUPS = 59
+_MOST_GROUPS = 256  # Python reads options of at most 1,024 bytes
 
 
 @contextlib.contextmanager
@@ -72,6 +76,17 @@ def is_own_user(connection: socket.socket) -> bool:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
     return uid in (0, os.geteuid())
+
+
+def is_own_user_or_group(connection: socket.socket) -> bool:
+    """Return whether the process at the other end belongs to our user, to root or to our group."""
+    if is_own_user(connection):
+        return True
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    groups = array.array("I", [_CREDENTIALS.unpack(credentials)[2]])
+    with contextlib.suppress(OSError):  # more groups than Python can ask for, or Linux before 4.13
+        groups.frombytes(connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUPS * groups.itemsize))
+    return os.getegid() in groups
 
 
 def bound(path: Path) -> socket.socket:

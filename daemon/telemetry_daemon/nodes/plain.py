@@ -9,6 +9,9 @@ from typing import Any
 
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
+from telemetry_parsers.codec.plain import CodecError, decode_foreign
+
+_MOST_VALUES = 4_000_000
 
 
 class DocumentError(ValueError):
@@ -16,6 +19,14 @@ class DocumentError(ValueError):
 
     def __init__(self, place: str, wanted: str) -> None:
         super().__init__(f"{place} is no {wanted}")
+
+
+def document_in(body: bytes | str) -> Mapping[str, Any]:
+    """Return the JSON object that an answer has. Raises DocumentError."""
+    try:
+        return table(decode_foreign(body.encode() if isinstance(body, str) else body, _MOST_VALUES), "the answer")
+    except CodecError as error:
+        raise DocumentError("the answer", f"document: {error}") from None
 
 
 def table(value: object, place: str) -> Mapping[str, Any]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from telemetry_daemon.control import requests
 from telemetry_daemon.control import socket as control
 from telemetry_daemon.control.socket import ControlError
-from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
+from telemetry_parsers.codec.captures import CodecError, capture_from_plain
+from telemetry_parsers.codec.plain import decode_foreign
 from telemetry_parsers.model import Capture
 
 # What the ring holds comes at once.
@@ -76,7 +77,7 @@ def past(runtime_directory: str) -> Iterator[Capture]:
 
 def _said(line: bytes) -> Capture | _Note:
     try:
-        plain = decode_line(line)
+        plain = decode_foreign(line)
         if (
             isinstance(plain, dict)
             and plain.get("schema") == requests.LOST_SCHEMA

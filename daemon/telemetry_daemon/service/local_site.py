@@ -1,7 +1,4 @@
-"""The site for the daemon's user and group and for root, on a Unix socket in the runtime directory: without passwords, independent of [web].
-
-The kernel holds the socket's mode against each client that connects.
-"""
+"""The site for the daemon's user and group and for root, on a Unix socket in the runtime directory: without passwords, independent of [web]."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import own_socket
+from telemetry_daemon.guarded.sockets import is_own_user_or_group
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
 from telemetry_daemon.web.messages import Handler, Request, Response
@@ -32,7 +30,7 @@ class LocalSite:
 
     async def start(self) -> None:
         """Listen; a socket that a daemon left is replaced. Raises OSError."""
-        await self._web.start_on(await asyncio.to_thread(self._listener))
+        await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user_or_group)
 
     async def close(self) -> None:
         """Stop, and remove the socket."""

@@ -52,7 +52,7 @@ class MaintenanceDesk:
             raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
         self._book.announce(request.seconds, request.reason)
         log.info("maintenance is on", extra={"seconds": request.seconds, "reason": self._book.now().reason})
-        return {"not_kept": self.keep(), **self._tell(requests.MaintenanceStatus())}
+        return {**self._tell(requests.MaintenanceStatus()), "not_kept": self.keep()}
 
     def _end(self, _request: requests.MaintenanceOff) -> Mapping[str, Plain]:
         was_on = self._book.now().is_on
@@ -62,4 +62,4 @@ class MaintenanceDesk:
 
     def _tell(self, _request: requests.MaintenanceStatus) -> Mapping[str, Plain]:
         now = self._book.now()
-        return {"ends_in": now.seconds_left, "reason": now.reason}
+        return {"ends_in": now.seconds_left, "reason": now.reason, "not_kept": ""}

@@ -59,7 +59,7 @@ class Operators:
     def _forget_lost(self, request: requests.ForgetLost) -> Mapping[str, Plain]:
         forgotten = self._store.forget(of_vendor(request.vendor))
         self._remember()
-        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
+        return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost())}
 
     def _release(self, request: requests.Release) -> Mapping[str, Plain]:
         name, seconds = request.source, request.seconds

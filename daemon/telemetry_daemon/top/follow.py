@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import threading
 import time
@@ -15,7 +14,7 @@ from urllib.parse import quote
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import past_of, snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError, number, rows, table
+from telemetry_daemon.nodes.plain import DocumentError, document_in, number, rows
 from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
 from telemetry_daemon.top.pasts import joined
 from telemetry_exporters.frames.model import NodeState, View
@@ -94,7 +93,7 @@ class Follower:
             for name, data in client.events(_EVENTS):
                 if self._is_over:
                     return
-                told = parsed(data)
+                told = document_in(data)
                 if name == "state":
                     columns = [str(column) for column in rows(told.get("columns"), "columns", _MOST_ROWS)]
                     scales = [number(scale, "scales") for scale in rows(told.get("scales"), "scales", _MOST_ROWS)]
@@ -187,13 +186,13 @@ class Follower:
             if self._has_past:
                 raise
             return
-        self._past = joined(past, past_of(parsed(answer.body)))
+        self._past = joined(past, past_of(document_in(answer.body)))
         self.known.put_past(self._past)
 
     def _snapshot_at(self, client: Client, target: str) -> Snapshot:
         with self.known.asking():
             answer = client.get(target)
-        return snapshot_of(parsed(answer.body))
+        return snapshot_of(document_in(answer.body))
 
     def _put(self, snapshot: Snapshot) -> None:
         with self._lock:
@@ -242,11 +241,3 @@ def _with_row(device: MergedDevice, row: object, scales: Sequence[float]) -> Mer
         if places and value is not None:
             values[places[0]] = number(value, "a value") * scale
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
-
-
-def parsed(data: str | bytes) -> Mapping[str, Any]:
-    """A document, or the data of an event. Raises DocumentError."""
-    try:
-        return table(json.loads(data), "the answer")
-    except (ValueError, RecursionError) as error:
-        raise DocumentError("the answer", "JSON") from error

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_daemon.nodes.plain import DocumentError, document_in
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
-from telemetry_daemon.top.follow import SNAPSHOT, Follower, parsed
+from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.frames.model import NodeState, View
 
 THREADS = 16
@@ -119,7 +119,7 @@ class ManyNodes:
         try:
             with known.asking():
                 answer = self._clients[name].get(SNAPSHOT)
-            known.put(snapshot_of(parsed(answer.body)))
+            known.put(snapshot_of(document_in(answer.body)))
         except NodeError as error:
             known.fail(str(error))
         except DocumentError as error:

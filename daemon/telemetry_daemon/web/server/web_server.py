@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
@@ -56,6 +56,7 @@ class WebServer:
         self._allowed_hosts = tuple(allowed_hosts)
         self._deadlines = deadlines or Deadlines()
         self._acceptors: dict[str, Acceptor] = {}
+        self._admits: Callable[[socket.socket], bool] = lambda client: True  # noqa: ARG005  # everybody
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -78,8 +79,9 @@ class WebServer:
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 
-    async def start_on(self, listener: Listener) -> None:
-        """Serve one listener that is open, without passwords."""
+    async def start_on(self, listener: Listener, admits: Callable[[socket.socket], bool]) -> None:
+        """Serve one listener that is open, without passwords, to those who are admitted."""
+        self._admits = admits
         self._listen = (listener.text,)
         self._serve([listener], AccessControl(load_rules("")))
 
@@ -167,6 +169,9 @@ class WebServer:
 
     async def _welcome(self, client: socket.socket) -> None:
         """Give a client its connection. The call waits for the loop's next round, so others get their turn."""
+        if not self._admits(client):
+            client.close()
+            return
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: Connection(self._shared), client)
