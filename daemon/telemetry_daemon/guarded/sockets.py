@@ -17,6 +17,10 @@ from telemetry_daemon.guarded.way import UnsafeError, reach
 
 _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
+# linux/netlink.h, linux/sock_diag.h and linux/unix_diag.h: headers of messages, a request, an attribute with an inode.
+_HEADER, _DIAG_REQUEST, _VFS_ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBHIIIII"), struct.Struct("=HHII")
+_NETLINK_SOCK_DIAG, _DIAG_BY_FAMILY, _REQUEST_DUMP = 4, 20, 0x301
+_DONE, _ERROR, _LISTEN, _SHOW_VFS, _DIAG_MESSAGE_BYTES = 3, 2, 10, 2, 16
 # Python has no name for it (socket(7), Linux 4.13).
 _SO_PEERGROUPS = 59
 _MOST_GROUPS = 256  # Python reads options of at most 1,024 bytes
@@ -58,17 +62,41 @@ def answers(path: Path) -> bool:
 
 
 def is_listening(path: Path) -> bool:
-    """Return whether a process listens on a Unix socket of that name, also where this user may not connect to it."""
-    accepting = "00010000"
+    """Return whether a process listens on the Unix socket, also where this user may not connect to it.
+
+    A socket of which the kernel reports nothing counts as one: its daemon is more likely to run than to be dead.
+    """
     try:
-        lines = Path("/proc/net/unix").read_text(errors="replace").splitlines()
-    except OSError:  # no /proc: nothing is known of other users' sockets
+        inode = path.stat().st_ino
+    except FileNotFoundError:
         return False
-    bound_at = (fields[7] for line in lines if len(fields := line.split(maxsplit=7)) == 8 and fields[3] == accepting)
-    # The kernel shows the path by which the socket was bound: ours is bound through the folder's descriptor.
-    return any(
-        name == str(path) or (name.startswith("/proc/self/fd/") and name.endswith(f"/{path.name}")) for name in bound_at
-    )
+    except OSError:  # in a folder that this user may not enter
+        return True
+    try:
+        return inode in _listening_inodes()
+    except OSError:  # a kernel without unix_diag
+        return True
+
+
+def _listening_inodes() -> set[int]:
+    """Return the inodes of the files of all listening Unix sockets (sock_diag(7)). Raises OSError."""
+    found: set[int] = set()
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+        kernel.settimeout(_PROBE_SECONDS)
+        request = _DIAG_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << _LISTEN, 0, _SHOW_VFS, 0, 0)
+        kernel.send(_HEADER.pack(_HEADER.size + len(request), _DIAG_BY_FAMILY, _REQUEST_DUMP, 0, 0) + request)
+        while True:
+            received = kernel.recv(1 << 16)
+            while received:
+                length, kind, *_ = _HEADER.unpack_from(received)
+                if kind == _DONE:
+                    return found
+                if kind == _ERROR:
+                    raise OSError(errno.EOPNOTSUPP, "no unix_diag")
+                attributes = received[_HEADER.size + _DIAG_MESSAGE_BYTES : length]
+                if len(attributes) >= _VFS_ATTRIBUTE.size:
+                    found.add(_VFS_ATTRIBUTE.unpack_from(attributes)[2])
+                received = received[(length + 3) & ~3 :]
 
 
 def is_own_user(connection: socket.socket) -> bool:
