@@ -1,0 +1,165 @@
+"""The service's user may put sockets of its own in place of the daemon's: no command of root hangs, fills memory or prints escapes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kits.command_line import run_main
+
+Answer = Callable[[socket.socket], None]
+ESCAPE = "\x1b]0;owned\x07\x1b[2J"
+MOST_MEBIBYTES = 300
+
+
+def once(text: bytes) -> Answer:
+    return lambda client: client.sendall(text)
+
+
+def endless(piece: bytes) -> Answer:
+    def answer(client: socket.socket) -> None:
+        while True:
+            client.sendall(piece)
+
+    return answer
+
+
+def error(text: str) -> bytes:
+    return json.dumps({"error": text}).encode() + b"\n"
+
+
+CONTROL = {
+    "endless bytes": endless(b"x" * 65536),
+    "endless short lines": endless(b'{"a":1}\n' * 8192),
+    "endless counts of lost captures": endless(b'{"schema":"telemetry.lost/1","captures":1}\n' * 8192),
+    "endless values": endless(b"[],[]," * 10000),
+    "a long error": once(error("x" * 1_000_000)),
+    "escapes in an error": once(error(f"refused {ESCAPE}")),
+    "escapes in answers": once(
+        json.dumps(
+            {
+                "forgotten": 1,
+                "events": [ESCAPE],
+                "lost": [ESCAPE],
+                "resumed": True,
+                "left_behind": [],
+                "ends_in": 5.0,
+                "reason": ESCAPE,
+                "not_kept": ESCAPE,
+                "was_on": True,
+            }
+        ).encode()
+        + b"\n"
+    ),
+    "other types": once(b'{"forgotten":"x","events":7,"lost":{},"resumed":[],"left_behind":"x","ends_in":1e300}\n'),
+    "no JSON": once(b"\xff\xfe\n"),
+    "a list": once(b"[1,2]\n"),
+    "nothing": once(b""),
+}
+HEAD = b"HTTP/1.1 200 OK\r\n"
+LOCAL = {
+    "endless bytes": endless(b"x" * 65536),
+    "an endless head": endless(b"X-A: b\r\n" * 8192),
+    "an endless body": lambda client: (client.sendall(HEAD + b"\r\n"), endless(b"[1,2,3]," * 8192)(client))[0],
+    "endless chunks": lambda client: (
+        client.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n"),
+        endless(b"1000\r\n" + b"x" * 4096 + b"\r\n")(client),
+    )[0],
+    "escapes": once(HEAD + b"Content-Length: 14\r\n\r\n" + b'{"schema":"\x1b["'),
+    "nothing": once(b""),
+}
+COMMANDS = (
+    ("forget", "GPU-1"),
+    ("forget", "--all-lost"),
+    ("release", "nvml"),
+    ("resume", "nvml"),
+    ("maintenance",),
+    ("maintenance", "on"),
+    ("maintenance", "off"),
+    ("replay", "status"),
+    ("record", "--for", "1s", "--from", "daemon", "--output", "recording.jsonl"),
+)
+READERS = (
+    ("snapshot", "--from", "daemon", "--timeout", "5s"),
+    ("check", "--timeout", "5s"),
+    ("doctor", "--source", "host"),
+)
+
+
+@contextlib.contextmanager
+def forged(path: Path, answer: Answer) -> Iterator[None]:
+    """A server at a socket that answers every client so."""
+
+    def serve() -> None:
+        while True:
+            try:
+                client, _ = server.accept()
+            except OSError:  # closed at the test's end
+                return
+            threading.Thread(target=talk, args=(client,), daemon=True).start()
+
+    def talk(client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):  # the command has hung up
+            client.recv(4096)
+            answer(client)
+
+    path.parent.mkdir(exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        accepting = threading.Thread(target=serve, daemon=True)
+        accepting.start()
+        yield
+        server.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+
+
+def run(folder: Path, command: tuple[str, ...]) -> str:
+    """Run a command; returns what it printed. Fails if it takes much memory or shows a bug."""
+    name, *arguments = command
+    config = folder / "telemetry.toml"
+    config.write_text(
+        f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n[web]\nlisten_address = ["127.0.0.1:1"]\n'
+    )
+    words = [f"{folder}/{word}" if word.endswith(".jsonl") else word for word in arguments]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    done = run_main(name, "--config", str(config), *words)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert done.status != 70, done
+    assert grown < MOST_MEBIBYTES, (command, grown)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", CONTROL)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_forged_control_socket(tmp_path: Path, kind: str, command: tuple[str, ...]) -> None:
+    with forged(tmp_path / "run" / "control.sock", CONTROL[kind]):
+        said = run(tmp_path, command)
+    assert "\x1b" not in said
+    assert len(said) < 10_000
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_a_forged_local_socket(tmp_path: Path, kind: str, command: tuple[str, ...]) -> None:
+    with forged(tmp_path / "run" / "local.sock", LOCAL[kind]):
+        said = run(tmp_path, command)
+    assert "\x1b" not in said
+    assert len(said) < 20_000
+
+
+def test_a_bundle_is_written_beside_forged_sockets(tmp_path: Path) -> None:
+    with (
+        forged(tmp_path / "run" / "control.sock", CONTROL["endless short lines"]),
+        forged(tmp_path / "run" / "local.sock", LOCAL["an endless body"]),
+    ):
+        said = run(tmp_path, ("doctor", "--bundle", str(tmp_path / "bundle.tar.gz")))
+    assert "\x1b" not in said
+    assert (tmp_path / "bundle.tar.gz").stat().st_size < 1 << 20
