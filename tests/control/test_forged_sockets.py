@@ -39,6 +39,8 @@ CONTROL = {
     "endless bytes": endless(b"x" * 65536),
     "endless short lines": endless(b'{"a":1}\n' * 8192),
     "endless counts of lost captures": endless(b'{"schema":"telemetry.lost/1","captures":1}\n' * 8192),
+    "a round that ends late": once(b'{"schema":"telemetry.lost/1","captures":1,"round_ended":1e300}\n'),
+    "endless rounds": endless(b'{"schema":"telemetry.lost/1","captures":1,"round_ended":1e12}\n' * 8192),
     "endless values": endless(b"[],[]," * 10000),
     "a long error": once(error("x" * 1_000_000)),
     "escapes in an error": once(error(f"refused {ESCAPE}")),

@@ -56,12 +56,14 @@ class FromDaemon:
         asked = control.lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
+        has_round = False
         for line in asked:
             said = _said(line)
             if isinstance(said, _Note):
                 self.lost += said.lost
-                if said.round_ended is not None:
-                    self.until = said.round_ended + (self._seconds if self._goes_on() else 0.0)
+                if said.round_ended is not None and not has_round:
+                    has_round = True
+                    self.until = min(said.round_ended, time.monotonic()) + (self._seconds if self._goes_on() else 0.0)
             elif said.monotonic_time <= self.until:  # whoever takes them slowly asks for the end late
                 yield said
 
