@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codec import strategies
@@ -66,30 +66,23 @@ def through_text(plain: Any) -> Any:
 
 
 @given(strategies.captures)
-def test_a_capture_survives_as_a_line_of_text(capture: Capture) -> None:
-    assert codec.capture_from_plain(through_text(codec.capture_to_plain(capture))) == capture
-
-
-@given(strategies.reports)
-def test_a_report_survives_as_a_line_of_text(report: Report) -> None:
-    assert from_plain(Report, through_text(to_plain(Report, report))) == report
-
-
-@given(strategies.polls)
-def test_a_poll_survives_as_a_line_of_text(poll: Poll) -> None:
-    assert from_plain(Poll, through_text(to_plain(Poll, poll))) == poll
-
-
-@given(strategies.parsers)
-def test_a_description_survives_as_a_line_of_text(parser: codec.DescribedParser) -> None:
-    assert from_plain(codec.DescribedParser, through_text(to_plain(codec.DescribedParser, parser))) == parser
-
-
-@given(strategies.captures)
-def test_a_line_is_one_line_of_ascii(capture: Capture) -> None:
+def test_a_capture_survives_as_one_line_of_ascii(capture: Capture) -> None:
     line = codec.encode_line(codec.capture_to_plain(capture))
     assert line.isascii()
     assert "\n" not in line
+    assert codec.capture_from_plain(codec.decode_line(line)) == capture
+
+
+@settings(max_examples=30)
+@given(st.data())
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [(Report, strategies.reports), (Poll, strategies.polls), (codec.DescribedParser, strategies.parsers)],
+    ids=["report", "poll", "parser"],
+)
+def test_other_types_survive_as_a_line_of_text(kind: Any, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    value = data.draw(values)
+    assert from_plain(kind, through_text(to_plain(kind, value))) == value
 
 
 @given(strategies.plain_data)
@@ -123,83 +116,77 @@ def test_ints_become_floats_where_a_number_is_meant() -> None:
     assert value == 7.0
 
 
-# Each row: the valid plain form, how to spoil it, and the error in full.
-SPOILED: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any], str], ...] = (
-    ("schema", lambda: CAPTURE, lambda p: p.update(schema="telemetry.capture/2"), "schema: expected telemetry.capture/1, found 'telemetry.capture/2'"),
-    ("unknown key", lambda: CAPTURE, lambda p: p.update(colour=1), "colour: unknown key"),
-    ("missing key", lambda: CAPTURE, lambda p: p.pop("poll"), "poll: missing"),
-    ("text", lambda: CAPTURE, lambda p: p.update(source=None), "source: expected a string, found None"),
-    ("whole", lambda: CAPTURE, lambda p: p["outputs"][0].update(status="0"), "outputs[0].status: expected a whole number of at most 64 bits, found '0'"),
-    ("whole is no bool", lambda: CAPTURE, lambda p: p["outputs"][0].update(status=True), "outputs[0].status: expected a whole number of at most 64 bits, found True"),
-    ("whole is no fraction", lambda: CAPTURE, lambda p: p["outputs"][0].update(status=1.0), "outputs[0].status: expected a whole number of at most 64 bits, found 1.0"),
-    ("whole is bounded", lambda: CAPTURE, lambda p: p["outputs"][0].update(status=2**63), "outputs[0].status: expected a whole number of at most 64 bits, found 9223372036854775808"),
-    ("number", lambda: CAPTURE, lambda p: p.update(seconds=[1]), "seconds: expected a number, found list"),
-    ("number is no bool", lambda: CAPTURE, lambda p: p.update(seconds=True), "seconds: expected a number, found True"),
-    ("NaN", lambda: CAPTURE, lambda p: p.update(seconds=math.nan), "seconds: expected a finite number"),
-    ("infinity", lambda: CAPTURE, lambda p: p.update(seconds=-math.inf), "seconds: expected a finite number"),
-    ("larger than any float", lambda: CAPTURE, lambda p: p.update(seconds=10**400), "seconds: expected a finite number"),
-    ("data NaN", lambda: CAPTURE, lambda p: p["outputs"][0].update(data={"a": [0, math.nan]}), "outputs[0].data.a[1]: expected a finite number"),
-    ("data of another type", lambda: CAPTURE, lambda p: p["outputs"][0].update(data={"a": b""}), "outputs[0].data.a: expected plain data, found bytes"),
-    ("data with odd keys", lambda: CAPTURE, lambda p: p["outputs"][0].update(data={1: 2}), "outputs[0].data: expected keys that are strings, found 1"),
-    ("list", lambda: CAPTURE, lambda p: p.update(outputs={}), "outputs: expected a list, found dict"),
-    ("object", lambda: CAPTURE, lambda p: p.update(outputs=["x"]), "outputs[0]: expected an object, found 'x'"),
-    ("state", lambda: CAPTURE, lambda p: p["failure"].update(state="broken"), "failure.state: expected one of ok failed stuck missing no_devices not_mine suspended released disabled not_supported, found 'broken'"),
-    ("reason", lambda: CAPTURE, lambda p: p["failure"].update(reason="x" * 99), "failure.reason: expected one of timeout exit_status not_understood driver_gone no_permission too_much_output library_mismatch killed internal, found 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"),
-    ("request kind", lambda: CAPTURE, lambda p: p["request"].update(kind="shell"), "request.kind: expected one of command files library, found 'shell'"),
-    ("request", lambda: CAPTURE, lambda p: p.update(request=3), "request.kind: expected one of command files library, found None"),
-    ("command line", lambda: CAPTURE, lambda p: p["request"].update(alternatives=[["a"], ["b", 1]]), "request.alternatives[1][1]: expected a string, found 1"),
-    ("pair", lambda: CAPTURE, lambda p: p["request"].update(env=[["a", "b", "c"]]), "request.env[0]: expected a pair of strings, found list"),
-    ("per", lambda: CAPTURE, lambda p: p["request"].update(per="die"), "request.per: expected one of card device, found 'die'"),
-    ("absent reason", lambda: REPORT, lambda p: p["readings"][1].update(value={"absent": "gone"}), "readings[1].value.absent: expected one of not_supported not_permitted not_reported implausible not_understood, found 'gone'"),
-    ("value null", lambda: REPORT, lambda p: p["readings"][0].update(value=None), "readings[0].value: expected a number, found None"),
-    ("outcome", lambda: REPORT, lambda p: p.update(outcome=[]), "outcome: expected one of ok no_devices not_mine wrong_request failed, found list"),
-    ("flag", lambda: REPORT, lambda p: p["devices"][0].update(up=1), "devices[0].up: expected true or false, found 1"),
-    ("nested missing", lambda: REPORT, lambda p: p["devices"][0].pop("uuid"), "devices[0].uuid: missing"),
-    ("process", lambda: REPORT, lambda p: p["processes"][0].update(pid=None), "processes[0].pid: expected a whole number of at most 64 bits, found None"),
-    ("event time", lambda: REPORT, lambda p: p["events"][0].update(wall_time="now"), "events[0].wall_time: expected a number, found 'now'"),
-    ("tier", lambda: PARSER, lambda p: p["polls"][0].update(tier="daily"), "polls[0].tier: expected one of fast slow inventory, found 'daily'"),
-    ("nested request", lambda: PARSER, lambda p: p["polls"][0]["request"].update(globs="x"), "polls[0].request.globs: expected a list, found 'x'"),
-    ("metric kind", lambda: PARSER, lambda p: p["metrics"][0].update(kind="summary"), "metrics[0].kind: expected one of gauge counter info, found 'summary'"),
-    ("gives", lambda: PARSER, lambda p: p.update(gives=[1]), "gives[0]: expected a string, found 1"),
+# Each row: a value, how to spoil its plain form, and the error in full.
+SPOILED: tuple[tuple[Any, Callable[[Any], Any], str], ...] = (
+    (CAPTURE, lambda p: p.update(schema="telemetry.capture/2"), "schema: expected telemetry.capture/1, found 'telemetry.capture/2'"),
+    (CAPTURE, lambda p: p.update(colour=1), "colour: unknown key"),
+    (CAPTURE, lambda p: p.pop("poll"), "poll: missing"),
+    (CAPTURE, lambda p: p.update(source=None), "source: expected a string, found None"),
+    (CAPTURE, lambda p: p["outputs"][0].update(status="0"), "outputs[0].status: expected a whole number of at most 64 bits, found '0'"),
+    (CAPTURE, lambda p: p["outputs"][0].update(status=True), "outputs[0].status: expected a whole number of at most 64 bits, found True"),
+    (CAPTURE, lambda p: p["outputs"][0].update(status=1.0), "outputs[0].status: expected a whole number of at most 64 bits, found 1.0"),
+    (CAPTURE, lambda p: p["outputs"][0].update(status=2**63), "outputs[0].status: expected a whole number of at most 64 bits, found 9223372036854775808"),
+    (CAPTURE, lambda p: p.update(seconds=[1]), "seconds: expected a number, found list"),
+    (CAPTURE, lambda p: p.update(seconds=True), "seconds: expected a number, found True"),
+    (CAPTURE, lambda p: p.update(seconds=math.nan), "seconds: expected a finite number"),
+    (CAPTURE, lambda p: p.update(seconds=-math.inf), "seconds: expected a finite number"),
+    (CAPTURE, lambda p: p.update(seconds=10**400), "seconds: expected a finite number"),
+    (CAPTURE, lambda p: p["outputs"][0].update(data={"a": [0, math.nan]}), "outputs[0].data.a[1]: expected a finite number"),
+    (CAPTURE, lambda p: p["outputs"][0].update(data={"a": b""}), "outputs[0].data.a: expected plain data, found bytes"),
+    (CAPTURE, lambda p: p["outputs"][0].update(data={1: 2}), "outputs[0].data: expected keys that are strings, found 1"),
+    (CAPTURE, lambda p: p.update(outputs={}), "outputs: expected a list, found dict"),
+    (CAPTURE, lambda p: p.update(outputs=["x"]), "outputs[0]: expected an object, found 'x'"),
+    (CAPTURE, lambda p: p["failure"].update(state="broken"), "failure.state: expected one of ok failed stuck missing no_devices not_mine suspended released disabled not_supported, found 'broken'"),
+    (CAPTURE, lambda p: p["failure"].update(reason="x" * 99), "failure.reason: expected one of timeout exit_status not_understood driver_gone no_permission too_much_output library_mismatch killed internal, found 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"),
+    (CAPTURE, lambda p: p["request"].update(kind="shell"), "request.kind: expected one of command files library, found 'shell'"),
+    (CAPTURE, lambda p: p.update(request=3), "request.kind: expected one of command files library, found None"),
+    (CAPTURE, lambda p: p["request"].update(alternatives=[["a"], ["b", 1]]), "request.alternatives[1][1]: expected a string, found 1"),
+    (CAPTURE, lambda p: p["request"].update(env=[["a", "b", "c"]]), "request.env[0]: expected a pair of strings, found list"),
+    (CAPTURE, lambda p: p["request"].update(per="die"), "request.per: expected one of card device, found 'die'"),
+    (REPORT, lambda p: p["readings"][1].update(value={"absent": "gone"}), "readings[1].value.absent: expected one of not_supported not_permitted not_reported implausible not_understood, found 'gone'"),
+    (REPORT, lambda p: p["readings"][0].update(value=None), "readings[0].value: expected a number, found None"),
+    (REPORT, lambda p: p.update(outcome=[]), "outcome: expected one of ok no_devices not_mine wrong_request failed, found list"),
+    (REPORT, lambda p: p["devices"][0].update(up=1), "devices[0].up: expected true or false, found 1"),
+    (REPORT, lambda p: p["devices"][0].pop("uuid"), "devices[0].uuid: missing"),
+    (REPORT, lambda p: p["processes"][0].update(pid=None), "processes[0].pid: expected a whole number of at most 64 bits, found None"),
+    (REPORT, lambda p: p["events"][0].update(wall_time="now"), "events[0].wall_time: expected a number, found 'now'"),
+    (PARSER, lambda p: p["polls"][0].update(tier="daily"), "polls[0].tier: expected one of fast slow inventory, found 'daily'"),
+    (PARSER, lambda p: p["polls"][0]["request"].update(globs="x"), "polls[0].request.globs: expected a list, found 'x'"),
+    (PARSER, lambda p: p["metrics"][0].update(kind="summary"), "metrics[0].kind: expected one of gauge counter info, found 'summary'"),
+    (PARSER, lambda p: p.update(gives=[1]), "gives[0]: expected a string, found 1"),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "spoil", "error"), [row[1:] for row in SPOILED], ids=[row[0] for row in SPOILED])
-def test_what_is_wrong_is_named_with_its_place(
-    make: Callable[[], Any], spoil: Callable[[Any], Any], error: str
-) -> None:
-    kind = type(make())
-    encode, decode = partial(to_plain, kind), partial(from_plain, kind)
-    if kind is Capture:
-        encode, decode = codec.capture_to_plain, codec.capture_from_plain
-    plain = json.loads(json.dumps(encode(make())))
-    assert decode(plain) == make()
-    spoil(plain)
-    with pytest.raises(codec.CodecError) as caught:
-        decode(plain)
-    assert str(caught.value) == error
+def test_what_is_wrong_is_named_with_its_place() -> None:
+    for value, spoil, error in SPOILED:
+        encode, decode = partial(to_plain, type(value)), partial(from_plain, type(value))
+        if value is CAPTURE:
+            encode, decode = codec.capture_to_plain, codec.capture_from_plain
+        plain = json.loads(json.dumps(encode(value)))
+        assert decode(plain) == value
+        spoil(plain)
+        with pytest.raises(codec.CodecError) as caught:
+            decode(plain)
+        assert str(caught.value) == error
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
+def test_a_line_that_is_not_json_is_refused() -> None:
+    for line, error in (
         ("{", "not JSON: Expecting property name"),
         ("[NaN]", "not JSON: NaN is not a number"),
         ("[-Infinity]", "not JSON: -Infinity is not a number"),
         (b"\xff\xfe\xfd", "not JSON: "),
         ("[" * 200_000, "not JSON: nested too deeply"),
         ("9" * 5_000, "not JSON: "),
-    ],
-)
-def test_a_line_that_is_not_json_is_refused(line: str | bytes, error: str) -> None:
-    with pytest.raises(codec.CodecError, match=error.replace("[", r"\[")):
-        codec.decode_line(line)
+    ):
+        with pytest.raises(codec.CodecError, match=error):
+            codec.decode_line(line)
 
 
-@pytest.mark.parametrize("plain", [math.nan, [math.inf], {"a": b"x"}, {(1, 2): 3}, object()])
-def test_what_is_not_plain_has_no_line(plain: Any) -> None:
-    with pytest.raises(codec.CodecError, match="not plain data"):
-        codec.encode_line(plain)
+def test_what_is_not_plain_has_no_line() -> None:
+    for plain in (math.nan, [math.inf], {"a": b"x"}, {(1, 2): 3}, object()):
+        with pytest.raises(codec.CodecError, match="not plain data"):
+            codec.encode_line(plain)
 
 
 def test_the_recorded_form_is_the_documented_one() -> None:
@@ -247,10 +234,9 @@ def test_what_our_own_code_read_is_taken_as_it_is() -> None:
     assert wire.own_readout(failed) == wire.checked_readout(failed)
 
 
-@pytest.mark.parametrize(
-    "result", [None, 7, [], {}, {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}]
-)
-def test_no_readout(result: object) -> None:
-    for readout_in in (wire.own_readout, wire.checked_readout):
-        with pytest.raises(codec.CodecError):
-            readout_in(result)
+def test_what_is_no_readout_is_refused() -> None:
+    odd = {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}
+    for result in (None, 7, [], {}, *odd):
+        for readout_in in (wire.own_readout, wire.checked_readout):
+            with pytest.raises(codec.CodecError):
+                readout_in(result)
