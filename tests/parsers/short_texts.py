@@ -1,0 +1,96 @@
+"""Short texts, and what a source's parser reads in each of them: the tables in `short/`, one for each source.
+
+A blank line ends a case. `= ` says what the cases from there on show, `| ` stands before a line of the text, `! ` before one of
+standard error, and `> ` before what is read. `# ` and JSON begin an output of which more is known: its exit status, its poll.
+With `"capture"` its text is that of our own capture, with `new` in place of `old` (and nothing behind it where it `ends`); what
+is read is then the outcome, and what is added to (`+`) or missing from (`-`) that which is read in the capture.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from kits.captures import own_case, parse_file, text_capture
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Absent, Capture, Output, Report
+
+FOLDER = Path(__file__).parent / "short"
+# What is escaped in a line of text: what an editor does not show, and the sign of the escapes itself.
+_HIDDEN = re.compile(r"[\\\x00-\x09\x0b-\x1f\x7f\xa0\u2000-\u200f\ufeff]| (?=\n|\Z)")
+
+
+def table_now(parser: Parser) -> str:
+    """The table of a source, with what is read now."""
+    blocks = (FOLDER / f"{parser.name}.txt").read_text(encoding="utf-8").rstrip("\n").split("\n\n")
+    return "\n\n".join("\n".join(_block_now(parser, block.split("\n"))) for block in blocks) + "\n"
+
+
+def _block_now(parser: Parser, lines: list[str]) -> list[str]:
+    given = [line for line in lines if not line.startswith(">")]
+    capture, base = _capture(parser, given)
+    found = summary(parser.parse(capture))
+    if base is not None:
+        whole = summary(parser.parse(base))
+        added, lost = Counter(found) - Counter(whole), Counter(whole) - Counter(found)
+        found = [found[0], *(f"+ {line}" for line in added.elements()), *(f"- {line}" for line in lost.elements())]
+    return [*given, *(f"> {line}" for line in found)]
+
+
+def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]:
+    """The capture of a case, and our own one that it was made from."""
+    poll, base, outputs = parser.polls[0], None, list[dict[str, Any]]()
+    for sign, text in ((line[:2], line[2:]) for line in lines):
+        if sign == "# ":
+            about = json.loads(text)
+            named = about.pop("poll", poll.name)
+            poll = next(poll for poll in parser.polls if poll.name == named)
+            if "capture" in about:
+                whole = parse_file(own_case(parser.name, about.pop("capture")).path.read_text()).text
+                base, old = text_capture(parser, whole), about.pop("old")
+                assert whole.count(old) == 1, old
+                before, _, behind = whole.partition(old)
+                about["text"] = before + about.pop("new") + ("" if about.pop("ends", False) else behind)
+            outputs.append(about)
+        elif sign in ("| ", "! "):
+            outputs = outputs or [{}]
+            name = "text" if sign == "| " else "stderr"
+            outputs[-1][name] = outputs[-1].get(name, "") + unescaped(text)
+    return Capture(parser.name, poll.name, poll.request, tuple(Output(**one) for one in outputs)), base
+
+
+def escaped(text: str) -> list[str]:
+    r"""The lines of a text as they stand in a table; a backslash that ends a line says that the line has no end."""
+    *lines, last = _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text).split("\n")
+    return [*lines, *([last + "\\"] if last else [])]
+
+
+def unescaped(line: str) -> str:
+    """A line of a text, from how it stands in a table."""
+    text = line.removesuffix("\\")
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text) + ("\n" if text == line else "")
+
+
+def summary(report: Report) -> list[str]:
+    """The outcome, and a line for each thing of a report, without what is as usual."""
+    words = (report.outcome, report.reason or "", report.form, report.index_space, "cut" if report.is_cut else "")
+    lines = [" ".join(filter(None, words)), *(f"{place} {_words(one)}" for place, one in enumerate(report.devices))]
+    for item in report.readings:
+        name = item.metric + (f"{{{item.label}}}" if item.label else "")
+        value = item.value.value if isinstance(item.value, Absent) else item.value
+        lines.append(f"{'node' if item.device is None else item.device} {name} {value}")
+    things = (report.events, report.processes, report.problems, report.claims, report.tasks)
+    lines += [_words(thing) for kind in things for thing in kind]
+    return [*lines, *(f"unknown: {name}" for name in report.unknown_fields), *map(str, report.facts)]
+
+
+def _words(thing: Any) -> str:
+    """A dataclass by its fields that are not as usual."""
+    told = {
+        field.name: getattr(thing, field.name) for field in fields(thing) if getattr(thing, field.name) != field.default
+    }
+    return f"{type(thing).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"

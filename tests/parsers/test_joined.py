@@ -1,0 +1,80 @@
+"""Several outputs of one tool are joined: by the device's number, by card and chip, by partition."""
+
+from __future__ import annotations
+
+import json
+
+from kits.captures import own_case, registered_parsers
+from kits.parsed import any_source
+from kits.parsed.npu_smi import POLLS, asked, report_on, text_of, values
+from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.merge.columns import offered
+from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.node import merge
+from telemetry_parsers.model import SourceReport
+
+PARSERS = registered_parsers()
+USAGES = "NPU ID : 3\nChip Count : 2\nAicpu Usage Rate(%) : 4\nChip ID : 0\nAicpu Usage Rate(%) : 9\nChip ID : 1\n"
+
+
+def test_an_output_of_amd_smi_without_partitions_is_about_those_with_the_same_number() -> None:
+    cards = [{"gpu": n, "power": {"socket_power": {"value": 200 + n, "unit": "W"}}} for n in range(4)]
+    metric = any_source.report_on("amd-smi", json.dumps(cards))
+    listing = any_source.report_on("amd-smi", any_source.text_of("amd-smi", "list-json-dpx"))
+    for order in ([listing, metric], [metric, listing]):
+        report = combine_reports(order)
+        found = [(device.index, device.partition, device.parent) for device in report.devices]
+        assert found == [(0, None, None), (1, "1", 0), (2, None, None), (3, "1", 2)]
+        powers = {item.device: item.value for item in report.readings if item.metric == "power_watts"}
+        assert powers == {0: 200.0, 1: 201.0, 2: 202.0, 3: 203.0}
+
+
+def test_all_tiers_of_nvml_make_one_document() -> None:
+    parser = PARSERS["nvml"]
+    report = combine_reports([parser.parse(capture) for capture in own_case("nvml", "a100-mig").captures(parser)])
+    assert [(device.partition, device.parent) for device in report.devices] == [(None, None), ("0", 0), ("2", 0)]
+    found = {(item.device, item.metric) for item in report.readings if isinstance(item.value, float)}
+    assert {(1, "memory_used_bytes"), (1, "compute_units"), (1, "processes"), (0, "link_up")} <= found
+
+
+def test_several_files_of_npu_smi_are_joined_by_card_and_chip() -> None:
+    """Card 3 holds the dies with the physical ids 6 and 7; `-t` counts by card."""
+    combined = combine_reports([report_on(text) for text in (text_of("table-a3-dies"), text_of("m-a3"), USAGES)])
+    assert [(device.index, device.bus_id) for device in combined.devices] == [(6, "0000:92:00.0"), (7, "0000:94:00.0")]
+    assert values(combined, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
+    assert [dict(device.facts)["logic_id"] for device in combined.devices] == ["0", "1"]
+
+
+def test_answers_of_several_shapes_may_follow_one_another_without_their_commands() -> None:
+    parts = [text_of("table-a3-dies"), text_of("m-a3"), USAGES]
+    for texts in (parts, parts[::-1]):
+        report = report_on("\n".join(texts))
+        assert [device.bus_id for device in report.devices] == ["0000:92:00.0", "0000:94:00.0"]
+        assert values(report, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
+        assert report.problems == ()
+
+
+def test_an_answer_of_the_whole_card_is_joined_only_where_the_card_has_one_chip() -> None:
+    board = text_of("board-card")
+    one = combine_reports([report_on(text_of("table-910a-busy")), report_on(board)])
+    assert [device.serial for device in one.devices] == ["033EFS10N1000123", None]
+    many = combine_reports([report_on(text_of("table-310-chips")), report_on(board.replace(": 0\n", ": 33\n", 1))])
+    assert [device.serial for device in many.devices] == [None, None, "033EFS10N1000123"]
+
+
+def test_what_is_the_cards_reaches_each_of_its_chips_on_the_node() -> None:
+    answers = {
+        "readings": report_on(text_of("table-310p-duo")),
+        "common": asked("common", ("2944", text_of("common-310p").replace(": 1\n", ": 2944\n", 1))),
+        "card": asked("card", ("2944", text_of("board-card-310p"))),
+    }
+    reports = [
+        SourceReport("npu-smi", name, "ascend", (), POLLS[name].lists_devices, 60.0, 1.0, 100.0, report)
+        for name, report in answers.items()
+    ]
+    merged = merge([offered(report) for report in reports], MergeState(), now=2.0, wall=100.0)
+    powers = [[r.value for r in device.readings if r.metric == "power_card_watts"] for device in merged.devices]
+    assert [device.device for device in merged.devices] == ["2944:0", "2944:1"]
+    assert powers == [[45.2], [45.2]]
+    faulty = [merged.positions["npu-smi", "card"][event.device or 0] for event in answers["card"].events]
+    assert faulty == [device.id for device in merged.devices]
