@@ -12,8 +12,11 @@ WRONG_UNITS = re.compile(
     r"|mj|ms|us|ns|milliseconds|microseconds|minutes|hours|milliwatts|volts?_mv)(_|$)"
 )
 ALLOWED_LABELS = frozenset(
-    {"vendor", "device", "id", "model"}
-    | {
+    [
+        "vendor",
+        "device",
+        "id",
+        "model",
         "sensor",
         "engine",
         "domain",
@@ -30,15 +33,14 @@ ALLOWED_LABELS = frozenset(
         "pipe",
         "limit",
         "dtype",
-    }
-    | {"source", "poll", "version", "python", "plugin"}
+    ]
 )
-# These have labels of their own: facts about a device every one that a vendor tells, a job's rank, owners of a card.
+# These have labels of their own: facts about a device every one that a vendor tells, a job's rank, owners of a card, the
+# daemon's own metrics.
 FACT_LABELS = {
     "accelerator_info": None,
     "accelerator_rank_info": frozenset({"rank", "server"}),
-    **{name: frozenset(labels) for name, labels in OWNER_LABELS.items()},
-    **{name: frozenset(labels) for name, labels in OWN_LABELS.items() if name.startswith("telemetry_steps_")},
+    **{name: frozenset(labels) for name, labels in (OWNER_LABELS | OWN_LABELS).items()},
 }
 _META = re.compile(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)")
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)( \S+)?")

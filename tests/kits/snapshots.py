@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import get_args
 
 from hypothesis import strategies as st
 
+from kits.drawn import Drawn
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
 from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     REASONS,
-    STATES,
     Absent,
     Health,
     MergedDevice,
     MergedReading,
     Metric,
-    Problem,
     Process,
     Sample,
     Snapshot,
     SourceStatus,
 )
-from telemetry_parsers.ownership import Allocation, Basis, Owner, OwnerKind, ProcessKind
+from telemetry_parsers.ownership import Allocation, Owner
 from telemetry_parsers.readings import Origin, Readings, Shape
 from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.vendors import VENDOR_WORDS
@@ -219,145 +217,88 @@ def _reading_of(draw, metric):
     return MergedReading(metric.key, label, value if isinstance(value, Absent) else value + 0.0, source_name)
 
 
-def _facts():
-    return st.lists(st.tuples(names | texts, texts), max_size=3).map(tuple)
-
-
-@st.composite
-def devices(draw):
-    """Any device, with any facts known or not."""
-    maybe = st.none() | texts
-    return MergedDevice(
-        vendor=draw(st.sampled_from(VENDOR_WORDS)),
-        index=draw(st.none() | st.integers(0, 127)),
-        id=draw(texts),
-        device=draw(texts),
-        model=draw(texts),
-        uuid=draw(maybe),
-        bus_id=draw(maybe),
-        serial=draw(maybe),
-        driver=draw(maybe),
-        up=draw(st.sampled_from([True, True, False, None])),
-        parent=draw(maybe),
-        partition=draw(maybe),
-        simulated=draw(st.booleans()),
-        facts=draw(_facts()),
-        readings=draw(_readings_of(DEVICE_METRICS, 8)),
-        processes=tuple(draw(st.lists(processes(), max_size=2))),
-        allocations=draw(allocations()),
-        current_model=draw(maybe),
-    )
-
-
-@st.composite
-def processes(draw):
-    """Any process on a device."""
-    return Process(
-        device=0,
-        pid=draw(st.integers(1, 4_000_000)),
-        name=draw(texts),
-        memory_used_bytes=draw(memory_sizes),
-        kind=draw(st.sampled_from(get_args(ProcessKind))),
-        instance=draw(texts),
-        utilization_ratio=draw(st.none() | st.floats(0, 1)),
-        started=draw(moments),
-        user=draw(texts),
-        command=draw(texts),
-        container=draw(texts),
-        owner=draw(st.none() | owners()),
-    )
-
-
-memory_sizes = st.none() | st.integers(0, 1 << 40).map(float)
 moments = st.none() | st.floats(-1e18, 1e18) | st.floats(0, 4e9)
-
-
-def owners():
-    """Any owner."""
-    return st.builds(Owner, st.sampled_from(get_args(OwnerKind)), *(texts for _ in range(8)))
+shares = st.floats(0, 1)
+# A number that has no rules of its own is none that a daemon would not count.
+_drawn = Drawn(
+    {
+        str: texts,
+        int: st.integers(0, 1 << 40),
+        float: st.floats(0, 1e12),
+        Maintenance: st.builds(Maintenance, st.none() | st.floats(-9e4, 3e6), texts),
+        Recorded: st.builds(Recorded, st.floats(0, 4e9), texts),
+    },
+    most=2,
+)
+_processes = _drawn.build(
+    Process,
+    device=st.just(0),
+    pid=st.integers(1, 4_000_000),
+    memory_used_bytes=st.none() | st.integers(0, 1 << 40).map(float),
+    utilization_ratio=st.none() | shares,
+    started=moments,
+)
 
 
 @st.composite
-def allocations(draw):
+def _allocations(draw):
     """Up to three owners of a device, whose shares add to 1 at most."""
-    found = draw(st.lists(owners(), max_size=3, unique_by=lambda owner: (owner.kind, owner.name)))
-    return tuple(
-        Allocation(
-            owner,
-            share=draw(st.floats(0, 1)) / len(found),
-            basis=draw(st.sampled_from(get_args(Basis))),
-            is_allocated=draw(st.booleans()),
-            is_used=draw(st.sampled_from([None, True, False])),
-            sources=tuple(draw(st.lists(texts, max_size=2))),
-            memory_used_bytes=draw(memory_sizes),
-            started=draw(moments),
-            seconds_total=draw(st.none() | st.floats(0, 1e9)),
-            busy_seconds_total=draw(st.none() | st.floats(0, 1e9)),
-            energy_joules_total=draw(st.none() | st.floats(0, 1e12)),
-        )
-        for owner in found
-    )
+    found = draw(st.lists(_drawn.of(Owner), max_size=3, unique_by=lambda owner: (owner.kind, owner.name)))
+    share = shares.map(lambda share: share / len(found))
+    return tuple(draw(_drawn.build(Allocation, owner=st.just(owner), share=share, started=moments)) for owner in found)
+
+
+_devices = _drawn.build(
+    MergedDevice,
+    vendor=st.sampled_from(VENDOR_WORDS),
+    index=st.none() | st.integers(0, 127),
+    up=st.sampled_from([True, True, False, None]),
+    replayed=st.just(False),
+    facts=st.lists(st.tuples(names | texts, texts), max_size=3).map(tuple),
+    readings=_readings_of(DEVICE_METRICS, 8),
+    processes=st.lists(_processes, max_size=2).map(tuple),
+    allocations=_allocations(),
+)
+
+
+_polls = _drawn.build(
+    Health,
+    source=st.just("nvml"),
+    poll=names,
+    attempted=st.floats(0, 1e10),
+    attempted_monotonic=st.floats(0, NOW),
+    expires=st.floats(0, 2 * NOW),
+    seconds=st.floats(0, 1e4),
+    last_success=st.none() | st.floats(0, 1e10),
+    fails_since=st.none(),
+    failures=st.lists(st.tuples(st.sampled_from(REASONS), st.integers(0, 1 << 40)), max_size=3).map(tuple),
+)
+_sources = _drawn.build(
+    SourceStatus,
+    source=st.sampled_from(["nvml", "hy-smi", "rocm-smi", "host", "npu-smi"]),
+    vendor=st.sampled_from(VENDOR_WORDS),
+    polls=st.lists(_polls, max_size=2).map(tuple),
+    refused=st.just(0),
+)
 
 
 @st.composite
-def polls(draw):
-    """Any poll, tried or not."""
-    return Health(
-        source="nvml",
-        poll=draw(names),
-        tier=draw(st.sampled_from(["fast", "slow", "inventory"])),
-        lists_devices=draw(st.booleans()),
-        state=draw(st.sampled_from(STATES)),
-        reason=draw(st.none() | st.sampled_from(REASONS)),
-        detail=draw(texts),
-        attempted=draw(st.floats(0, 1e10)),
-        attempted_monotonic=draw(st.floats(0, NOW)),
-        expires=draw(st.floats(0, 2 * NOW)),
-        seconds=draw(st.floats(0, 1e4)),
-        last_success=draw(st.none() | st.floats(0, 1e10)),
-        failures=draw(st.lists(st.tuples(st.sampled_from(REASONS), st.integers(0, 1 << 40)), max_size=3).map(tuple)),
-        overruns=draw(st.integers(0, 1 << 40)),
-    )
-
-
-@st.composite
-def sources(draw):
-    """Any source with up to three polls."""
-    return SourceStatus(
-        source=draw(st.sampled_from(["nvml", "hy-smi", "rocm-smi", "host", "npu-smi"])),
-        vendor=draw(st.sampled_from(VENDOR_WORDS)),
-        state=draw(st.sampled_from(STATES)),
-        reason=draw(st.none() | st.sampled_from(REASONS)),
-        detail=draw(texts),
-        up=draw(st.sampled_from([None, True, False])),
-        version=draw(st.none() | texts),
-        problems=tuple(Problem(*pair) for pair in draw(st.lists(st.tuples(texts, texts), max_size=2))),
-        unknown_fields=tuple(draw(st.lists(texts, max_size=2))),
-        polls=tuple(draw(st.lists(polls(), max_size=2))),
-        cpu_seconds=draw(st.floats(0, 1e9)),
-    )
-
-
-@st.composite
-def own_samples(draw):
+def _own_samples(draw):
     """Any sample of the metrics that the daemon itself adds to a snapshot."""
     name = draw(st.sampled_from(FREE_OWN_METRICS))
     value = 1.0 if name.endswith("_info") else draw(st.floats(0, 1e9))
     return Sample(name, value, tuple((label, draw(texts)) for label in OWN_LABELS[name]))
 
 
-@st.composite
-def snapshots(draw):
+def snapshots():
     """Any snapshot at all."""
-    return Snapshot(
-        hostname=draw(texts),
-        wall_time=draw(st.floats(0, 4e9)),
-        monotonic_time=NOW,
-        valid_until=NOW + 8,
-        devices=tuple(draw(st.lists(devices(), max_size=3))),
-        host=draw(_readings_of(HOST_METRICS, 3)),
-        sources=tuple(draw(st.lists(sources(), max_size=2))),
-        own=tuple(draw(st.lists(own_samples(), max_size=3))),
-        maintenance=draw(st.none() | st.builds(Maintenance, st.none() | st.floats(-9e4, 3e6), texts)),
-        recorded=draw(st.none() | st.builds(Recorded, st.floats(0, 4e9), texts)),
+    return _drawn.build(
+        Snapshot,
+        wall_time=st.floats(0, 4e9),
+        monotonic_time=st.just(NOW),
+        valid_until=st.just(NOW + 8),
+        devices=st.lists(_devices, max_size=3).map(tuple),
+        host=_readings_of(HOST_METRICS, 3),
+        sources=st.lists(_sources, max_size=2).map(tuple),
+        own=st.lists(_own_samples(), max_size=3).map(tuple),
     )
