@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from telemetry_exporters.text import cleaned
@@ -14,6 +14,8 @@ _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
 # Who told when it was: the scheduler's hook, the kernel by the start of a process, the daemon that saw it come or go, the daemon's own start, the end of a day.
 Told = Literal["hook", "process", "seen", "daemon_start", "day"]
+# Whether the card's own counter gave the energy, or the daemon integrated power readings, for some of the time at least.
+EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
 LONGEST_LINE_BYTES = 1 << 20
 # More than all cards of the world come to in a century.
@@ -83,6 +85,8 @@ class CardShare:
     memory_peak_bytes: float | None
     readings: Mapping[str, Course]
     events: Mapping[str, int]
+    # Empty in the records of releases that estimated all energy.
+    energy_source: EnergySource = field(default="", metadata={"left_out": True})
 
 
 @dataclass(frozen=True, slots=True)

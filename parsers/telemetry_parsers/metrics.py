@@ -204,7 +204,7 @@ _OWNERS = (
     _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); all shares of a card add to 1 at most. Multiply by it to split a card's readings.", 1),
     _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times its share."),
     _owner("allocation_busy_seconds_total", "counter", "seconds", "Time for which the card was computing while an owner had it, times its share."),
-    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that the card used while an owner had it, times its share."),
+    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that the card used while an owner had it, times its share: by the card's own counter, else estimated from its power."),
     _owner("allocation_memory_used_bytes", "gauge", "bytes", "Device memory that the owner's processes use.", _PETABYTE),
     _device("foreign_memory_bytes", "bytes", "Memory of an allocated device that processes of none of its owners use.", 0, _PETABYTE),
     _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process; the 16 largest of each device, the others as one.", _PETABYTE),

@@ -12,6 +12,7 @@ from telemetry_daemon.state.accumulate import Increment, Integral
 from telemetry_daemon.state.tally import WIDTH, Tallies, count_increments, count_time, tally_of
 from telemetry_daemon.state.tenure import Tenure
 from telemetry_exporters.past import KEPT, kept_places
+from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
 from telemetry_parsers.readings import Origin, Readings, Shape
 
@@ -25,6 +26,10 @@ _UNLABELLED = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "me
 _HIGHEST = ("temperature_celsius", "throttled")
 _MOST_SHAPES = 64
 _NOTHING = array("d")
+# Energy by the card's own counter where it has one, else integrated from its power.
+POWER, ENERGY_COUNTED, ENERGY_ESTIMATED = "power_watts", "energy_counted", "energy_estimated"
+_COUNTER = "energy_joules_total"
+_MOST_WATTS = BY_KEY[POWER].high
 
 
 class BilledCard(Generic[_Holder]):
@@ -45,6 +50,9 @@ class BilledCard(Generic[_Holder]):
         self._counted: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}
         self._readings: object = None
+        # The card's own counter when it was read last; the name of its source.
+        self._counter: tuple[float, float, str] | None = None
+        self._has_counter = False
 
     @property
     def patience(self) -> float:
@@ -56,6 +64,7 @@ class BilledCard(Generic[_Holder]):
         if readings is self._readings:
             return
         self._readings = readings
+        self._count_energy(readings)
         continued = set()
         for metric, value, origin in _courses(readings):
             continued.add(metric)
@@ -68,8 +77,30 @@ class BilledCard(Generic[_Holder]):
         for metric in self._integrals.keys() - continued:
             self._integrals[metric].last = None
 
+    def _count_energy(self, readings: Readings) -> None:
+        """Count by how much the card's own counter has grown. The mean power stands for what happened in between.
+
+        A counter that was reset, or that was not read for long, begins again.
+        """
+        joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
+        if isinstance(joules, Absent):
+            return
+        self._has_counter = True
+        before = self._counter
+        if before is not None and origin.taken <= before[1]:
+            return
+        self._counter = (joules, origin.taken, origin.source)
+        if before is None or before[2] != origin.source:
+            return
+        seconds = origin.taken - before[1]
+        watts = (joules - before[0]) / seconds
+        if seconds <= PATIENCE_SECONDS and 0.0 <= watts <= _MOST_WATTS:
+            self.count(ENERGY_COUNTED, Increment(before[1], origin.taken, watts, watts))
+
     def count(self, metric: str, increment: Increment) -> None:
         """Take in what a reading's integral grew by."""
+        if metric == POWER and not self._has_counter:
+            self.count(ENERGY_ESTIMATED, increment)
         line = self._lines.get(metric)
         if line is None:
             line = self._lines[metric] = array("d")
@@ -101,7 +132,7 @@ class BilledCard(Generic[_Holder]):
         """The card was not seen until now, and that time is not counted; returns what is divided for good."""
         divided = self.divide()
         self._divided_until = self.seen_until = until
-        self._readings = None
+        self._readings = self._counter = None
         for integral in self._integrals.values():
             integral.last = None
         return divided

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from telemetry_daemon.state.accumulate import Increment
-from telemetry_daemon.state.billed_card import PATIENCE_SECONDS, BilledCard
+from telemetry_daemon.state.billed_card import ENERGY_COUNTED, ENERGY_ESTIMATED, PATIENCE_SECONDS, BilledCard
 from telemetry_daemon.state.ledger_file import SCHEMA, Saved
 from telemetry_daemon.state.stay import (
     BUSY,
-    POWER,
     SAME_SECONDS,
     Key,
     Stay,
@@ -89,7 +88,7 @@ class Ledger:
         card = self._cards.get(device_id)
         if card is None:
             return {}
-        recent = card.recent((BUSY, POWER))
+        recent = card.recent((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
         parts = [(stay, stay.parts[device_id]) for stay in card.shares]
         return {stay.key: part.count(recent.get(stay, Tally())) for stay, part in parts}
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from telemetry_daemon.state.billed_card import ENERGY_COUNTED, ENERGY_ESTIMATED
 from telemetry_daemon.state.tally import Sum, Tally
-from telemetry_exporters.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
+from telemetry_exporters.job_record import SCHEMA, CardShare, Course, EnergySource, Gap, JobRecord, Moment, Who
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers import bounds
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Owner
 
-BUSY, POWER, THROTTLED = "utilization_ratio", "power_watts", "throttled"
+BUSY, THROTTLED = "utilization_ratio", "throttled"
+_ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
+# What a record has under a name of its own, not among the readings.
+_NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MOST_GAPS = 16
 # Several sources tell a hook's time, each with its own precision.
 SAME_SECONDS = 1.0
@@ -66,10 +70,8 @@ class Part:
         """What the counters tell, with what was counted of the last minutes."""
         told = self.told
         seconds = self.tally.seconds + recent.seconds - self.before.seconds
-        busy, energy = (
-            _grown(before, self.tally, recent, self.before, metric)
-            for metric, before in ((BUSY, told.busy_seconds), (POWER, told.energy_joules))
-        )
+        busy = _grown(told.busy_seconds, self.tally, recent, self.before, (BUSY,))
+        energy = _grown(told.energy_joules, self.tally, recent, self.before, _ENERGY)
         self.told = Totals(max(seconds, told.seconds), busy, energy)
         return self.told
 
@@ -203,12 +205,19 @@ def _card_share(part: Part, recent: Tally) -> CardShare:
         tally.seconds,
         tally.sums[BUSY].seconds if BUSY in sums else 0.0,
         _integral(sums, BUSY),
-        _integral(sums, POWER),
+        _total([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
         part.memory_peak,
-        {metric: _course(one) for metric, one in sums.items() if metric != THROTTLED},
+        {metric: _course(one) for metric, one in sums.items() if metric not in _NOT_READINGS},
         {clean(code)[: bounds.LONGEST_NAME]: count for code, count in sorted(tally.events.items())},
+        _energy_source(sums),
     )
+
+
+def _energy_source(sums: Mapping[str, Sum]) -> EnergySource:
+    if _integral(sums, ENERGY_ESTIMATED) is not None:
+        return "estimated"
+    return "counter" if _integral(sums, ENERGY_COUNTED) is not None else ""
 
 
 def _part(card: CardShare) -> Part:
@@ -219,6 +228,9 @@ def _part(card: CardShare) -> Part:
         )
     if card.throttled_seconds is not None:
         tally.sums[THROTTLED] = Sum(card.seconds, card.throttled_seconds, 0.0)
+    if card.energy_joules is not None:
+        metric = ENERGY_COUNTED if card.energy_source == "counter" else ENERGY_ESTIMATED
+        tally.sums[metric] = Sum(card.seconds, card.energy_joules, 0.0)
     tally.events.update(card.events)
     before = Tally()
     before.add(tally)
@@ -241,12 +253,12 @@ def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
-def _grown(told: float | None, settled: Tally, recent: Tally, before: Tally, metric: str) -> float | None:
-    """The integral since the daemon's start, never less than was told; None where it was not measured."""
-    known = [tally.sums[metric] for tally in (settled, recent) if metric in tally.sums]
+def _grown(told: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
+    """Return the integrals since the daemon's start together, never less than before; None if nothing was measured."""
+    known = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(one.seconds > 0.0 for one in known):
         return told
-    earlier = before.sums[metric].integral if metric in before.sums else 0.0
+    earlier = sum(before.sums[metric].integral for metric in metrics if metric in before.sums)
     return max(sum(one.integral for one in known) - earlier, told or 0.0)
 
 

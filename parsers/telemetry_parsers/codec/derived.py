@@ -31,7 +31,7 @@ class _Way:
 class _Special:
     """What the fields of a type do not tell.
 
-    A field in `left_out` is not written when it is the default. `null` maps a field to the number that null stands for.
+    A field in `left_out`, or whose metadata has `left_out`, is not written when it is the default. `null` maps a field to the number that null stands for.
     """
 
     left_out: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class _Object:
         self._writes = tuple((name, way.write) for name, way in ways.items() if way.write is not None)
         self._names = tuple(ways)
         self._keys = frozenset(ways)
-        left_out = [item for item in fields(kind) if item.name in special.left_out]
+        left_out = [item for item in fields(kind) if item.name in special.left_out or "left_out" in item.metadata]
         self._defaults = {item.name: _written(ways[item.name], item.default) for item in left_out}
 
     @staticmethod
