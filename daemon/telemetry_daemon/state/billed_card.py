@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from telemetry_daemon.state.accumulate import Increment, Integral
+from telemetry_daemon.state.accumulate import LONGEST_GAP_INTERVALS, Increment, Integral
 from telemetry_daemon.state.tally import WIDTH, Tallies, count_increments, count_time, tally_of
 from telemetry_daemon.state.tenure import Tenure
 from telemetry_exporters.past import KEPT, kept_places
@@ -94,7 +94,8 @@ class BilledCard(Generic[_Holder]):
             return
         seconds = origin.taken - before[1]
         watts = (joules - before[0]) / seconds
-        if seconds <= PATIENCE_SECONDS and 0.0 <= watts <= _MOST_WATTS:
+        longest = max(PATIENCE_SECONDS, LONGEST_GAP_INTERVALS * origin.interval)
+        if seconds <= longest and 0.0 <= watts <= _MOST_WATTS:
             self.count(ENERGY_COUNTED, Increment(before[1], origin.taken, watts, watts))
 
     def count(self, metric: str, increment: Increment) -> None:

@@ -1,0 +1,86 @@
+"""Owners' energy: the card's own counter divided among them, or an estimate from its power, which the record says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kits.billed_node import Node, by_name, has, job
+
+COUNTER = "energy_joules_total"
+
+
+def run_counted(node: Node, seconds: float, watts: float, start: float = 0.0) -> float:
+    """Let time pass on cards whose counter runs at this power; returns where the counter is then."""
+    for _ in range(int(seconds / 2)):
+        start += 2 * watts
+        node.more = {COUNTER: start}
+        node.runs(2.0)
+    return start
+
+
+def test_the_counter_is_billed_not_the_power() -> None:
+    node = Node(power=645.0, more={COUNTER: 0.0})
+    node.poll()
+    node.gives(has(job("a")))
+    node.poll()
+    run_counted(node, 100.0, 200.0)
+    record = by_name(node.ends())["a"]
+    assert record.energy_joules == pytest.approx(200.0 * 100.0, rel=0.03)
+    assert [card.energy_source for card in record.cards] == ["counter"]
+    assert record.cards[0].readings["power_watts"].mean == pytest.approx(645.0)
+
+
+def test_without_a_counter_the_energy_is_estimated() -> None:
+    node = Node(power=300.0)
+    node.poll()
+    node.gives(has(job("a")))
+    node.runs(100.0)
+    record = by_name(node.ends())["a"]
+    assert record.energy_joules == pytest.approx(300.0 * 98.0, rel=0.03)
+    assert [card.energy_source for card in record.cards] == ["estimated"]
+
+
+def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
+    node = Node(more={COUNTER: 1e6})
+    node.gives(has(job("a")))
+    node.poll()
+    run_counted(node, 20.0, 100.0, 1e6)
+    run_counted(node, 20.0, 100.0, 0.0)
+    node.now += 3600.0
+    run_counted(node, 20.0, 100.0, 5e8)
+    energy = by_name(node.ends())["a"].energy_joules
+    assert energy == pytest.approx(100.0 * 54.0, rel=0.05)
+
+
+def test_an_owners_energy_survives_a_restart_with_its_source() -> None:
+    node = Node(more={COUNTER: 0.0})
+    node.gives(has(job("a")))
+    node.poll()
+    counted = run_counted(node, 60.0, 100.0)
+    node = node.restarted(5.0)
+    node.poll()
+    run_counted(node, 60.0, 100.0, counted + 500.0)
+    card = by_name(node.ends())["a"].cards[0]
+    assert (card.energy_source, card.energy_joules) == ("counter", pytest.approx(100.0 * 120.0, rel=0.05))
+
+
+CHANGES = st.lists(
+    st.tuples(st.lists(st.sampled_from("abc"), max_size=2, unique=True), st.integers(1, 20), st.floats(0.0, 700.0)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(CHANGES)
+@settings(max_examples=30)
+def test_all_owners_and_the_unallocated_rest_equal_the_counter(changes: list[tuple[list[str], int, float]]) -> None:
+    node = Node(power=5000.0, more={COUNTER: 0.0})
+    node.poll()
+    counted = 0.0
+    for names, polls, watts in changes:
+        node.gives(*(has(job(name), 1.0 / len(names)) for name in names))
+        counted = run_counted(node, 2.0 * polls, watts, counted)
+    billed = sum(record.energy_joules or 0.0 for record in node.ends())
+    assert billed == pytest.approx(counted, rel=1e-6, abs=1e-6)
