@@ -82,13 +82,11 @@ def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str],
 
 
 @pytest.mark.needs("promtool")
-@pytest.mark.parametrize("cards", [1, 8, 128])
-def test_promtool_finds_nothing_but_names(cards: int) -> None:
-    for name in MODULES:
-        text = page(name, snapshot_of(own_node(name, cards)))
-        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
-        complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
-        assert (complaints, done.returncode in (0, 3)) == ([], True)
+def test_promtool_finds_nothing_but_names() -> None:
+    text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in MODULES)
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
+    assert (complaints, done.returncode in (0, 3)) == ([], True)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -108,7 +106,7 @@ def test_both_syntaxes_are_read_by_prometheus_client_and_say_the_same(name: str,
 
 @pytest.mark.parametrize("name", MODULES)
 def test_no_series_comes_twice_and_all_have_finite_values(name: str) -> None:
-    for cards, everybody in ((EVERYBODY, True), (own_node(name, 128), False)):
+    for cards, everybody in ((EVERYBODY, True), (own_node(name, 8), False)):
         text = page(name, snapshot_of(cards), everybody=everybody)
         lines = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
         assert len(lines) == len(set(lines))
@@ -128,11 +126,15 @@ def test_values_are_ours_in_their_units() -> None:
     assert theirs["DCGM_FI_DEV_GPU_UTIL"] == round(theirs["DCGM_FI_DEV_GPU_UTIL"])
 
 
+@cache
+def snapshots_of_a_course() -> tuple[Snapshot, ...]:
+    return (*demo_snapshots("2xnvidia,1xamd,1xascend", 4), *demo_snapshots("1xh100mig,1xhygon", 2))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_page_after_page_is_as_if_it_were_the_first(name: str) -> None:
     """A page whose layout is kept says what a new one says, also after devices and readings came and went."""
-    renderer = PeerRenderer(peer(name), NODE, everybody=True)
-    course = [*demo_snapshots("3xnvidia,2xamd,2xascend", 6), *demo_snapshots("1xh100mig,1xhygon", 3)]
+    renderer, course = PeerRenderer(peer(name), NODE, everybody=True), snapshots_of_a_course()
     gone = replace(course[2], devices=tuple(replace(one, up=False) for one in course[2].devices))
     for snapshot in (*course, gone, course[3], without(course[3], 0, "power_watts"), course[3]):
         assert renderer.page(snapshot, Syntax.TEXT).decode() == page(name, snapshot, everybody=True)
@@ -161,7 +163,7 @@ def rows_that_take(name: str, metric: str) -> set[str]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_take_a_reading_away_and_just_its_lines_go(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(list(MODULES)))

@@ -6,14 +6,15 @@ import gzip
 import re
 import signal
 import socket
-import subprocess
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kits.daemon import COMMAND, Daemon
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.ports import free_address
 from telemetry_exporters.compat.peers import MODULES
 
@@ -46,27 +47,34 @@ def until_told(daemon: Daemon, url: str, text: bytes) -> bytes:
     return fetched(url)[2]
 
 
-def test_every_page_is_beside_the_metrics_whatever_their_path(tmp_path: Path) -> None:
-    with Daemon(tmp_path, '[web]\ntelemetry_path = "/own"\n', CARDS) as daemon:
-        base = f"http://{daemon.address}"
-        page = until_told(daemon, f"{base}/metrics/dcgm-exporter", UTILIZATION.encode())
-        assert page.count(b"\n" + UTILIZATION.encode() + b"{") == 2
-        status, kind, body = fetched(
-            f"{base}/metrics/dcgm-exporter?name[]={UTILIZATION}", **{"Accept-Encoding": "gzip"}
-        )
-        assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-        assert gzip.decompress(body).decode().splitlines()[1] == f"# TYPE {UTILIZATION} gauge"
-        assert len(gzip.decompress(body).splitlines()) == 4
-        status, kind, body = fetched(
-            f"{base}/metrics/dcgm-exporter", Accept="application/openmetrics-text;version=1.0.0"
-        )
-        assert kind.startswith("application/openmetrics-text")
-        assert body.endswith(b"# EOF\n")
-        everybody = fetched(f"{base}/metrics/dcgm-exporter?vendors=all&name[]={UTILIZATION}")[2].decode()
-        assert sorted(re.findall(r'vendor="(\w+)"', everybody)) == ["ascend", "nvidia", "nvidia"]
-        assert [fetched(f"{base}/metrics/{name}")[0] for name in MODULES] == [200] * len(MODULES)
-        listed = fetched(f"{base}/")[2].decode()
-        assert all(f'href="./metrics/{name}"' in listed for name in MODULES)
+@pytest.fixture(scope="module")
+def own_address() -> str:
+    return free_address()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory, own_address: str) -> Iterator[Daemon]:
+    config = '[web]\ntelemetry_path = "/own"\n' + with_port(own_address, 'hostname_label = "hostname"\n')
+    with Daemon(tmp_path_factory.mktemp("daemon"), config, CARDS, {"NODE_NAME": "n-7"}) as running:
+        until_told(running, f"http://{running.address}/metrics/dcgm-exporter", UTILIZATION.encode())
+        yield running
+
+
+def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) -> None:
+    base = f"http://{daemon.address}"
+    assert fetched(f"{base}/metrics/dcgm-exporter")[2].count(b"\n" + UTILIZATION.encode() + b"{") == 2
+    status, kind, body = fetched(f"{base}/metrics/dcgm-exporter?name[]={UTILIZATION}", **{"Accept-Encoding": "gzip"})
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert gzip.decompress(body).decode().splitlines()[1] == f"# TYPE {UTILIZATION} gauge"
+    assert len(gzip.decompress(body).splitlines()) == 4
+    status, kind, body = fetched(f"{base}/metrics/dcgm-exporter", Accept="application/openmetrics-text;version=1.0.0")
+    assert kind.startswith("application/openmetrics-text")
+    assert body.endswith(b"# EOF\n")
+    everybody = fetched(f"{base}/metrics/dcgm-exporter?vendors=all&name[]={UTILIZATION}")[2].decode()
+    assert sorted(re.findall(r'vendor="(\w+)"', everybody)) == ["ascend", "nvidia", "nvidia"]
+    assert [fetched(f"{base}/metrics/{name}")[0] for name in MODULES] == [200] * len(MODULES)
+    listed = fetched(f"{base}/")[2].decode()
+    assert all(f'href="./metrics/{name}"' in listed for name in MODULES)
 
 
 @pytest.mark.parametrize(
@@ -89,22 +97,14 @@ def test_what_is_asked_for_wrongly_is_named(daemon: Daemon, path: str, status: i
     assert body.count(b"\n") == 1
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory):
-    with Daemon(tmp_path_factory.mktemp("daemon"), arguments=CARDS) as running:
-        yield running
-
-
-def test_a_page_has_its_own_address_with_health_and_nothing_else(tmp_path: Path) -> None:
-    address = free_address()
-    with Daemon(tmp_path, with_port(address, 'hostname_label = "hostname"\n'), CARDS, {"NODE_NAME": "n-7"}) as daemon:
-        page = until_told(daemon, f"http://{address}/metrics", UTILIZATION.encode()).decode()
-        assert 'hostname="n-7"' in page
-        assert "Hostname=" not in page
-        assert fetched(f"http://{address}/health")[0] == 200
-        assert fetched(f"http://{address}/")[2].startswith(b"device telemetry under the names of dcgm-exporter")
-        for path in ("/api/v1/snapshot", "/metrics/npu-exporter", "/own", "/metrics/"):
-            assert fetched(f"http://{address}{path}")[0] == 404, path
+def test_a_page_has_its_own_address_with_health_and_nothing_else(daemon: Daemon, own_address: str) -> None:
+    page = until_told(daemon, f"http://{own_address}/metrics", UTILIZATION.encode()).decode()
+    assert 'hostname="n-7"' in page
+    assert "Hostname=" not in page
+    assert fetched(f"http://{own_address}/health")[0] == 200
+    assert fetched(f"http://{own_address}/")[2].startswith(b"device telemetry under the names of dcgm-exporter")
+    for path in ("/api/v1/snapshot", "/metrics/npu-exporter", "/own", "/metrics/"):
+        assert fetched(f"http://{own_address}{path}")[0] == 404, path
 
 
 def test_a_reload_opens_and_closes_addresses_and_a_taken_port_leaves_all_as_it_was(tmp_path: Path) -> None:
@@ -152,24 +152,24 @@ def test_passwords_hold_for_every_address(tmp_path: Path) -> None:
     ],
 )
 def test_the_names_command_says_what_is_wrong(
-    tmp_path: Path, arguments: tuple[str, ...], status: int, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], status: int, words: str
 ) -> None:
     (tmp_path / "bad.json").write_text('{"panels": [' * 3)
     (tmp_path / "empty.json").write_text("{}")
-    done = subprocess.run([*COMMAND, "metrics", *arguments], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == status, done.stderr
+    monkeypatch.chdir(tmp_path)
+    done = run_main("metrics", *arguments)
+    assert done.status == status, done.stderr
     assert words in done.stdout + done.stderr
 
 
-def test_a_dashboard_is_held_against_the_node(tmp_path: Path, daemon: Daemon) -> None:
+def test_a_dashboard_is_held_against_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon) -> None:
     (tmp_path / "board.json").write_text(
         '{"panels": [{"targets": [{"expr": "avg by (gpu) (DCGM_FI_DEV_POWER_USAGE{gpu=~\\"$gpu\\"}[5m]) / sum(DCGM_FI_DEV_FAN_SPEED)"}]}],'
         ' "templating": {"list": [{"query": {"query": "label_values(DCGM_FI_DEV_GPU_TEMP, gpu)"}}]}}'
     )
-    until_told(daemon, f"http://{daemon.address}/metrics/dcgm-exporter", UTILIZATION.encode())
-    command = [*COMMAND, "metrics", "--names", "dcgm-exporter", "--dashboard", "board.json", "--node", daemon.address]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout.splitlines()) == (
+    monkeypatch.chdir(tmp_path)
+    done = run_main("metrics", "--names", "dcgm-exporter", "--dashboard", "board.json", "--node", daemon.address)
+    assert (done.status, done.stdout.splitlines()) == (
         2,
         [
             "DCGM_FI_DEV_FAN_SPEED    not told here: no device has accelerator_fan_ratio × 100",
