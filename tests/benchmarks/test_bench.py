@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import bench
 import pytest
 from side_by_side import installs, measured, processes, tables
 from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, running, together
@@ -21,40 +22,56 @@ from kits.fake_nvml.library import FakeNvml
 from kits.ports import free_port
 from kits.waiting import comes_true
 
-BENCH = ROOT / "benchmarks" / "bench.py"
+FOLDER = ROOT / "benchmarks"
 PAGE = "# HELP watts Power.\n# TYPE watts gauge\n" + "".join(f'watts{{gpu="{at}"}} {at}.5\n' for at in range(30))
 SHORT = Plan(rounds=2, seconds=1, pace=4.0, settle=0.0)
 ROUND = Round(0.02, Memory(30.0, 45.0, 33.0), (0.001, 0.002, 0.009), 1500, 13_000)
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(BENCH), *arguments], capture_output=True, text=True, check=False)
-
-
-def test_it_says_what_its_parts_are() -> None:
-    said = "".join(bench("--help").stdout.split())
-    assert "nvidia,little,demo8,demo,amd,mixed,idle,idle1,disturbed,commands" in said
-    assert "--against" in said
-
-
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(("--only", "nvidia,nothing"), "no part nothing"), (("--against", "old=/nowhere"), "not NAME=PATH of a checkout")],
+    ("arguments", "status", "words"),
+    [
+        (("--help",), 0, "nvidia,little,demo8,demo,amd,mixed,idle,idle1,disturbed,commands"),
+        (("--only", "nvidia,nothing"), 2, "no part nothing"),
+        (("--against", "old=/nowhere"), 2, "not NAME=PATH of a checkout"),
+    ],
 )
-def test_what_it_does_not_know_is_said(arguments: tuple[str, ...], words: str) -> None:
-    ran = bench(*arguments)
-    assert (ran.returncode, words in ran.stderr) == (2, True)
+def test_it_lists_its_parts_and_refuses_what_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    status: int,
+    words: str,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench.py", *arguments])
+    with pytest.raises(SystemExit) as end:
+        bench.main()
+    said = "".join(capsys.readouterr())
+    assert (end.value.code, "".join(words.split()) in "".join(said.split())) == (status, True)
+
+
+MARKED = "before\n<!-- make bench: begin -->\n{}\n<!-- make bench: end -->\nafter\n"
 
 
 def test_the_tables_go_between_the_marks_of_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- make bench: begin -->\nold\n<!-- make bench: end -->\nafter\n")
-    ran = bench("--quick", "--only", "commands", "--against", f"then={ROOT}", "--into", str(page))
-    assert ran.returncode == 0, ran.stderr
+    page.write_text(MARKED.format("old"))
+    bench.put_into(page, "new")
+    assert page.read_text() == MARKED.format("new")
+    page.write_text("no marks")
+    with pytest.raises(SystemExit):
+        bench.put_into(page, "new")
+
+
+@pytest.mark.long
+def test_a_short_bench_of_the_commands_fills_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(MARKED.format("old"))
+    line = [sys.executable, str(FOLDER / "bench.py"), "--quick", "--only", "commands", "--against", f"then={ROOT}"]
+    subprocess.run([*line, "--into", str(page)], check=True)
     text = page.read_text()
     assert text.startswith("before\n<!-- make bench: begin -->\nMeasured on ")
     assert text.endswith("|\n<!-- make bench: end -->\nafter\n")
-    assert "Python 3." in text
     assert text.count("\n| telemetry version telemetry") == 2
     (goal,) = (line for line in text.splitlines() if line.startswith("| `telemetry version`"))
     assert [cell.strip() for cell in goal.split("|")][-2] in ("met", "missed")
@@ -66,13 +83,13 @@ def served(name: str, module: str, folder: Path) -> Contestant:
     (folder / "page").write_text(PAGE)
     port = free_port()
     command = (sys.executable, "-m", f"side_by_side.{module}", str(port), str(folder / "page"))
-    environment = {**os.environ, "PYTHONPATH": str(BENCH.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
     return Contestant(name, command, port, b"watts", environment)
 
 
 def floor(folder: Path) -> Contestant:
     program = installs.from_source(
-        "floor", "-I", str(ROOT / "tests" / "nvml_fake"), str(BENCH.parent / "floor.c"), "-ldl", "-lz"
+        "floor", "-I", str(ROOT / "tests" / "nvml_fake"), str(FOLDER / "floor.c"), "-ldl", "-lz"
     )
     if isinstance(program, installs.Missing):
         pytest.skip(str(program))  # it wants zlib's header besides cc
@@ -85,8 +102,10 @@ def floor(folder: Path) -> Contestant:
     "server",
     [
         pytest.param(lambda folder: served("asyncio", "bare_page", folder), id="asyncio"),
-        pytest.param(lambda folder: served("client", "client_page", folder), id="client_python"),
-        pytest.param(floor, id="C", marks=pytest.mark.needs("cc")),
+        pytest.param(
+            lambda folder: served("client", "client_page", folder), id="client_python", marks=pytest.mark.long
+        ),
+        pytest.param(floor, id="C", marks=[pytest.mark.needs("cc"), pytest.mark.long]),
     ],
 )
 def test_a_server_of_our_page_serves_all_its_series_and_ends(server, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_missing_tool_costs_a_look_at_each_place(tmp_path: Path) -> None:
 
 def test_polls_and_scrapes_leave_nothing_behind() -> None:
     """Hundreds of polls and pages later there are as many memory blocks as before."""
-    node, renderer = settled(Load(FEW)), Renderer()
+    node, renderer = settled(Load(2)), Renderer()
 
     def work(turns: int) -> int:
         for _ in range(turns):
@@ -221,6 +221,6 @@ def test_a_daemon_starts_one_process_for_a_poll_and_none_for_a_scrape(tmp_path: 
         running.until(
             lambda: polls == {poll["poll"] for poll in running.source(TOOL).get("polls", ()) if poll["state"] == "ok"}
         )
-        for _ in range(50):
+        for _ in range(5):
             running.page()
         assert len(tools.calls(TOOL)) == len(polls)
