@@ -18,14 +18,18 @@ from kits.daemon import Daemon
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
-    """A daemon that this process finds as that of its node."""
-    with Daemon(tmp_path, arguments=("--demo", "1xnvidia")) as daemon:
-        daemon.until(lambda: daemon.document()["devices"])
-        monkeypatch.setenv("TELEMETRY_STATE_RUNTIME_DIRECTORY", f"{tmp_path}/run")
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        yield daemon
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with Daemon(tmp_path_factory.mktemp("node"), arguments=("--demo", "1xnvidia")) as running:
+        running.until(lambda: running.document()["devices"])
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _on_its_node(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process finds the daemon as that of its node."""
+    monkeypatch.setenv("TELEMETRY_STATE_RUNTIME_DIRECTORY", f"{daemon.folder}/run")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str, **names: Any) -> None:
@@ -47,17 +51,17 @@ def run(text: str, **names: Any) -> dict[str, Any]:
     return space
 
 
-def test_reading(here: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reading(capsys: pytest.CaptureFixture[str]) -> None:
     run(example("device_telemetry.read()"))
     assert capsys.readouterr().out.startswith("nvidia NVIDIA H100")
 
 
-def test_recording_epochs(here: Daemon) -> None:
+def test_recording_epochs() -> None:
     space = run(example("train_one_epoch"), train_one_epoch=lambda: None, print=lambda *_: None)
     assert space["numbers"]["energy_joules"] >= 0
 
 
-def test_tensorboard(here: Daemon) -> None:
+def test_tensorboard() -> None:
     told: list[tuple[str, float, int]] = []
     writer = types.SimpleNamespace(add_scalar=lambda *scalar: told.append(scalar))
     run(example("add_scalar"))["train"](2, lambda: None, writer)
@@ -79,7 +83,7 @@ def test_tensorboard(here: Daemon) -> None:
     ],
 )
 def test_callbacks_of_frameworks(
-    here: Daemon, monkeypatch: pytest.MonkeyPatch, name: str, base: str, word: str, steps: tuple[str, str, str]
+    monkeypatch: pytest.MonkeyPatch, name: str, base: str, word: str, steps: tuple[str, str, str]
 ) -> None:
     module(monkeypatch, name, **{base: type(base, (), {})})
     callback = run(example(word))["DeviceTelemetry"]()

@@ -15,6 +15,7 @@ import pytest
 import device_telemetry
 from device_telemetry import Device, NotReachableError, NotUnderstoodError, TelemetryError, read, visible, watch
 from kits.daemon import Daemon
+from kits.ports import free_address
 from telemetry_daemon.web.addresses import local_socket_in
 
 # The public names and their parameters: to change one is a new major version.
@@ -76,6 +77,7 @@ def test_watching_goes_on(daemon: Daemon) -> None:
 
 def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TELEMETRY_STATE_RUNTIME_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("TELEMETRY_WEB_LISTEN_ADDRESS", free_address())
     node = read()
     assert {source.source for source in node.sources} >= {"host", "nvml"}
     (first,) = islice(watch(0.5), 1)

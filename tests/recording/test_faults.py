@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from kits.in_process import command
+from recording.written import write_here
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarms
 from telemetry_daemon.recording.bursts import Bursts
-from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
+from telemetry_daemon.recording.flight_recorder import FlightRecorder
 from telemetry_daemon.recording.ring import Ring
 from telemetry_daemon.recording.tap import Tap
 from telemetry_daemon.simulate.faults import Faults
@@ -140,9 +141,9 @@ def verdicts(document: Mapping[str, Any]) -> Mapping[str, str]:
 def test_a_fault_writes_one_file_that_plays_to_the_same_verdict(tmp_path: Path, fault: str, vendor: str) -> None:
     live: list[Mapping[str, str]] = []
 
-    def write(name: str, packed: Iterable[bytes], seconds: float) -> str:
+    def write(name: str, packed: Iterable[bytes], _: float) -> str:
         live.append(verdicts(of_snapshot.document(it.store.snapshot(), {})))
-        return Writer(str(tmp_path), ()).write(name, packed, seconds)
+        return write_here(flights.folder_in(str(tmp_path)), name, packed)
 
     it = Simulation(vendor, Faults(**{fault: 60.0}), write)
     it.play(20 * MINUTE, until=lambda: bool(it.written))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 import itertools
-import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from unittest import mock
 
 import pytest
 
 from kits.captures import own_cases, registered_parsers
 from kits.planted_identities import PLACES, PLANTS, left_in, planted
+from recording.written import write_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recording import flight_writer, flights
 from telemetry_daemon.recording.flight_recorder import Writer
@@ -50,30 +47,6 @@ def packed(*captures: Capture) -> Iterator[bytes]:
 
 def captures(path: Path) -> list[Capture]:
     return [capture_from_plain(decode_line(line)) for line in gzip.decompress(path.read_bytes()).splitlines()]
-
-
-def write_here(folder: Path, packed: Iterable[bytes], seconds: float = 60.0) -> str:
-    """What the writer says when it writes these in this process; in a process of its own it would cost half a second."""
-    members = list(packed)
-    descriptor = os.memfd_create("captures")
-    os.write(descriptor, b"".join(members))
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    order = {
-        "folder": str(folder),
-        "name": NAME,
-        "seconds": seconds,
-        "descriptor": descriptor,
-        "sizes": [*map(len, members)],
-    }
-    said = io.StringIO()
-    with (
-        mock.patch("sys.stdin", io.StringIO(json.dumps({**order, "parser_paths": []}))),
-        mock.patch("os.nice"),
-        contextlib.redirect_stderr(said),
-    ):
-        status = flight_writer.main()
-    assert (status == 0) == (said.getvalue() == "")
-    return said.getvalue()
 
 
 def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
@@ -185,7 +158,7 @@ def a_link_in_place_of_the_file(folder: Path) -> None:
 )
 def test_what_stands_in_the_way_costs_the_file_only(tmp_path: Path, prepare, trouble: str) -> None:
     prepare(tmp_path / "flights")
-    said = write_here(tmp_path / "flights", packed(CAPTURE))
+    said = write_here(tmp_path / "flights", NAME, packed(CAPTURE))
     assert trouble in said if trouble else not said
     if (tmp_path / "secret").exists():
         assert (tmp_path / "secret").read_text() == "stays"
@@ -214,7 +187,7 @@ def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
         for number in range(30)
         for source in ("loud", CAPTURE.source)
     ]
-    assert write_here(tmp_path / "flights", packed(*found), 15.0) == ""
+    assert write_here(tmp_path / "flights", NAME, packed(*found), 15.0) == ""
     written = captures(tmp_path / "flights" / NAME)
     times = {name: [one.monotonic_time for one in written if one.source == name] for name in ("loud", CAPTURE.source)}
     assert times == {"loud": [25.0, 26.0, 27.0, 28.0, 29.0], CAPTURE.source: list(range(30))}
@@ -225,7 +198,7 @@ def test_masking_leaves_time_to_write(tmp_path: Path, monkeypatch: pytest.Monkey
     now = itertools.count()
     monkeypatch.setattr(flight_writer, "time", SimpleNamespace(monotonic=lambda: float(next(now)), time=time.time))
     found = [replace(CAPTURE, source=f"tool {number}", monotonic_time=float(number)) for number in range(30)]
-    assert write_here(tmp_path / "flights", packed(*found), 30.0) == ""
+    assert write_here(tmp_path / "flights", NAME, packed(*found), 30.0) == ""
     written = captures(tmp_path / "flights" / NAME)
     assert [one.monotonic_time for one in written] == [float(number) for number in range(30 - len(written), 30)]
     assert 10 <= len(written) <= 13
