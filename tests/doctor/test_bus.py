@@ -25,81 +25,84 @@ def devices(*addresses: str) -> list[MergedDevice]:
     ]
 
 
-CASES = [
-    pytest.param([A, B], [listing("nvml", A, B)], devices(A, B), [], id="all agree"),
-    pytest.param(
+TWO_DOMAINS = ["0009:01:00.0", "0019:01:00.0"]
+PART = A[:-1] + "1"
+# The addresses on the bus, what sources list, the devices that are told, and what is found: where and what.
+CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] = {
+    "all agree": ([A, B], [listing("nvml", A, B)], devices(A, B), "", ""),
+    "as some tools print them": (
         [A, B],
         [listing("nvml", A.upper(), "5e:00.0"), listing("tool", A, B)],
         devices(A, B),
-        [],
-        id="as some tools print them",
+        "",
+        "",
     ),
-    pytest.param([], [listing("nvml", A)], devices(A), [], id="a bus that cannot be seen"),
-    pytest.param(
+    "a bus that cannot be seen": ([], [listing("nvml", A)], devices(A), "", ""),
+    "a card that the bus does not have": (
         [A],
         [listing("nvml", A, B)],
         devices(A, B),
-        [("nvml", f"lists 1 card that the PCI bus does not have: {B.partition('.')[0]}")],
-        id="a card that the bus does not have",
+        "nvml",
+        f"lists 1 card that the PCI bus does not have: {B.partition('.')[0]}",
     ),
-    pytest.param(
-        ["0009:01:00.0", "0019:01:00.0"],
-        [listing("nvml", "0009:01:00.0", "0019:01:00.0"), listing("tool", cards=2)],
-        devices("0009:01:00.0", "0019:01:00.0"),
-        [],
-        id="domains that tell cards apart",
+    "domains that tell cards apart": (
+        TWO_DOMAINS,
+        [listing("nvml", *TWO_DOMAINS), listing("tool", cards=2)],
+        devices(*TWO_DOMAINS),
+        "",
+        "",
     ),
-    pytest.param(
+    "parts of a card with its address, or as functions": (
         [A],
-        [listing("nvml", A), listing("tool", A, A[:-1] + "1", A)],
-        devices(A, A[:-1] + "1"),
-        [],
-        id="parts of a card with its address, or as functions",
+        [listing("nvml", A), listing("tool", A, PART, A)],
+        devices(A, PART),
+        "",
+        "",
     ),
-    pytest.param(
+    "two sources that disagree": (
         [A, B],
         [listing("nvml", A, B), listing("tool", A)],
         devices(A, B),
-        [("nvidia", "0000:5e:00: nvml lists it, tool does not")],
-        id="two sources that disagree",
+        "nvidia",
+        "0000:5e:00: nvml lists it, tool does not",
     ),
-    pytest.param(
+    "the source's own problem says it already": (
         [A, B],
         [listing("nvml", A, B), listing("tool", A, is_told=True)],
         devices(A, B),
-        [],
-        id="the source's own problem says it already",
+        "",
+        "",
     ),
-    pytest.param(
+    "two numbers of cards without addresses": (
         [A, B, C],
         [listing("nvml", A, B, C), listing("tool", cards=2)],
         devices(A, B, C),
-        [("nvidia", "nvml lists 3 cards, tool 2")],
-        id="two numbers of cards without addresses",
+        "nvidia",
+        "nvml lists 3 cards, tool 2",
     ),
-    pytest.param(
+    "a card that was listed and is not told": (
         [A, B],
         [listing("nvml", cards=2)],
         devices(A),
-        [("PCI bus", "the bus has 2 nvidia cards, and 1 is told")],
-        id="a card that was listed and is not told",
+        "PCI bus",
+        "the bus has 2 nvidia cards, and 1 is told",
     ),
-    pytest.param(
+    "cards that are told twice": (
         [A, B],
         [listing("nvml", A, B)],
         devices(A, B, "", ""),
-        [("PCI bus", "4 nvidia devices are told, and the bus has 2: some are told twice")],
-        id="cards that are told twice",
+        "PCI bus",
+        "4 nvidia devices are told, and the bus has 2: some are told twice",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("on_bus", "listed", "told", "expected"), CASES)
+@pytest.mark.parametrize(("on_bus", "listed", "told", "where", "what"), CASES.values(), ids=CASES)
 def test_what_is_found(
-    on_bus: list[str], listed: list[Listing], told: list[MergedDevice], expected: list[tuple[str, str]]
+    on_bus: list[str], listed: list[Listing], told: list[MergedDevice], where: str, what: str
 ) -> None:
     found = list(findings({"nvidia": on_bus} if on_bus else {}, listed, told))
-    assert [(finding.where, finding.what) for finding in found] == expected
+    assert [(finding.where, finding.what) for finding in found] == [(where, what)] * bool(what)
     assert all(finding.remedy for finding in found)
 
 
@@ -114,20 +117,16 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
 
 
 @pytest.mark.parametrize(
-    ("on_bus", "told", "expected"),
+    ("on_bus", "told", "is_twice"),
     [
-        pytest.param(2, read_by("nvml", A, B), [], id="all agree"),
-        pytest.param(3, read_by("nvml", A, B), [], id="a card of a virtual machine"),
-        pytest.param(2, [], [], id="cards that sleep, or that nobody is to read"),
-        pytest.param(1, read_by("tool", "", ""), [], id="a card of two parts"),
-        pytest.param(
-            2,
-            [*read_by("nvml", A, B), *read_by("tool", "", "")],
-            ["4 nvidia devices are told, and the bus has 2: some are told twice"],
-            id="cards that are told twice",
-        ),
+        (2, read_by("nvml", A, B), False),
+        (3, read_by("nvml", A, B), False),  # a card of a virtual machine
+        (2, [], False),  # cards that sleep, or that nobody is to read
+        (1, read_by("tool", "", ""), False),  # a card of two parts
+        (2, [*read_by("nvml", A, B), *read_by("tool", "", "")], True),
     ],
 )
-def test_another_node_is_judged_by_its_numbers(on_bus: int, told: list[MergedDevice], expected: list[str]) -> None:
+def test_another_node_is_judged_by_its_numbers(on_bus: int, told: list[MergedDevice], is_twice: bool) -> None:
     found = findings_from_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(told)])
-    assert [finding.what for finding in found] == expected
+    twice = ["4 nvidia devices are told, and the bus has 2: some are told twice"]
+    assert [finding.what for finding in found] == twice * is_twice

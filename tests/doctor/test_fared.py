@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,52 +20,35 @@ def device(source: str, vendor: str = "amd", up: bool | None = True) -> MergedDe
     return MergedDevice(vendor, 0, source, "0", "", up=up, readings=(MergedReading("power_watts", "", 1.0, source),))
 
 
-CASES: list[Any] = [
-    pytest.param([], [], Fared("amd"), False, id="nothing"),
-    pytest.param([status("a", "ok")], [device("a")], Fared("amd", read_by=("a",)), True, id="well"),
-    pytest.param([status("a", "ok")], [], Fared("amd"), False, id="well without cards"),
-    pytest.param([status("a", "ok")], [device("a", up=False)], Fared("amd"), False, id="a card that is lost"),
-    pytest.param(
+READ = Fared("amd", read_by=("a",))
+CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], Fared, bool]] = {
+    "nothing": ([], [], Fared("amd"), False),
+    "well": ([status("a", "ok")], [device("a")], READ, True),
+    "well without cards": ([status("a", "ok")], [], Fared("amd"), False),
+    "a card that is lost": ([status("a", "ok")], [device("a", up=False)], Fared("amd"), False),
+    "another tool is not there": (
         [status("a", "ok"), status("b", "missing")],
         [device("a")],
-        Fared("amd", read_by=("a",), missing=("b",)),
+        replace(READ, missing=("b",)),
         True,
-        id="another tool is not there",
     ),
-    pytest.param(
-        [status("a", "ok"), status("b", "failed")],
-        [device("a")],
-        Fared("amd", ("a",), bad=("b",)),
-        False,
-        id="one fails",
-    ),
-    pytest.param(
-        [status("a", "ok", WHERE)],
-        [device("a")],
-        Fared("amd", ("a",), incomplete=("a",)),
-        False,
-        id="a card is not listed",
-    ),
-    pytest.param([status("a", "ok", "line 3")], [device("a")], Fared("amd", ("a",)), True, id="another problem"),
-    pytest.param([status("a", "suspended")], [], Fared("amd", asleep=("a",)), True, id="asleep"),
-    pytest.param(
-        [status("a", "ok", vendor="hygon")], [device("a")], Fared("amd", ("a",)), True, id="read by another's source"
-    ),
-    pytest.param(
+    "one fails": ([status("a", "ok"), status("b", "failed")], [device("a")], replace(READ, bad=("b",)), False),
+    "a card is not listed": ([status("a", "ok", WHERE)], [device("a")], replace(READ, incomplete=("a",)), False),
+    "another problem": ([status("a", "ok", "line 3")], [device("a")], READ, True),
+    "asleep": ([status("a", "suspended")], [], Fared("amd", asleep=("a",)), True),
+    "read by another's source": ([status("a", "ok", vendor="hygon")], [device("a")], READ, True),
+    "switched off": (
         [status("a", "disabled"), status("b", "missing"), status("c", "not_mine")],
         [],
         Fared("amd", missing=("b",), is_switched_off=True),
         False,
-        id="switched off",
     ),
-    pytest.param(
-        [status("a", "disabled"), status("b", "failed")], [], Fared("amd", bad=("b",)), False, id="one is switched off"
-    ),
-    pytest.param([status("a", "failed", vendor="hygon")], [], Fared("amd"), False, id="another vendor's fails"),
-]
+    "one is off": ([status("a", "disabled"), status("b", "failed")], [], Fared("amd", bad=("b",)), False),
+    "another vendor's fails": ([status("a", "failed", vendor="hygon")], [], Fared("amd"), False),
+}
 
 
-@pytest.mark.parametrize(("statuses", "devices", "expected", "is_well"), CASES)
+@pytest.mark.parametrize(("statuses", "devices", "expected", "is_well"), CASES.values(), ids=CASES)
 def test_how_it_fared(
     statuses: list[SourceStatus], devices: list[MergedDevice], expected: Fared, is_well: bool
 ) -> None:

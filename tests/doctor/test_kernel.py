@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -25,131 +26,100 @@ def node(path: str = "/dev/nvidia0", refusal: int = 0, group: str = "video", mod
     return DeviceNode(path, ("nvidia",), refusal, "root", group, mode)
 
 
-CASES = [
-    pytest.param(Machine(), Fared("nvidia"), [], id="nothing there"),
-    pytest.param(Machine(cards=(card(),), nodes=(CONTROL,)), WELL, [], id="all well"),
-    pytest.param(
-        Machine(cards=(card(driver=""), card(1), card(2, driver="")), nodes=(CONTROL,)),
+def of(*cards: PciDevice, nodes: tuple[DeviceNode, ...] = (), **more: Any) -> Machine:
+    return Machine(cards=cards, nodes=nodes, **more)
+
+
+def denied(error: int = errno.EACCES, path: str = "/dev/nvidia0", **more: Any) -> DeviceNode:
+    return node(path, error, **more)
+
+
+FOREIGN = ("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d")
+NO_NODES = ("device nodes", "there is no /dev/nvidiactl and no /dev/nvidia[0-9]*", "as root, which makes them")
+IN_DOCKER = "runtime (nvidia), or give it each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
+OTHERS_LIST = "the list of devices that are allowed here"
+SIX = [card(number, driver="") for number in range(6)]
+RENDER_NODE = DeviceNode("/dev/dri/renderD128", ("amd",))
+# The machine, how its sources fared, and what is found: where, what, and the remedy.
+CASES: dict[str, tuple[Machine, Fared, list[tuple[str, str, str]]]] = {
+    "nothing there": (of(), Fared("nvidia"), []),
+    "all well": (of(card(), nodes=(CONTROL,)), WELL, []),
+    "a driver is missing": (
+        of(card(driver=""), card(1), card(2, driver=""), nodes=(CONTROL,)),
         WELL,
         [("PCI bus", "2 nvidia cards have no kernel driver: 0000:00:00.0 0000:02:00.0", "load the vendor's driver")],
-        id="a driver is missing",
     ),
-    pytest.param(
-        Machine(cards=tuple(card(number, driver="") for number in range(6))),
+    "no driver at all says nothing of its tools and nodes": (
+        of(*SIX),
         NOTHING_READS,
         [("PCI bus", "0000:03:00.0 and 2 more", "on the host")],
-        id="no driver at all says nothing of its tools and nodes",
     ),
-    pytest.param(
-        Machine(cards=(card(driver="vfio-pci"),)), NOTHING_READS, [], id="a card of a virtual machine is none of ours"
-    ),
-    pytest.param(
-        Machine(cards=(card(driver="nouveau"),)),
-        NOTHING_READS,
-        [("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d")],
-        id="a driver that shows a picture only",
-    ),
-    pytest.param(
-        Machine(cards=(card(driver="radeon", vendor="amd"),), nodes=(DeviceNode("/dev/dri/renderD128", ("amd",)),)),
+    "a card of a virtual machine is none of ours": (of(card(driver="vfio-pci")), NOTHING_READS, []),
+    "a driver that shows a picture only": (of(card(driver="nouveau")), NOTHING_READS, [FOREIGN]),
+    "another one, with its node": (
+        of(card(driver="radeon", vendor="amd"), nodes=(RENDER_NODE,)),
         Fared("amd", missing=("amd-smi",)),
         [("PCI bus", "radeon is the driver of 1 amd card", "older one is for screens only")],
-        id="another one, with its node",
     ),
-    pytest.param(
-        Machine(cards=(card(driver="nouveau"), card(1))),
-        FAILS,
-        [
-            ("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d"),
-            ("device nodes", "there is no /dev/nvidiactl", "as root, which makes them"),
-        ],
-        id="beside one of the right driver",
-    ),
-    pytest.param(
-        Machine(cards=(card(driver="nouveau"), card(1, driver=""), card(2)), nodes=(CONTROL,)),
+    "beside one of the right driver": (of(card(driver="nouveau"), card(1)), FAILS, [FOREIGN, NO_NODES]),
+    "nobody wants to read them": (
+        of(card(driver="nouveau"), card(1, driver=""), card(2), nodes=(CONTROL,)),
         Fared("nvidia", missing=("nvml",), is_switched_off=True),
         [],
-        id="nobody wants to read them",
     ),
-    pytest.param(
-        Machine(cards=(card(),), nodes=(CONTROL,)),
+    "the tool is missing": (
+        of(card(), nodes=(CONTROL,)),
         NOTHING_READS,
         [("nvidia", "nvml not found", "install the vendor's tools")],
-        id="the tool is missing",
     ),
-    pytest.param(
-        Machine(nodes=(CONTROL,)),
+    "device nodes without a bus": (
+        of(nodes=(CONTROL,)),
         NOTHING_READS,
         [("nvidia", "the node has nvidia device nodes", "install the vendor's tools")],
-        id="device nodes without a bus",
     ),
-    pytest.param(
-        Machine(cards=(card(),)),
-        FAILS,
-        [("device nodes", "there is no /dev/nvidiactl and no /dev/nvidia[0-9]*", "as root, which makes them")],
-        id="no device nodes",
-    ),
-    pytest.param(
-        Machine(container="Docker", cards=(card(),)),
-        FAILS,
-        [
-            (
-                "device nodes",
-                "there is no /dev/nvidiactl",
-                "runtime (nvidia), or give it each of /dev/nvidiactl /dev/nvidia[0-9]* with --device",
-            )
-        ],
-        id="no device nodes in a container",
-    ),
-    pytest.param(
-        Machine(container="Docker", cards=(card(),), nodes=(CONTROL,)),
+    "no device nodes": (of(card()), FAILS, [NO_NODES]),
+    "no device nodes in a container": (of(card(), container="Docker"), FAILS, [(*NO_NODES[:2], IN_DOCKER)]),
+    "the tool is missing in a container": (
+        of(card(), nodes=(CONTROL,), container="Docker"),
         NOTHING_READS,
         [("nvidia", "nvml not found", "runtime (nvidia), or mount the vendor's tools")],
-        id="the tool is missing in a container",
     ),
-    pytest.param(Machine(cards=(card(),)), WELL, [], id="no nodes, and yet it is read"),
-    pytest.param(
-        Machine(user="mia", cards=(card(),), nodes=(node(refusal=errno.EACCES),)),
+    "no nodes, and yet it is read": (of(card()), WELL, []),
+    "not in the group": (
+        of(card(), nodes=(denied(),), user="mia"),
         FAILS,
         [("device nodes", "mia may not open /dev/nvidia0 (nvidia): owner, group or mode", "usermod -aG video mia")],
-        id="not in the group",
     ),
-    pytest.param(
-        Machine(container="Docker", cards=(card(),), nodes=(node(refusal=errno.EACCES),)),
+    "not in the group in a container": (
+        of(card(), nodes=(denied(),), container="Docker"),
         FAILS,
         [("device nodes", "may not open", "--group-add video")],
-        id="not in the group in a container",
     ),
-    pytest.param(
-        Machine(cards=(card(),), nodes=(node(refusal=errno.EACCES, mode=0o600),)),
+    "a mode that lets root alone in": (
+        of(card(), nodes=(denied(mode=0o600),)),
         FAILS,
         [("device nodes", "may not open", 'MODE="0660"')],
-        id="a mode that lets root alone in",
     ),
-    pytest.param(
-        Machine(cards=(card(),), nodes=(node(refusal=errno.EPERM), node("/dev/nvidia1", errno.EPERM))),
+    "not in the unit's list": (
+        of(card(), nodes=(denied(errno.EPERM), denied(errno.EPERM, "/dev/nvidia1"))),
         FAILS,
-        [("device nodes", "/dev/nvidia0 /dev/nvidia1 (nvidia): the list of devices", "DeviceAllow=/dev/nvidia0 rw")],
-        id="not in the unit's list",
+        [("device nodes", f"/dev/nvidia0 /dev/nvidia1 (nvidia): {OTHERS_LIST}", "DeviceAllow=/dev/nvidia0 rw")],
     ),
-    pytest.param(
-        Machine(container="Podman", cards=(card(),), nodes=(node(refusal=errno.EPERM),)),
+    "not in the container's list": (
+        of(card(), nodes=(denied(errno.EPERM),), container="Podman"),
         FAILS,
-        [("device nodes", "the list of devices that are allowed here", "--device /dev/nvidia0")],
-        id="not in the container's list",
+        [("device nodes", OTHERS_LIST, "--device /dev/nvidia0")],
     ),
-    pytest.param(
-        Machine(cards=(card(),), nodes=(node(refusal=errno.ENXIO),)),
+    "nobody behind the node": (
+        of(card(), nodes=(denied(errno.ENXIO),)),
         FAILS,
         [("device nodes", "ENXIO", "dmesg")],
-        id="nobody behind the node",
     ),
-    pytest.param(
-        Machine(cards=(card(),), nodes=(node(refusal=errno.EACCES),)), WELL, [], id="denied, and not needed to read it"
-    ),
-]
+    "denied, and not needed to read it": (of(card(), nodes=(denied(),)), WELL, []),
+}
 
 
-@pytest.mark.parametrize(("machine", "fared", "expected"), CASES)
+@pytest.mark.parametrize(("machine", "fared", "expected"), CASES.values(), ids=CASES)
 def test_what_is_found(machine: Machine, fared: Fared, expected: list[tuple[str, str, str]]) -> None:
     found = list(findings(machine, [fared]))
     assert [finding.where for finding in found] == [where for where, _, _ in expected]
