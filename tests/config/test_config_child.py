@@ -9,45 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from config.workbench import SOURCES, Workbench
+from config.workbench import FULL, SOURCES, Workbench
 from telemetry_daemon.config.child import load_in_child
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.models import validated
-from telemetry_daemon.config.settings import (
-    ExpectSettings,
-    ExportSettings,
-    LogSettings,
-    ParsersSettings,
-    Settings,
-    SourceSettings,
-    StateSettings,
-    TextfileSettings,
-    WebSettings,
-)
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 
-FULL = Settings(
-    log=LogSettings("debug", "json"),
-    web=WebSettings((":1", "[::1]:2"), (), "/w.yml", "/m"),
-    sources={"hy-smi": SourceSettings("never", "/bin/hy-smi", 1.5, None, wake_suspended=True)},
-    parsers=ParsersSettings(("/p", "/q")),
-    expect=ExpectSettings({"amd": 4, "nvidia": 8}),
-    state=StateSettings("/s", "/r"),
-    export=ExportSettings(TextfileSettings("/t.prom", 7.5)),
-)
-
 
 @pytest.mark.parametrize("settings", [Settings(), FULL])
-def test_plain_settings_survive_json(settings: Settings) -> None:
-    plain = to_plain(Settings, settings)
-    assert from_plain(Settings, json.loads(json.dumps(plain))) == settings
-
-
-@pytest.mark.parametrize("settings", [Settings(), FULL])
-def test_the_models_give_settings_back(settings: Settings) -> None:
-    assert validated(json.loads(json.dumps(to_plain(Settings, settings)))) == settings
+def test_plain_settings_survive_json_and_the_models_give_them_back(settings: Settings) -> None:
+    plain = json.loads(json.dumps(to_plain(Settings, settings)))
+    assert from_plain(Settings, plain) == validated(plain) == settings
 
 
 def test_the_child_gives_what_loading_here_gives(bench: Workbench) -> None:

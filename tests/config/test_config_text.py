@@ -7,38 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from config.workbench import Workbench
+from config.workbench import FULL, Workbench
 from telemetry_daemon.config.of_compat import CompatSettings
 from telemetry_daemon.config.of_peaks import PeakSettings
-from telemetry_daemon.config.settings import (
-    ExpectSettings,
-    ExportSettings,
-    LogSettings,
-    ParsersSettings,
-    PollSettings,
-    Settings,
-    SourceSettings,
-    StateSettings,
-    TextfileSettings,
-    WebSettings,
-)
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.table import sections, settings_rows
 from telemetry_daemon.config.text import default_toml, show_toml, toml_value
 from telemetry_parsers.peaks.lookup import peak_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
-FULL = Settings(
-    log=LogSettings("debug", "json"),
-    web=WebSettings((":1", "[::1]:2"), (), "/w.yml", "/m"),
-    sources={
-        "hy-smi": SourceSettings("never", "/bin/hy-smi", 1.5, None, wake_suspended=True),
-        "nvml": SourceSettings(deadline=3.0, polls=dict.fromkeys(("links", "processes"), PollSettings("never"))),
-    },
-    parsers=ParsersSettings(("/p", '/with "quotes" and ünïcode and \\')),
-    expect=ExpectSettings({"amd": 4, "nvidia": 8}),
-    state=StateSettings("/s", "/r"),
-    export=ExportSettings(TextfileSettings("/t.prom", 7.5)),
-)
 
 
 def uncommented(text: str) -> str:

@@ -11,9 +11,73 @@ import pytest
 
 from telemetry_daemon.config.file import Loaded, load_with_origins
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.settings import (
+    ExpectSettings,
+    ExportSettings,
+    LogSettings,
+    ParsersSettings,
+    PollSettings,
+    Settings,
+    SourceSettings,
+    StateSettings,
+    TextfileSettings,
+    WebSettings,
+)
 
 SOURCES = ("host", "hy-smi", "mthreads-gmi", "nvml")
+# A file that sets nearly everything, and what it says.
+FULL_FILE = """
+[log]
+level = "debug"
+format = "json"
+[web]
+listen_address = ["0.0.0.0:9000", "[::1]:9001"]
+config_file = "/etc/telemetry/web.yml"
+telemetry_path = "/node/metrics"
+allowed_hosts = ["gpu7", "*.gpu.example.com", "10.0.0.7", "fd00::7"]
+[sources.nvml]
+mode = "always"
+path = "/usr/lib/libnvidia-ml.so.1"
+interval = 1
+deadline = 0.5
+wake_suspended = true
+[sources.nvml.polls.links]
+mode = "never"
+[sources.nvml.polls.processes]
+mode = "never"
+[sources.hy-smi]
+mode = "never"
+[sources.host]
+[parsers]
+paths = ["/etc/telemetry/parsers", '/with "quotes" and ünïcode and \\']
+[expect.devices]
+nvidia = 8
+hygon = 0
+[state]
+directory = "/srv/state"
+runtime_directory = "/srv/run"
+[export.textfile]
+path = "/srv/text/telemetry.prom"
+interval = 60
+"""
+_OFF = dict.fromkeys(("links", "processes"), PollSettings("never"))
+FULL = Settings(
+    log=LogSettings("debug", "json"),
+    web=WebSettings(
+        ("0.0.0.0:9000", "[::1]:9001"),
+        ("gpu7", "*.gpu.example.com", "10.0.0.7", "fd00::7"),
+        "/etc/telemetry/web.yml",
+        "/node/metrics",
+    ),
+    sources={
+        "hy-smi": SourceSettings(mode="never"),
+        "nvml": SourceSettings("always", "/usr/lib/libnvidia-ml.so.1", 1.0, 0.5, wake_suspended=True, polls=_OFF),
+    },
+    parsers=ParsersSettings(("/etc/telemetry/parsers", '/with "quotes" and ünïcode and \\')),
+    expect=ExpectSettings({"hygon": 0, "nvidia": 8}),
+    state=StateSettings("/srv/state", "/srv/run"),
+    export=ExportSettings(TextfileSettings("/srv/text/telemetry.prom", 60.0)),
+)
 
 
 @dataclass(frozen=True)

@@ -12,72 +12,15 @@ PACKAGES = ("daemon/telemetry_daemon", "exporters/telemetry_exporters", "parsers
 ROOM = "daemon/telemetry_daemon/guarded/"
 
 # Whatever it is called on: os, a Path, a socket, shutil, tempfile, logging.
-CALLS = frozenset(
-    [
-        "open",
-        "fdopen",
-        "creat",
-        "memfd_create",
-        "write_text",
-        "write_bytes",
-        "read_text",
-        "read_bytes",
-        "touch",
-        "truncate",
-        "pwrite",
-        "ftruncate",
-        "mkdir",
-        "makedirs",
-        "rmdir",
-        "removedirs",
-        "unlink",
-        "remove",
-        "rename",
-        "renames",
-        "symlink",
-        "symlink_to",
-        "link",
-        "hardlink_to",
-        "link_to",
-        "chmod",
-        "lchmod",
-        "fchmod",
-        "chown",
-        "lchown",
-        "fchown",
-        "mkfifo",
-        "mknod",
-        "setxattr",
-        "utime",
-        "bind",
-        "start_unix_server",
-        "open_unix_connection",
-        "UnixStreamServer",
-        "copy",
-        "copy2",
-        "copyfile",
-        "copyfileobj",
-        "copytree",
-        "copymode",
-        "copystat",
-        "move",
-        "rmtree",
-        "make_archive",
-        "unpack_archive",
-        "mkstemp",
-        "mkdtemp",
-        "mktemp",
-        "gettempdir",
-        "NamedTemporaryFile",
-        "TemporaryFile",
-        "TemporaryDirectory",
-        "SpooledTemporaryFile",
-        "FileHandler",
-        "RotatingFileHandler",
-        "TimedRotatingFileHandler",
-        "WatchedFileHandler",
-    ]  # fifty words, a line for each of which would be a page
-)
+WORDS = """
+open fdopen creat memfd_create write_text write_bytes read_text read_bytes touch truncate pwrite ftruncate mkdir
+makedirs rmdir removedirs unlink remove rename renames symlink symlink_to link hardlink_to link_to chmod lchmod
+fchmod chown lchown fchown mkfifo mknod setxattr utime bind start_unix_server open_unix_connection
+UnixStreamServer copy copy2 copyfile copyfileobj copytree copymode copystat move rmtree make_archive
+unpack_archive mkstemp mkdtemp mktemp gettempdir NamedTemporaryFile TemporaryFile TemporaryDirectory
+SpooledTemporaryFile FileHandler RotatingFileHandler TimedRotatingFileHandler WatchedFileHandler
+"""
+CALLS = frozenset(WORDS.split())
 COMMON_WORDS = frozenset({"remove", "copy", "move"})
 MODULES = frozenset({"os", "io", "shutil", "tempfile", "pathlib", "fileinput", "dbm", "shelve", "sqlite3", "mmap"})
 
