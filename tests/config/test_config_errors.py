@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -168,69 +170,47 @@ def test_a_long_list_of_names_is_not_told(bench: Workbench) -> None:
     assert bench.complaints("[sources.tool-200]", known_sources=many)[0].endswith("did you mean tool-20 or tool-2?")
 
 
+COLUMN = "is not valid TOML at column"
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"[log\n", "telemetry.toml: line 1: is not valid TOML at column "),
-        (
-            b"[log]\nlevel = debug\n",
-            "telemetry.toml: line 2: is not valid TOML at column 9: this is not a value; strings need quotes",
-        ),
-        (
-            b"a = 1\na = 2\n",
-            "telemetry.toml: line 2: is not valid TOML at column 6: this setting is given twice; keep one",
-        ),
-        (
-            b"[log]\n[log]\n",
-            "telemetry.toml: line 2: is not valid TOML at column 5: this section is given twice; put its settings under one",
-        ),
-        (b"\xff\xfe[\0l\0o\0g\0]\0", "telemetry.toml: is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
-        (b"\x7fELF\0\0", "telemetry.toml: is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
-        (
-            "[log]\n# größer\n".encode("latin-1"),
-            "telemetry.toml: line 2: is not valid UTF-8; save the file as UTF-8 text",
-        ),
-        (
-            b"\xef\xbb\xbf[log]\n",
-            "telemetry.toml: line 1: begins with a byte order mark; save the file as UTF-8 without one",
-        ),
-        (b"a = " + b"[" * 100_000, "telemetry.toml"),
-        (b"a = " + b"9" * 5000, "telemetry.toml"),
-        (b"#" * (1 << 20) + b"\n", "telemetry.toml: cannot be read: it is larger than 1 MiB"),
-    ],
-    ids=[
-        "header",
-        "bare word",
-        "twice",
-        "section twice",
-        "utf-16",
-        "binary",
-        "latin-1",
-        "bom",
-        "deep",
-        "huge number",
-        "huge file",
+        (b"[log\n", f"line 1: {COLUMN} "),
+        (b"[log]\nlevel = debug\n", f"line 2: {COLUMN} 9: this is not a value; strings need quotes"),
+        (b"a = 1\na = 2\n", f"line 2: {COLUMN} 6: this setting is given twice; keep one"),
+        (b"[log]\n[log]\n", f"line 2: {COLUMN} 5: this section is given twice; put its settings under one"),
+        (b"\xff\xfe[\0l\0o\0g\0]\0", "is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
+        (b"\x7fELF\0\0", "is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
+        ("[log]\n# größer\n".encode("latin-1"), "line 2: is not valid UTF-8; save the file as UTF-8 text"),
+        (b"\xef\xbb\xbf[log]\n", "line 1: begins with a byte order mark; save the file as UTF-8 without one"),
+        pytest.param(b"a = " + b"[" * 100_000, "", id="deep"),
+        pytest.param(b"a = " + b"9" * 5000, "", id="a huge number"),
+        pytest.param(b"#" * (1 << 20) + b"\n", "cannot be read: it is larger than 1 MiB", id="a huge file"),
     ],
 )
 def test_a_file_that_is_no_toml_is_refused_in_one_line(bench: Workbench, content: bytes, complaint: str) -> None:
     (line,) = bench.complaints(content)
-    assert line.startswith(complaint)
+    assert line.startswith(f"telemetry.toml: {complaint}")
 
 
-def test_a_folder_is_refused(bench: Workbench) -> None:
-    bench.file.mkdir()
-    assert bench.complaints() == ["telemetry.toml: cannot be read: it is a folder; name the file in it"]
-
-
-def test_a_pipe_is_refused_and_not_waited_for(bench: Workbench) -> None:
-    os.mkfifo(bench.file)
-    assert bench.complaints() == ["telemetry.toml: cannot be read: it is a pipe, not a regular file"]
-
-
-def test_a_socket_is_refused(bench: Workbench) -> None:
+def plant_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(bench.file))
-        assert bench.complaints() == ["telemetry.toml: cannot be read: it is a socket, not a regular file"]
+        listening.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (Path.mkdir, "it is a folder; name the file in it"),
+        (os.mkfifo, "it is a pipe, not a regular file"),  # nobody waits for it
+        (plant_socket, "it is a socket, not a regular file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+)
+def test_what_is_no_file_is_refused(bench: Workbench, plant: Callable[[Path], object], complaint: str) -> None:
+    plant(bench.file)
+    assert bench.complaints() == [f"telemetry.toml: cannot be read: {complaint}"]
 
 
 def test_a_file_without_permission_is_an_error_and_not_the_defaults(bench: Workbench) -> None:
@@ -238,12 +218,6 @@ def test_a_file_without_permission_is_an_error_and_not_the_defaults(bench: Workb
     bench.file.symlink_to("/proc/sys/vm/drop_caches")
     remedy = f"permission denied for user id {os.geteuid()}; make the file readable for it"
     assert bench.complaints() == [f"telemetry.toml: cannot be read: {remedy}"]
-
-
-def test_a_loop_of_links_is_refused(bench: Workbench) -> None:
-    bench.file.symlink_to(bench.file)
-    (line,) = bench.complaints()
-    assert line.startswith("telemetry.toml: cannot be read: ")
 
 
 @pytest.mark.parametrize("path", ["a\0b", "a\nb", "caf\udce9"])
@@ -254,18 +228,12 @@ def test_an_odd_path_still_gives_one_line(path: str) -> None:
     assert str(caught.value).encode()
 
 
-def test_the_error_carries_the_exit_status_of_configuration_errors(bench: Workbench) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load(bench.inputs("x = 1"))
-    assert caught.value.status == 78
-
-
 def test_a_file_that_was_asked_for_must_be_there(bench: Workbench) -> None:
     asked = ConfigInputs(path=str(bench.file))
     with pytest.raises(ConfigError) as caught:
         load(asked)
     remedy = "`telemetry config default` prints one to start from"
-    assert str(caught.value) == f"{bench.file}: there is no such file; {remedy}"
+    assert (str(caught.value), caught.value.status) == (f"{bench.file}: there is no such file; {remedy}", 78)
 
 
 def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:

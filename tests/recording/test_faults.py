@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kits.in_process import command
+from recording.timers import Timers
 from recording.written import write_here
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.recording import flights
@@ -59,35 +60,6 @@ OF_PAIR = {
 QUICK = {pair for pair in OF_PAIR if pair[1] == "nvidia"} | {("lost_cards", "ascend"), ("hot_spells", "ascend")}
 
 
-class Due:
-    """Timers that go off when the simulated time has come."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._waiting: list[Due.One] = []
-
-    class One:
-        daemon = True
-
-        def __init__(self, at: float, act: Callable[[], None]) -> None:
-            self.at, self.act, self.is_waiting = at, act, False
-
-        def start(self) -> None:
-            self.is_waiting = True
-
-        def cancel(self) -> None:
-            self.is_waiting = False
-
-    def __call__(self, seconds: float, act: Callable[[], None]) -> Due.One:
-        self._waiting.append(Due.One(self._now() + seconds, act))
-        return self._waiting[-1]
-
-    def go_off(self) -> None:
-        for one in [each for each in self._waiting if each.is_waiting and each.at <= self._now()]:
-            one.is_waiting = False
-            one.act()
-
-
 class Simulation:
     """Two cards of a vendor with these faults, polled as the daemon polls them, and the flight recorder beside."""
 
@@ -96,7 +68,7 @@ class Simulation:
         self.written: list[str] = []
         self.clock = Clock(lambda: 5000.0 + self.seconds, lambda: BEGUN + self.seconds, lambda: 0.0)
         self._write = write
-        self._due = Due(self.clock.monotonic)
+        self._due = Timers(self.clock.monotonic)
         self._ring, self._tap = Ring(), Tap()
         self._tap.listen(self._ring.add, lambda: None)
         recorder = FlightRecorder(self._ring, Bursts(self.clock.monotonic), self._put, self.clock, self._due)

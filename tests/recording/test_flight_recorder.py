@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kits.snapshots import device
+from recording.timers import Timers
 from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
 from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarm, Rank
@@ -25,39 +26,6 @@ from telemetry_exporters.past import PastEvent
 CARDS = tuple(device(number, id=f"GPU-{number}") for number in range(8))
 BEGUN = 1_795_000_000.0
 NAME = "20261118T110640Z-xid_79.jsonl.gz"
-
-
-class Timers:
-    """Timers that go off when the test's clock is set behind them; `threads` says how many may be started yet."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self.set: list[Timers.One] = []
-        self.threads = 1000
-
-    class One:
-        daemon = False
-
-        def __init__(self, at: float, act: Callable[[], None], timers: Timers) -> None:
-            self.at, self.act, self.is_waiting, self._timers = at, act, False, timers
-
-        def start(self) -> None:
-            if self._timers.threads <= 0:
-                raise RuntimeError("can't start new thread")
-            self._timers.threads -= 1
-            self.is_waiting = True
-
-        def cancel(self) -> None:
-            self.is_waiting = False
-
-    def __call__(self, seconds: float, act: Callable[[], None]) -> Timers.One:
-        self.set.append(Timers.One(self._now() + seconds, act, self))
-        return self.set[-1]
-
-    def go_off(self) -> None:
-        for one in [one for one in self.set if one.is_waiting and one.at <= self._now()]:
-            one.is_waiting = False
-            one.act()
 
 
 class Recorder:

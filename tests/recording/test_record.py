@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import io
@@ -10,6 +11,7 @@ import os
 import resource
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -38,16 +40,20 @@ CAPTURES = (
     ),
     Capture("nvml", "readings", Library("nvml"), failure=Failure("failed", "driver_gone", "no driver")),
 )
+LARGE = Capture("s", "p", Library("x"), (Output(text="x" * 10_000),))
 
 
-def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "recording.jsonl"
-    with Recorder.to_file(path) as recorder:
-        for capture in CAPTURES:
-            recorder.add(capture)
-    assert tuple(Tape(path)) == CAPTURES
-    lines = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
-    assert [line["schema"] for line in lines] == ["telemetry.capture/1"] * len(CAPTURES)
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """As on a disk that is full then."""
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
 
 
 def test_each_capture_is_in_the_file_at_once(tmp_path: Path) -> None:
@@ -55,7 +61,9 @@ def test_each_capture_is_in_the_file_at_once(tmp_path: Path) -> None:
     with Recorder.to_file(path) as recorder:
         for number, capture in enumerate(CAPTURES, start=1):
             recorder.add(capture)
-            assert len(list(Tape(path))) == number
+            assert tuple(Tape(path)) == CAPTURES[:number]
+    lines = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+    assert [line["schema"] for line in lines] == ["telemetry.capture/1"] * len(CAPTURES)
 
 
 def test_a_second_recording_replaces_the_first_in_a_private_file(tmp_path: Path) -> None:
@@ -95,19 +103,11 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
 
 def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
-    large = Capture("s", "p", Library("x"), (Output(text="x" * 10_000),))
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
-    try:
-        with Recorder.to_file(path) as recorder:
-            recorder.add(CAPTURES[0])
-            with pytest.raises(RecordError, match=f"^cannot record to {path}: File too large; free some space"):
-                recorder.add(large)
-            recorder.add(CAPTURES[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
+    with files_of_at_most(5_000), Recorder.to_file(path) as recorder:
+        recorder.add(CAPTURES[0])
+        with pytest.raises(RecordError, match=f"^cannot record to {path}: File too large; free some space"):
+            recorder.add(LARGE)
+        recorder.add(CAPTURES[1])
     assert tuple(Tape(path)) == CAPTURES[:2]
 
 
@@ -115,17 +115,14 @@ def test_what_was_in_a_file_that_is_handed_over_stays(tmp_path: Path) -> None:
     """As with `record -o /dev/stdout >> mine.log` on a full disk."""
     path, mine = tmp_path / "mine.log", b"mine\n" * 400
     path.write_bytes(mine)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
-    try:
-        with path.open("ab") as file, Recorder.to_file(Path(f"/dev/fd/{file.fileno()}")) as recorder:
-            recorder.add(CAPTURES[0])
-            with pytest.raises(RecordError, match="File too large"):
-                recorder.add(Capture("s", "p", Library("x"), (Output(text="x" * 10_000),)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
+    with (
+        files_of_at_most(5_000),
+        path.open("ab") as file,
+        Recorder.to_file(Path(f"/dev/fd/{file.fileno()}")) as recorder,
+    ):
+        recorder.add(CAPTURES[0])
+        with pytest.raises(RecordError, match="File too large"):
+            recorder.add(LARGE)
     kept = path.read_bytes()
     assert kept.startswith(mine)
     assert kept[len(mine) :].count(b"\n") == 1
@@ -211,15 +208,12 @@ def test_an_earlier_recording_stays_where_the_first_line_does_not_fit(tmp_path: 
     path = tmp_path / "recording.jsonl"
     with Recorder.to_file(path) as recorder:
         recorder.add(CAPTURES[0])
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
-    try:
-        with Recorder.to_file(path) as recorder, pytest.raises(RecordError, match="File too large"):
-            recorder.add(CAPTURES[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
+    with (
+        files_of_at_most(50),
+        Recorder.to_file(path) as recorder,
+        pytest.raises(RecordError, match="File too large"),
+    ):
+        recorder.add(CAPTURES[1])
     assert tuple(Tape(path)) == CAPTURES[:1]
     assert list(tmp_path.iterdir()) == [path]
 
@@ -256,7 +250,7 @@ def recorded_at_once(path: Path) -> list[Capture | str]:
 def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(
     tmp_path: Path, earlier: tuple[Capture, ...]
 ) -> None:
-    for attempt in range(30):
+    for attempt in range(10):
         path = tmp_path / f"{attempt}.jsonl"
         if earlier:
             path.write_text("".join(encode_line(capture_to_plain(one)) + "\n" for one in earlier))
