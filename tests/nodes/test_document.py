@@ -147,14 +147,14 @@ def read(reader, given_document):
     return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(broken(document()))
 def test_what_is_no_snapshot_is_refused_or_shown(given_document):
     snapshot = read(snapshot_of, given_document)
     assert snapshot is None or table(snapshot, 80, Colour.NEVER)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(broken(told_history()[0]))
 def test_what_is_no_history_is_refused_or_read(given_document):
     past = read(past_of, given_document)

@@ -4,65 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import heapq
-import itertools
-from functools import partial
 
 import pytest
 
 from kits import snapshots as kit
+from kits.stepped_loop import SteppedLoop
 from telemetry_daemon.site.regulars import MISSED_TURNS
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.prometheus import text_page
 
 POLL_SECONDS = 2.0
-
-
-class Timer:
-    """A call that is due at some time, until somebody cancels it."""
-
-    def __init__(self, call):
-        self.call = call
-
-    def cancel(self):
-        self.call = None
-
-
-class SteppedLoop:
-    """As much of an event loop as timers need; its time goes where the test says."""
-
-    def __init__(self):
-        self.now = 1000.0
-        self.turns = 0
-        self._timers = []
-        self._numbers = itertools.count()
-
-    def time(self):
-        return self.now
-
-    def call_at(self, when, callback, *arguments):
-        timer = Timer(partial(callback, *arguments))
-        heapq.heappush(self._timers, (when, next(self._numbers), timer))
-        return timer
-
-    def call_soon_threadsafe(self, callback, *arguments):
-        self.call_at(self.now, callback, *arguments)
-
-    def go_to(self, moment):
-        """Run what is due until then."""
-        while self._timers and self._timers[0][0] <= moment:
-            when, _, timer = heapq.heappop(self._timers)
-            self.now = max(self.now, when)
-            if timer.call is not None:
-                self.turns += 1
-                timer.call()
-        self.now = moment
-
-    call_soon = call_soon_threadsafe
-
-    def waits(self):
-        return any(timer.call is not None for _, _, timer in self._timers)
 
 
 class Node:
@@ -100,7 +52,7 @@ class Node:
         """One scrape after the other; whether each was ready."""
         ready = []
         for _ in range(times):
-            self.loop.go_to(self.loop.now + seconds)
+            self.loop.advance(seconds)
             ready.append(self.scrape(**request))
         return ready
 
@@ -110,7 +62,7 @@ class Node:
 def test_a_regular_client_finds_the_page_made_of_a_snapshot_that_came_since_its_last_turn(interval, encoding):
     node, ready = Node(), []
     for _ in range(6):
-        node.loop.go_to(node.loop.now + interval / 3)
+        node.loop.advance(interval / 3)
         node.poll()
         ready += node.scraped_every(interval * 2 / 3, 1, encoding=encoding)
     assert ready == [False] * 3 + [True] * 3
@@ -121,7 +73,7 @@ def test_a_page_is_made_once_for_a_turn_however_many_polls_there_are_before_it()
     node.scraped_every(15.0, 4)
     node.looks.clear()
     for _ in range(14):
-        node.loop.go_to(node.loop.now + 1.0)
+        node.loop.advance(1.0)
         node.poll()
     assert node.looks == []
     assert node.scraped_every(1.0, 1) == [True]
@@ -131,7 +83,7 @@ def test_a_page_is_made_once_for_a_turn_however_many_polls_there_are_before_it()
 def test_after_a_poll_between_the_making_and_the_scrape_the_page_is_made_anew():
     node = Node()
     node.scraped_every(15.0, 4)
-    node.loop.go_to(node.loop.now + 14.9)
+    node.loop.advance(14.9)
     node.poll()
     node.poll()
     assert node.scraped_every(0.1, 1) == [True]
@@ -141,7 +93,7 @@ def test_after_a_poll_between_the_making_and_the_scrape_the_page_is_made_anew():
 def test_polls_that_end_at_once_have_the_page_made_once():
     node = Node()
     node.scraped_every(15.0, 4)
-    node.loop.go_to(node.loop.now + 14.9)
+    node.loop.advance(14.9)
     turns = node.loop.turns
     for _ in range(11):
         node.poll()
@@ -154,12 +106,12 @@ def test_a_client_that_stopped_costs_nothing_after_a_few_turns():
     node.scraped_every(1.0, 5)
     node.looks.clear()
     for _ in range(40):
-        node.loop.go_to(node.loop.now + 0.25)
+        node.loop.advance(0.25)
         node.poll()
     assert len(node.looks) <= 2 * MISSED_TURNS
-    assert not node.loop.waits()
+    assert node.loop.timers == []
     turns = node.loop.turns
-    node.loop.go_to(node.loop.now + 3600.0)
+    node.loop.advance(3600.0)
     node.poll()
     assert node.loop.turns == turns
 
@@ -179,7 +131,7 @@ def test_nothing_is_made_for_one_that_asks_now_and_then_or_for_some_names_only()
     for seconds in (3.0, 8.0, 1.0, 21.0):
         node.scraped_every(seconds, 1)
     node.scraped_every(5.0, 6, query="name[]=accelerator_up")
-    assert not node.loop.waits()
+    assert node.loop.timers == []
 
 
 def test_before_a_loop_is_named_nothing_is_made_ahead():

@@ -25,29 +25,11 @@ from telemetry_parsers.model import Absent, Problem
 LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 VOID = {"meta", "link", "br"}
 MOST_BYTES, MOST_PACKED_BYTES, LONGEST_LINE = 60_000, 16_000, 140
-ALLOWED = VOID | {
-    *(
-        "html",
-        "head",
-        "title",
-        "style",
-        "body",
-        "header",
-        "div",
-        "h1",
-        "h2",
-        "p",
-        "span",
-        "small",
-        "strong",
-        "code",
-        "a",
-        "main",
-        "noscript",
-        "script",
-    ),
-    *("dl", "dt", "dd", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "footer"),
-}
+ELEMENTS = (
+    "html head title style body header div h1 h2 p span small strong code a main noscript script dl dt dd ul li table "
+    "thead tbody tr th td svg rect footer"
+)
+ALLOWED = VOID | set(ELEMENTS.split())
 
 
 class Page(HTMLParser):
@@ -83,7 +65,7 @@ class Page(HTMLParser):
 
 
 @given(kit.snapshots())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_page_is_well_formed_and_has_only_elements_of_ours(snapshot):
     for html in (page(snapshot, LINKS), *(device_page(snapshot, one.id, LINKS) for one in snapshot.devices[:1])):
         shown = Page(html)
@@ -156,10 +138,6 @@ def test_script_and_style_are_small_and_written_for_people():
     assert [line for line in (script() + style()).splitlines() if len(line) > LONGEST_LINE] == []
 
 
-def test_nothing_loads_the_page_anew_over_the_last_values():
-    assert 'http-equiv="refresh"' not in page(kit.snapshot(kit.full_device()), LINKS)
-
-
 def test_a_device_and_a_source_are_shown_with_all_that_matters():
     snapshot = kit.snapshot(kit.full_device(), sources=(kit.source("nvml", version="550.54.15"),))
     text = Page(page(snapshot, LINKS)).text
@@ -172,6 +150,7 @@ def test_a_device_and_a_source_are_shown_with_all_that_matters():
         f"device telemetry {__version__}",
     ):
         assert wanted in text
+    assert "Troubles" not in text
 
 
 def test_what_is_wrong_stands_above_the_devices_with_its_remedy():
@@ -185,10 +164,6 @@ def test_what_is_wrong_stands_above_the_devices_with_its_remedy():
     assert "nvidia 1 NVIDIA H100 80GB HBM3 (GPU-00000001) : lost" in above
     assert "telemetry forget GPU-00000001" in above
     assert "hy-smi : failed: no permission (/dev/kfd) let the service's user read" in above
-
-
-def test_without_trouble_there_is_no_word_of_it():
-    assert 'class="troubles"' not in page(kit.snapshot(kit.full_device(), sources=(kit.source(),)), LINKS)
 
 
 def test_a_devices_own_page_has_all_its_readings_or_their_reasons():

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import pytest
 
 from kits import snapshots as kit
+from kits.stepped_loop import SteppedLoop
 from telemetry_daemon.site.stream import MOST_STREAMS, MOST_UNREAD_BYTES, Streams
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
@@ -18,55 +17,11 @@ from telemetry_daemon.web.messages import Request
 from telemetry_exporters.past import SLOT_SECONDS
 
 
-@dataclass(eq=False)
-class Timer:
-    """Work for later."""
-
-    due: float
-    work: Callable[[], object]
-    cancel: Callable[[], None] = lambda: None
-
-
-class Loop:
-    """An event loop whose time a test moves."""
-
-    def __init__(self):
-        self.now, self._timers = kit.NOW, []
-
-    def time(self):
-        return self.now
-
-    def call_at(self, when, work, *given):
-        timer = Timer(when, partial(work, *given))
-        timer.cancel = lambda: self._timers.remove(timer) if timer in self._timers else None
-        self._timers.append(timer)
-        return timer
-
-    def call_later(self, seconds, work, *given):
-        return self.call_at(self.now + seconds, work, *given)
-
-    def call_soon_threadsafe(self, work):
-        self.call_at(self.now, work)
-
-    def advance(self, seconds):
-        end = self.now + seconds
-        while due := [timer for timer in self._timers if timer.due <= end]:
-            timer = min(due, key=lambda each: each.due)
-            timer.cancel()
-            self.now = max(self.now, timer.due)
-            timer.work()
-        self.now = end
-
-    @property
-    def timers(self):
-        return len(self._timers)
-
-
 class Node:
     """A node that is followed."""
 
     def __init__(self, *devices):
-        self.loop = Loop()
+        self.loop = SteppedLoop(kit.NOW)
         self.snapshot = kit.snapshot(*(devices or (kit.full_device(),)), valid_until=kit.NOW + 1000)
         self.history = History(
             Clock(lambda: self.loop.now, lambda: kit.WALL_TIME + self.loop.now - kit.NOW, lambda: 0.0)
@@ -176,11 +131,11 @@ def test_what_expires_is_told_although_nothing_was_polled():
 def test_nothing_is_made_for_nobody():
     node = Node()
     follower = node.follow()
-    assert node.loop.timers == 2
+    assert len(node.loop.timers) == 2
     follower.close()
-    assert (node.loop.timers, len(node.streams)) == (0, 0)
+    assert (node.loop.timers, len(node.streams)) == ([], 0)
     node.change(hot())
-    assert node.loop.timers == 0
+    assert node.loop.timers == []
 
 
 def test_a_heartbeat_comes_when_nothing_else_does():
@@ -312,7 +267,7 @@ def test_who_asks_for_the_head_alone_follows_nothing():
     node = Node(hot())
     response = node.streams.follow(Request("HEAD", "/api/v1/events"))
     response.pieces.close()
-    assert (response.status, len(node.streams), node.loop.timers) == (200, 0, 0)
+    assert (response.status, len(node.streams), node.loop.timers) == (200, 0, [])
 
 
 @pytest.mark.parametrize(("cards", "most"), [(16, 1000), (128, 8000)])
