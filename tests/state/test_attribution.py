@@ -140,15 +140,6 @@ def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
     assert node.owners()[0][0][0] == "41"
 
 
-def test_an_owner_that_goes_leaves_nothing_behind(node: OwnedNode) -> None:
-    for number in range(200):
-        node.claims(Claim(job(str(number)), names=(FIRST,)))
-        node.later()
-    assert node.owners()[0][0][0] == "199"
-    node.claims()
-    assert node.owners() == [[], []]
-
-
 def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> None:
     for turn in range(3):
         names = [f"{turn}-{number}" for number in range(2 * bounds.MOST_CLAIMS)]

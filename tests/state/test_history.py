@@ -131,18 +131,6 @@ def test_a_failure_that_is_over_is_still_the_reason_of_its_gap():
     assert node.power() == ([10.0, 10.0, None, None, 20.0],) * 2 + ((Gap(2, 2, "tool: timeout"),),)
 
 
-@pytest.mark.parametrize(("clock", "reason"), [("now", "daemon was held up"), ("slept", "machine slept")])
-def test_slots_in_which_nobody_looked_are_a_gap(clock: str, reason: str) -> None:
-    node = Node()
-    node.put(watts(10.0))
-    node.slots()
-    node.put(watts(10.0), poll=replace(FAST, interval=300.0))
-    setattr(node, clock, getattr(node, clock) + 4 * SLOT_SECONDS)
-    node.put(watts(30.0))
-    node.slots()
-    assert node.power() == ([10.0, 10.0, None, None, None, 30.0],) * 2 + ((Gap(2, 3, reason),),)
-
-
 def test_a_night_of_sleep_leaves_nothing_of_the_evening():
     node = Node()
     node.put(watts(10.0))

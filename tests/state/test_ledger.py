@@ -102,28 +102,6 @@ def test_one_job_after_another_on_the_same_card():
     assert records["nobody"].seconds == pytest.approx(0.25)
 
 
-def test_who_is_seen_no_longer_ends_where_the_next_one_began():
-    node = Node()
-    node.gives(has(job("1"), started=START))
-    node.runs(20)
-    node.gives(has(job("2"), started=START + 21))
-    node.runs(20)
-    records = by_name(node.ends())
-    assert (records["1"].seconds, records["2"].seconds) == (pytest.approx(19.0), pytest.approx(19.0))
-
-
-def test_a_job_on_two_cards_has_one_record():
-    node = Node(cards=("GPU-a", "GPU-b"))
-    node.runs(4)
-    for card in node.cards:
-        node.gives(has(job("7"), started=START + 4), card=card)
-    node.runs(10)
-    record = by_name(node.ends())["7"]
-    assert [card.id for card in record.cards] == ["GPU-a", "GPU-b"]
-    assert record.seconds == pytest.approx(20.0)
-    assert record.energy_joules == pytest.approx(2000.0)
-
-
 def test_shares_divide_time_and_energy_and_nobody_has_the_rest():
     node = Node()
     node.gives(has(job("1"), 0.25), has(job("2"), 0.5))
@@ -240,20 +218,6 @@ def test_who_stays_away_has_ended_when_it_was_seen_last():
     assert record.end == Moment(START + 22, "seen")
 
 
-@pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_a_clock_that_is_set_during_a_job_changes_no_sum(step):
-    node = Node()
-    node.runs(10)
-    node.gives(has(job("7"), started=START + 10))
-    node.runs(50)
-    node.wall_ahead += step
-    node.runs(50)
-    records = by_name(node.ends())
-    assert len(records) == 2
-    assert records["7"].seconds == pytest.approx(100.0)
-    assert records["7"].energy_joules == pytest.approx(10_000.0)
-
-
 def test_a_lost_card_is_nobodys_and_its_time_is_not_counted():
     node = Node(cards=("GPU-a", "GPU-b"))
     node.runs(10)
@@ -274,7 +238,8 @@ def test_a_forgotten_card_keeps_its_place_in_the_records():
     node.accumulator.forget("GPU-b")
     node.runs(20)
     record = by_name(node.ends())["7"]
-    assert [round(card.seconds) for card in record.cards] == [40, 18]
+    assert [(card.id, round(card.seconds)) for card in record.cards] == [("GPU-a", 40), ("GPU-b", 18)]
+    assert record.energy_joules == pytest.approx(5800.0)
 
 
 def test_what_nobody_had_is_told_once_a_day():
@@ -316,19 +281,6 @@ def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_w
     (record,) = node.records
     assert record.end == Moment(START + 130, "daemon_start")
     assert record.gaps == (Gap(START + 100, START + 130, 30.0),)
-
-
-def test_who_had_just_gone_when_the_daemon_ended_has_the_end_that_was_seen():
-    node = Node()
-    node.gives(has(pod("a")))
-    node.runs(100)
-    node.gives()
-    node.runs(10)
-    node = node.restarted(30.0)
-    node.poll()
-    node.runs(70)
-    (record,) = node.records
-    assert (record.end, record.gaps) == (Moment(START + 102, "seen"), ())
 
 
 def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():

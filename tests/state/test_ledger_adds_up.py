@@ -100,16 +100,3 @@ def test_many_that_go_at_once_do_not_wait_together():
         node.now += 0.1
         node.poll()
     assert len(node.kept().jobs) <= MOST_WAITING + 3
-
-
-def test_owners_whose_shares_change_all_the_time_add_up_and_leave_nothing_behind():
-    node = Node()
-    for number in range(600):
-        node.gives(has(job("1"), 0.3 + number % 7 / 100), has(job("2"), 0.6 - number % 5 / 100))
-        node.now += 0.1
-        node.poll()
-        if number % 50 == 0:
-            node.ledger.counters("GPU-a")
-    records = node.ends()
-    assert sum(record.energy_joules or 0.0 for record in records) == pytest.approx(counted(node), rel=1e-9)
-    assert sum(record.seconds for record in records) == pytest.approx(59.9, rel=1e-9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
@@ -58,8 +57,11 @@ def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
 TEXT = text_of(worked().kept()).encode()
 
 
-def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
+def test_what_is_kept_is_loaded_and_goes_on(tmp_path, caplog):
     node, file = worked(), file_in(tmp_path)
+    assert file.load() is None
+    file.keep((), None)
+    assert (caplog.records, list(tmp_path.iterdir())) == ([], []), "the first start says nothing"
     file.keep(node.records, saved := node.kept())
     assert file.load() == saved
     assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
@@ -89,11 +91,6 @@ def test_it_is_due_once_a_minute(tmp_path):
     assert file.is_due
     file.keep((), worked().kept())
     assert not file.is_due
-
-
-def test_nothing_new_touches_no_file(tmp_path):
-    file_in(tmp_path).keep((), None)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -135,11 +132,6 @@ def test_a_ledger_of_which_anything_was_changed_is_refused_or_goes_on(data):
     node.runs(140)
     for record in (*node.records, *node.kept().jobs):
         assert job_record.read(job_record.line(record)) == record
-
-
-def test_the_first_start_says_nothing(tmp_path, caplog):
-    assert file_in(tmp_path).load() is None
-    assert caplog.records == []
 
 
 @pytest.mark.parametrize("name", [LEDGER, JOBS])
@@ -253,25 +245,3 @@ def test_a_killed_daemon_leaves_whole_files(tmp_path):
         assert len(ids) == len(set(ids))
         assert not {record.id for record in saved.jobs} & set(ids)
     assert json.loads((tmp_path / "state" / LEDGER).read_bytes())["schema"] == "telemetry.ledger/1"
-
-
-def test_a_minute_is_lost_at_most_when_the_daemon_is_killed(tmp_path):
-    clock = Time()
-    file, node = file_in(tmp_path, clock), Node()
-    node.gives(has(job("7"), started=START))
-    for _ in itertools.repeat(None, 100):
-        node.runs(2)
-        clock.now += 2.0
-        if file.is_due:
-            file.keep((), node.kept())
-    saved = file_in(tmp_path).load()
-    assert saved is not None
-    node = node.restarted(10.0, saved=saved)
-    node.poll()
-    node.runs(50)
-    (record, _) = node.ends()
-    lost = record.gaps[-1]
-    assert lost.seconds <= 60.0 + 10.0
-    assert record.seconds + sum(gap.seconds for gap in record.gaps) == pytest.approx(
-        record.end.time - record.start.time
-    )

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import logging
 import ssl
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from telemetry_daemon.web.access.access_control import load_rules
 from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Response
+from web.scraper import Scraper
 
 WebFile = Callable[[str], Path]
 HEADERS = """\
@@ -59,11 +59,6 @@ def test_headers_are_on_every_answer_once(web_file: WebFile) -> None:
             assert reply.headers["content-security-policy"] == "default-src 'none'"
         assert reply.headers["vary"] == "Accept"
         assert fetch(running.port, method="POST").headers["x-frame-options"] == "deny"
-
-
-def test_more_requests_than_the_limit_are_told_to_come_later(web_file: WebFile) -> None:
-    with running_server(config_file=web_file("rate_limit: {interval: 1h, burst: 3}\n")) as running:
-        assert [fetch(running.port).status for _ in range(5)] == [200, 200, 200, 429, 429]
 
 
 def test_a_client_spends_the_share_of_its_own_address_only(web_file: WebFile) -> None:
@@ -108,55 +103,6 @@ def serial(running: RunningServer, context: ssl.SSLContext) -> str:
         return str(certificate["serialNumber"])
 
 
-def test_a_new_certificate_is_served_to_new_connections_while_old_ones_go_on(pki: Pki, tmp_path: Path) -> None:
-    certificate, key, file = tmp_path / "s.crt", tmp_path / "s.key", tmp_path / "web.yml"
-    certificate.write_bytes(pki.server.certificate.read_bytes())
-    key.write_bytes(pki.server.key.read_bytes())
-    file.write_text("tls_server_config: {cert_file: s.crt, key_file: s.key}\n")
-    new = pki.renewed[0]
-    with running_server(config_file=file) as running:
-        old_serial = serial(running, pki.trusting())
-        kept = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=60, context=pki.trusting())
-        kept.request("GET", "/1")
-        assert kept.getresponse().read() == b"GET /1?\n"
-        replace(key, new.key.read_bytes())
-        replace(certificate, new.certificate.read_bytes())
-        until(lambda: serial(running, pki.trusting()) != old_serial, "the new certificate")
-        kept.request("GET", "/2")
-        assert kept.getresponse().read() == b"GET /2?\n"
-        kept.close()
-
-
-class TlsScraper(threading.Thread):
-    """Scrapes with a client's certificate, by turns on a new connection and on a kept one, and notes each answer."""
-
-    def __init__(self, pki: Pki, port: int) -> None:
-        super().__init__()
-        self.statuses: Counter[object] = Counter()
-        self.enough = threading.Event()
-        self._port = port
-        self._tls = pki.trusting(pki.client)
-
-    def run(self) -> None:
-        kept = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=60, context=self._tls)
-        with contextlib.closing(kept):
-            while not self.enough.is_set():
-                self._note(lambda: fetch(self._port, tls=self._tls).status)
-                self._note(lambda: self._ask(kept))
-
-    def _note(self, ask: Callable[[], int]) -> None:
-        try:
-            self.statuses[ask()] += 1
-        except (OSError, http.client.HTTPException) as error:
-            self.statuses[repr(error)] += 1
-
-    def _ask(self, client: http.client.HTTPSConnection) -> int:
-        client.request("GET", "/")
-        answer = client.getresponse()
-        answer.read()
-        return answer.status
-
-
 def test_certificates_are_renewed_under_load_without_a_failed_scrape(
     pki: Pki, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -170,18 +116,14 @@ def test_certificates_are_renewed_under_load_without_a_failed_scrape(
     replace(certificate, pairs[0].certificate.read_bytes())
     replace(key, pairs[0].key.read_bytes())
     seen = set()
-    with running_server(config_file=file) as running:
-        scrapers = [TlsScraper(pki, running.port) for _ in range(4)]
-        for scraper in scrapers:
-            scraper.start()
+    with running_server(config_file=file) as running, contextlib.ExitStack() as stack:
+        tls = pki.trusting(pki.client)
+        scrapers = [stack.enter_context(Scraper(running.port, tls)) for _ in range(4)]
         for pair in pairs:
             replace(key, pair.key.read_bytes())
             replace(certificate, pair.certificate.read_bytes())
-            until(lambda: not seen.issuperset({serial(running, pki.trusting(pki.client))}), "the new certificate")
-            seen.add(serial(running, pki.trusting(pki.client)))
-        for scraper in scrapers:
-            scraper.enough.set()
-            scraper.join()
+            until(lambda: not seen.issuperset({serial(running, tls)}), "the new certificate")
+            seen.add(serial(running, tls))
     answers = sum((scraper.statuses for scraper in scrapers), Counter())
     record_property("scrapes_during_renewals", answers.total())
     print(answers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import subprocess
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from kits.ports import free_port
 from telemetry_daemon.web.errors import ListenError
 from telemetry_daemon.web.server import port_owner
 from telemetry_daemon.web.server.listeners import open_listener
@@ -21,7 +21,7 @@ OWN = f"(process {os.getpid()}); stop it or set another listen_address"
 # A process that has no rights beyond its user's, holds a port and says which.
 HOLDER = """
 import os, socket, sys
-held = socket.create_server(("127.0.0.1", 0))
+held = socket.create_server(("127.0.0.1", int(sys.argv[3])))
 if int(sys.argv[1]) != os.getuid():
     os.setuid(int(sys.argv[1]))
 open("/proc/self/comm", "w").write(sys.argv[2])
@@ -50,7 +50,7 @@ def refused(address: str) -> str:
 @contextmanager
 def held(user: int, name: str) -> Iterator[tuple[int, int]]:
     """The port and the number of another process."""
-    line = [sys.executable, "-c", HOLDER, str(user), name]
+    line = [sys.executable, "-c", HOLDER, str(user), name, str(free_port())]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield int(process.stdout.readline()), process.pid
@@ -77,24 +77,9 @@ def test_the_owner_of_a_port_is_named_whatever_the_address(theirs: str, ours: st
     assert message.endswith(OWN)
 
 
-def test_who_listens_on_another_address_with_the_same_port_is_not_named() -> None:
-    with held_beside("127.0.0.2") as (port, process):
+def test_a_process_that_listens_on_another_address_with_the_same_port_is_not_named() -> None:
+    with held(os.getuid(), "in-the-way") as (port, process), socket.create_server(("127.0.0.2", port)):
         assert f"in use by in-the-way (process {process});" in refused(f"127.0.0.1:{port}")
-
-
-@contextlib.contextmanager
-def held_beside(other: str) -> Iterator[tuple[int, int]]:
-    """A port that somebody else holds, and we at another address; clients of other tests may have it there, so it is tried again."""
-    for _ in range(20):
-        with contextlib.ExitStack() as stack:
-            port, process = stack.enter_context(held(os.getuid(), "in-the-way"))
-            listening = None
-            with contextlib.suppress(OSError):  # taken there: another port is tried
-                listening = stack.enter_context(socket.create_server((other, port)))
-            if listening is not None:
-                yield port, process
-                return
-    raise AssertionError("no port was free at both addresses")
 
 
 def test_a_name_that_would_write_on_the_terminal_is_shown_as_what_it_is() -> None:

@@ -67,26 +67,32 @@ def test_requests_on_a_kept_connection_and_in_bulk(pki: Pki, web_file: WebFile) 
     assert received.endswith(b"GET /last?\n")
 
 
-def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
+def greet(
+    client: socket.socket, context: ssl.SSLContext, most_bytes: int
+) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
+    """A TLS session by hand, whose greeting goes out in pieces of so many bytes; and what came in, and is to go out."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = pki.trusting().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            tls.do_handshake()
+            return tls, incoming, outgoing
+        while piece := outgoing.read(most_bytes):
+            client.send(piece)
+        incoming.write(client.recv(65536))
+
+
+def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running, connect(running.port) as client:
-        for _ in range(10):
-            try:
-                tls.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                for byte in outgoing.read():
-                    client.send(bytes((byte,)))
-                incoming.write(client.recv(65536))
+        tls, incoming, outgoing = greet(client, pki.trusting(), 1)
         tls.write(REQUEST)
         client.sendall(outgoing.read())
-        for _ in range(10):
+        received = b""
+        while len(received) < 12:
             incoming.write(client.recv(65536))
             with contextlib.suppress(ssl.SSLWantReadError):  # the rest of the record has yet to come
-                assert tls.read(12) == b"HTTP/1.1 200"
-                return
-    pytest.fail("no answer came")
+                received += tls.read(12)
+        assert received == b"HTTP/1.1 200"
 
 
 def test_http_on_a_tls_port_is_told_so(pki: Pki, web_file: WebFile) -> None:
@@ -339,18 +345,10 @@ def test_nonsense_within_a_tls_connection_ends_it(pki: Pki, web_file: WebFile) -
 
 
 def test_a_client_may_say_goodbye_before_it_has_its_answer(pki: Pki, web_file: WebFile) -> None:
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = pki.trusting()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     with running_server(config_file=web_file(pki.tls_section())) as running, connect(running.port) as client:
-        while True:
-            try:
-                tls.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                client.sendall(outgoing.read())
-                incoming.write(client.recv(65536))
+        tls, _, outgoing = greet(client, context, 1000)
         tls.write(REQUEST)
         with contextlib.suppress(ssl.SSLWantReadError):  # the rest of the record has yet to come
             tls.unwrap()

@@ -26,6 +26,8 @@ HASH = cheap_hash("secret")
 
 # {C} and {K} are the server's certificate and key, {A} an authority, {T} the beginning of a TLS section.
 TLS = "tls_server_config:\n  cert_file: {C}\n  key_file: {K}\n"
+IF_GIVEN = "{T}  client_auth_type: VerifyClientCertIfGiven\n"
+REQUIRED = "{T}  client_auth_type: RequireAndVerifyClientCert\n"
 
 GOOD = {
     "nothing": "",
@@ -36,10 +38,10 @@ GOOD = {
     "certificate and key": "{T}",
     "no client certificate": "{T}  client_auth_type: NoClientCert\n",
     "requested certificate": "{T}  client_auth_type: RequestClientCert\n",
-    "verified if given": "{T}  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: {A}\n",
-    "required": "{T}  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: {A}\n",
-    "required by the system's authorities": "{T}  client_auth_type: RequireAndVerifyClientCert\n",
-    "allowed names": "{T}  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: {A}\n"
+    "verified if given": IF_GIVEN + "  client_ca_file: {A}\n",
+    "required": REQUIRED + "  client_ca_file: {A}\n",
+    "required by the system's authorities": REQUIRED,
+    "allowed names": REQUIRED + "  client_ca_file: {A}\n"
     "  client_allowed_sans: [prometheus.test, ops@example.test, 10.0.0.7, 'spiffe://x/y']\n",
     "one version": "{T}  min_version: TLS13\n  max_version: TLS13\n",
     "old versions": "{T}  min_version: TLS10\n  max_version: TLS11\n",
@@ -87,24 +89,15 @@ BAD = {
     "certificate twice": ("{T}  cert: abc\n", "cert_file: is given beside cert; keep one"),
     "no such certificate": ("tls_server_config:\n  cert_file: none.crt\n  key_file: {K}\n", "none.crt: cannot read"),
     "no such key": ("tls_server_config:\n  cert_file: {C}\n  key_file: none.key\n", "none.key: cannot read"),
-    "no such authority": (
-        "{T}  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: none.crt\n",
-        "none.crt: cannot read client_ca_file",
-    ),
+    "no such authority": (IF_GIVEN + "  client_ca_file: none.crt\n", "none.crt: cannot read client_ca_file"),
     "another's key": ("tls_server_config:\n  cert_file: {C}\n  key_file: {OK}\n", "key values mismatch"),
     "certificate and key exchanged": ("tls_server_config:\n  cert_file: {K}\n  key_file: {C}\n", "cannot be used"),
     "an inline certificate that is none": (
         "tls_server_config:\n  cert: abc\n  key_file: {K}\n",
         "tls_server_config.cert: certificate and key cannot be used",
     ),
-    "an authority that is none": (
-        "{T}  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: {K}\n",
-        "the client CA cannot be used",
-    ),
-    "a blank authority": (
-        "{T}  client_auth_type: VerifyClientCertIfGiven\n  client_ca: ' '\n",
-        "tls_server_config.client_ca: the client CA cannot be used",
-    ),
+    "an authority that is none": (IF_GIVEN + "  client_ca_file: {K}\n", "the client CA cannot be used"),
+    "a blank authority": (IF_GIVEN + "  client_ca: ' '\n", "tls_server_config.client_ca: the client CA cannot be used"),
     "an authority without a type": ("{T}  client_ca_file: {A}\n", "client_ca_file: needs a client_auth_type"),
     "an authority that is not used": (
         "{T}  client_ca_file: {A}\n  client_auth_type: NoClientCert\n",
@@ -117,14 +110,11 @@ BAD = {
     "any certificate, old name": ("{T}  client_auth_type: RequireClientCert\n", "RequireClientCert is not supported"),
     "an invented type": ("{T}  client_auth_type: Sometimes\n", "client_auth_type: must be one of NoClientCert"),
     "allowed names, certificate optional": (
-        "{T}  client_auth_type: VerifyClientCertIfGiven\n  client_allowed_sans: [a]\n",
+        IF_GIVEN + "  client_allowed_sans: [a]\n",
         "client_allowed_sans: needs client_auth_type RequireAndVerifyClientCert",
     ),
     "allowed names without TLS": ("tls_server_config: {client_allowed_sans: [a]}\n", "client_allowed_sans: needs"),
-    "allowed nobody": (
-        "{T}  client_auth_type: RequireAndVerifyClientCert\n  client_allowed_sans: []\n",
-        "client_allowed_sans: is empty; list the allowed",
-    ),
+    "allowed nobody": (REQUIRED + "  client_allowed_sans: []\n", "client_allowed_sans: is empty; list the allowed"),
     "an invented version": ("{T}  min_version: TLS14\n", "min_version: must be one of TLS10, TLS11, TLS12, TLS13"),
     "no version left": ("{T}  min_version: TLS13\n  max_version: TLS12\n", "max_version: TLS12 is below"),
     "no version left for the ciphers": (
