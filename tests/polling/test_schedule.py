@@ -1,4 +1,4 @@
-"""When polls are due, and which sources are needed often."""
+"""When polls are due, which sources are needed often, and which are released until when."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.releases import Releases
 from telemetry_daemon.polling.schedule import Need
 from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
 
@@ -84,3 +85,19 @@ def test_need_comes_at_once_and_goes_after_five_minutes():
     assert schedule.reconsider(needed, "auto", covered=True, now=309.0) == needed
     assert schedule.reconsider(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
     assert schedule.reconsider(Need(), "always", covered=True, now=0.0) == Need()
+
+
+def test_a_release_lasts_until_resumed_or_for_its_time_and_the_last_one_counts() -> None:
+    now = 1000.0
+    releases = Releases(lambda: now)
+    releases.release("nvml")
+    now += 1e9
+    assert "telemetry resume nvml" in releases.text_of("nvml")
+    assert releases.text_of("amd-smi") == ""
+    assert (releases.resume("nvml"), releases.text_of("nvml"), releases.resume("nvml")) == (True, "", False)
+    releases.release("nvml")
+    releases.release("nvml", 60)
+    now += 59.5
+    assert "for 1 s more" in releases.text_of("nvml")
+    now += 0.5
+    assert (releases.text_of("nvml"), releases.resume("nvml")) == ("", False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,46 +50,22 @@ def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
     return counted(accumulator, merged(*steps[-1]))
 
 
-@pytest.mark.parametrize(
-    ("steps", "seconds"),
-    [
-        pytest.param([(busy(0, 1.0),)], 0.0, id="starts at 0"),
-        pytest.param([(busy(0, 0.0),), (busy(2, 1.0),)], 1.0, id="a slope counts its trapezoid"),
-        pytest.param([(busy(0, 1.0),), (busy(4, 1.0),)], 4.0, id="one missed poll is bridged"),
-        pytest.param([(busy(0, 1.0),), (busy(4.1, 1.0),)], 0.0, id="more than two intervals is not"),
-        pytest.param(
-            [(busy(0, 1.0),), (busy(2, 1.0),), (), (busy(4, 1.0),), (busy(6, 1.0),)],
-            4.0,
-            id="continues at its old value after an expiry",
-        ),
-        pytest.param(
-            [(busy(0, 1.0),), (busy(1, Absent.NOT_REPORTED),), (busy(2, 1.0),)], 0.0, id="an absence is not bridged"
-        ),
-        pytest.param(
-            [(busy(0, 1.0),), (busy(1, 1.0, "dcgm"),), (busy(3, 1.0, "dcgm"),), (busy(5, 1.0, "dcgm"),)],
-            4.0,
-            id="another source that stays is counted on",
-        ),
-        pytest.param(
-            [(busy(0, 1.0),), (busy(2, 1.0),), (busy(1, 1.0, "dcgm"),), (busy(3, 1.0, "dcgm"),)],
-            3.0,
-            id="no time is counted for two sources",
-        ),
-        pytest.param(
-            [
-                (busy(0, 1.0),),
-                (busy(2, 1.0),),
-                (busy(0.5, 1.0, "dcgm"),),
-                (busy(1.5, 1.0, "dcgm"),),
-                (busy(3, 1.0, "dcgm"),),
-            ],
-            3.0,
-            id="nor by the one that is behind",
-        ),
-    ],
-)
+COUNTED: dict[str, tuple[list[tuple[Any, ...] | None], float]] = {
+    "starts at 0": ([(0, 1.0)], 0.0),
+    "a slope counts its trapezoid": ([(0, 0.0), (2, 1.0)], 1.0),
+    "one missed poll is bridged": ([(0, 1.0), (4, 1.0)], 4.0),
+    "more than two intervals is not": ([(0, 1.0), (4.1, 1.0)], 0.0),
+    "continues at its old value after an expiry": ([(0, 1.0), (2, 1.0), None, (4, 1.0), (6, 1.0)], 4.0),
+    "an absence is not bridged": ([(0, 1.0), (1, Absent.NOT_REPORTED), (2, 1.0)], 0.0),
+    "another source that stays is counted on": ([(0, 1.0), (1, 1.0, "b"), (3, 1.0, "b"), (5, 1.0, "b")], 4.0),
+    "no time is counted for two sources": ([(0, 1.0), (2, 1.0), (1, 1.0, "b"), (3, 1.0, "b")], 3.0),
+    "nor by the one that is behind": ([(0, 1.0), (2, 1.0), (0.5, 1.0, "b"), (1.5, 1.0, "b"), (3, 1.0, "b")], 3.0),
+}
+
+
+@pytest.mark.parametrize(("steps", "seconds"), COUNTED.values(), ids=COUNTED)
 def test_busy_seconds_are_the_integral_of_utilization(steps, seconds):
-    assert fed(*steps) == {"busy_seconds_total": seconds}
+    assert fed(*(() if step is None else (busy(*step),) for step in steps)) == {"busy_seconds_total": seconds}
 
 
 def test_energy_is_integrated_from_power_also_beside_the_cards_own_counter():

@@ -27,6 +27,7 @@ from kits.web_server import (
     replace,
     running_server,
 )
+from telemetry_daemon.web import seldom_logger
 from telemetry_daemon.web.access import access_control, watch
 from telemetry_daemon.web.access.access_control import load_rules
 from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
@@ -309,3 +310,23 @@ def test_a_watch_sees_every_kind_of_change_half_a_second_later(tmp_path: Path, m
 
 def changed_at(folder: Path) -> int:
     return max(file.stat().st_ctime_ns for file in (folder, *folder.iterdir()))
+
+
+def test_one_line_in_an_interval_and_the_next_counts_the_others(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(seldom_logger, "time", SimpleNamespace(monotonic=lambda: now))
+    seldom = seldom_logger.SeldomLogger(logging.getLogger("test.seldom"))
+    for number in range(5):
+        seldom.warning("event %d", number)
+    for number in (5, 6):
+        now += 59.9
+        seldom.warning("left out")
+        now += 0.1
+        seldom.warning("event %d", number)
+    assert [record.getMessage() for record in caplog.records] == [
+        "event 0",
+        "event 5 (and 5 more since the last such line)",
+        "event 6 (and 1 more since the last such line)",
+    ]
