@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from pathlib import Path
-from types import TracebackType
 
 import grpc
 
@@ -54,9 +53,7 @@ class FakeKubelet:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _handler(self, answer: Callable[[], Answer]) -> grpc.RpcMethodHandler:
@@ -94,9 +91,7 @@ class RawServer:
     def __enter__(self) -> RawServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for each in (self._listener, *self._connections):
             with contextlib.suppress(OSError):  # the other end is gone already
                 each.shutdown(socket.SHUT_RDWR)

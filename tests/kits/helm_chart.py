@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from kits.captures import ROOT
+from kits.waiting import PATIENCE_SECONDS
 
 CHART = ROOT / "deploy" / "helm" / "device-telemetry"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -159,7 +160,11 @@ def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> tuple[int,
     """Exit status, output and complaints; helm's remark on each link is left out of these."""
     more = () if values is None else ("--values", "-")
     done = subprocess.run(
-        ["helm", *arguments, *more], input=yaml.safe_dump(values or {}), capture_output=True, text=True, timeout=60
+        ["helm", *arguments, *more],
+        input=yaml.safe_dump(values or {}),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     said = [line for line in done.stderr.splitlines() if "found symbolic link" not in line]
     return done.returncode, done.stdout, "\n".join(said)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kits.captures import ROOT
+from kits.waiting import PATIENCE_SECONDS
 
 _PROGRAM = """\
 import sys
@@ -49,7 +50,9 @@ class Bundle:
         environment = {name: text for name, text in os.environ.items() if not name.startswith("PIP_")}
         environment["DESTDIR"] = "" if root is None else str(root)
         command = [str(self.folder / "install.sh"), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, **more)
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, **more
+        )
 
 
 def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> Bundle:

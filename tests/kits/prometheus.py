@@ -64,7 +64,7 @@ class _Server:
     def _is_ready(self) -> bool:
         assert self._process.poll() is None, f"{self._command} has ended with status {self._process.returncode}"
         try:
-            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5):
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=PATIENCE_SECONDS):
                 return True
         except OSError:  # nobody listens yet, or its storage is not ready
             return False
@@ -72,7 +72,7 @@ class _Server:
     def get(self, path: str) -> Any:
         """The JSON answer, None while there is none."""
         try:
-            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as response:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=PATIENCE_SECONDS) as response:
                 return json.load(response)
         except OSError:  # it does not answer yet
             return None
@@ -211,7 +211,7 @@ class Alertmanager(_Server):
         body = json.dumps([{"labels": labels} for labels in alerts]).encode()
         url = f"http://{self.address}/api/v2/alerts"
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=5):
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
             pass
 
     def uninhibited(self) -> list[dict[str, str]]:

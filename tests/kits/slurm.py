@@ -7,7 +7,6 @@ import socket
 import stat
 import subprocess
 from pathlib import Path
-from types import TracebackType
 
 from kits.ports import free_port
 from kits.waiting import PATIENCE_SECONDS, until
@@ -83,9 +82,7 @@ class Slurm:
         until(lambda: self.state() == "idle", "the node of Slurm is ready")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for job in self._asked("squeue", "-h", "-o", "%A").split():
             self._asked("scancel", "--signal=KILL", job)
         for daemon in reversed(self._daemons):
@@ -118,5 +115,5 @@ class Slurm:
         self._asked("scontrol", "update", f"JobId={number}", "StartTime=now")
 
     def _asked(self, *command: str) -> str:
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
         return done.stdout

@@ -7,6 +7,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+from kits.waiting import PATIENCE_SECONDS
+
 SOURCE = Path(__file__).parents[1] / "polling" / "stepped_clock.c"
 
 
@@ -39,5 +41,5 @@ def build(folder: Path) -> Path:
     """Compile the library into a folder."""
     library = folder / "stepped_clock.so"
     command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o", str(library), str(SOURCE)]
-    subprocess.run([*command, "-ldl", "-pthread"], check=True, timeout=60)
+    subprocess.run([*command, "-ldl", "-pthread"], check=True, timeout=PATIENCE_SECONDS)
     return library

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -125,13 +124,6 @@ def hanging_call(worker: Worker, folder: Path, seconds: float = PATIENCE_SECONDS
         call = pool.submit(worker.call, parse_question("hang", str(begun)), seconds)
         assert comes_true(begun.exists)
         yield call
-
-
-def resources() -> tuple[int, int, int]:
-    """Open descriptors, threads and child processes of this process."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
-    return descriptors, threading.active_count(), len(children)
 
 
 def python_path(*folders: Path) -> dict[str, str]:

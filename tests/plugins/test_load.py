@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kits import workers
+from kits.processes import own_holdings
 from kits.waiting import PATIENCE_SECONDS
 from plugins import distributions
 from telemetry_daemon.plugins import loading as plugins
@@ -296,16 +296,16 @@ def test_a_module_cached_by_somebody_else_is_not_run(site: distributions.Site, t
 
 
 def test_each_plugin_costs_one_process_while_it_is_used(site: distributions.Site) -> None:
-    before = workers.resources()
+    before = own_holdings()
     for name in ("a", "b"):
         text = distributions.source(f"acme-{name}")
         site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
     with site.load() as loaded:
-        assert workers.resources() == before
+        assert own_holdings() == before
         for _ in range(3):
             assert [item.parser.parse(distributions.capture()).outcome for item in loaded.parsers[-2:]] == ["ok", "ok"]
-        assert workers.resources()[2] == before[2] + 2
-    assert workers.resources() == before
+        assert own_holdings().processes == before.processes + 2
+    assert own_holdings() == before
 
 
 def test_one_plugin_that_crashes_does_not_touch_the_other(site: distributions.Site) -> None:

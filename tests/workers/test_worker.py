@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kits import workers
-from kits.processes import alive
+from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import CountingLauncher, HandClock, new_worker, parse_question, problem_texts
 from telemetry_daemon.processes.process import Launch, Process, launch
@@ -155,11 +155,11 @@ def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     worker = new_worker(launcher=no_memory, clock=clock)
-    before = workers.resources()
+    before = own_holdings()
     for _ in range(3):
         with pytest.raises(WorkerDiedError, match=r"could not be started.*Resource temporarily unavailable"):
             ask(worker, "echo")
-    assert workers.resources() == before
+    assert own_holdings() == before
 
 
 def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> None:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from kits import workers
-from kits.processes import alive
+from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import HandClock, new_worker, parse_question
 from telemetry_daemon.processes.process import Launch, Process, launch
@@ -43,12 +43,12 @@ def test_hundreds_of_faults_leave_no_descriptor_thread_or_process() -> None:
         return process
 
     worker = new_worker(launcher=failing, clock=clock)
-    before = workers.resources()
+    before = own_holdings()
     for _ in range(CYCLES):
         clock.seconds += 60
         with pytest.raises(WorkerError):
             worker.call(parse_question("echo"), PATIENCE_SECONDS)
-    assert workers.resources() == before
+    assert own_holdings() == before
     assert len(launched) >= CYCLES * 6 // 7
     assert not [pid for pid in launched if alive(pid)]
 
@@ -56,7 +56,7 @@ def test_hundreds_of_faults_leave_no_descriptor_thread_or_process() -> None:
 def test_real_workers_leave_nothing_either() -> None:
     clock = HandClock()
     worker = new_worker(clock=clock)
-    before = workers.resources()
+    before = own_holdings()
     for poll in ("die", "raise", "segfault", "garbage", "flood", "leave-a-child", "echo"):
         clock.seconds += 60
         try:
@@ -66,7 +66,7 @@ def test_real_workers_leave_nothing_either() -> None:
     with pytest.raises(WorkerTimeoutError):
         worker.call(parse_question("hang"), 0.2)
     worker.close()
-    assert workers.resources() == before
+    assert own_holdings() == before
 
 
 # A daemon that prints its worker's pid, and once it is told to has it do something that takes longer than the daemon lives.
