@@ -1,12 +1,14 @@
-"""A made-up fleet of 2,000 cards with owners, as OpenMetrics, and what its owners had by plain sums."""
+"""A made-up fleet of cards with owners, as series, and what its owners had by plain sums."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-NODES, CARDS_OF_NODE = 250, 8
+from grafana.promtool import Series
+
+NODES, CARDS_OF_NODE = 10, 8
 STEP_SECONDS, STEPS = 60, 20
 RANGE_SECONDS = 900
 # Later than the five minutes in which Prometheus still shows a series that has ended.
@@ -74,12 +76,12 @@ def pod(namespace: str, name: str) -> dict[str, str]:
 def card(number: int) -> Card:
     """The card with that number of the fleet: each tenth is idle, and strangers are on a few."""
     busy = 0.0 if number % 10 == 5 else 0.15 * (1 + number % 5)
-    return Card(number, 100.0 + 50.0 * (number % 7), busy, 3 * GIB if number % 400 == 6 else 0.0)
+    return Card(number, 100.0 + 50.0 * (number % 7), busy, 3 * GIB if number % 40 == 6 else 0.0)
 
 
 def owners(one: Card) -> Sequence[Had]:
     """Who has a card, by its last digit: nobody, two jobs, two pods on partitions, a pod, a job that has ended, an idle job."""
-    number, wide = one.number, one.number // 200
+    number, wide = one.number, one.number // 20
     kinds: Mapping[int, Sequence[Had]] = {
         0: (),
         1: (
@@ -118,68 +120,38 @@ def grouped(had: Had, labels: Sequence[str]) -> Key:
     return tuple(told.get(label, "") for label in labels)
 
 
-@dataclass(frozen=True)
-class Series:
-    """A series that is the same, or grows, all the time; `until` is the step after its last."""
+def fleet() -> Series:
+    """The whole course of the fleet, with a value a minute."""
+    series: dict[str, str] = {}
 
-    labels: Mapping[str, str]
-    value: float = 0.0
-    a_second: float = 0.0
-    until: int = STEPS + 1
+    def tell(metric: str, labels: Mapping[str, str], value: float, growth: float = 0.0, steps: int = STEPS) -> None:
+        name = ",".join(f'{label}="{text}"' for label, text in labels.items())
+        series[f"{metric}{{{name}}}"] = f"{value!r}+{growth * STEP_SECONDS!r}x{steps}"
 
+    def count(metric: str, labels: Mapping[str, str], a_second: float, steps: int = STEPS) -> None:
+        # As if it had begun long before: Prometheus does not extrapolate a counter below zero.
+        tell(metric, labels, a_second * 86_400, a_second, steps)
 
-@dataclass
-class Exposition:
-    """The whole course of the fleet up to a moment, in OpenMetrics."""
-
-    end: int
-    families: dict[str, list[Series]] = field(default_factory=lambda: defaultdict(list))
-
-    def lines(self) -> Iterator[str]:
-        for one in CARDS:
-            self._card(one)
-        for had in HAD:
-            self._owner(had)
-        begin = self.end - STEPS * STEP_SECONDS
-        for metric, family in self.families.items():
-            for series in family:
-                labels = ",".join(f'{name}="{value}"' for name, value in series.labels.items())
-                for step in range(series.until):
-                    value = series.value + series.a_second * step * STEP_SECONDS
-                    yield f"{metric}{{{labels}}} {value!r} {begin + step * STEP_SECONDS}\n"
-        yield "# EOF\n"
-
-    def _card(self, one: Card) -> None:
-        told = {
+    for one in CARDS:
+        for metric, value in {
             "accelerator_up": 1.0,
             "accelerator_power_watts": one.watts,
             "accelerator_utilization_ratio": one.busy,
             "accelerator_foreign_memory_bytes": one.foreign_bytes,
             "accelerator:utilization_ratio:rate5m": one.busy,
-        }
-        for metric, value in told.items():
-            self.families[metric].append(Series(one.labels, value))
-        self._grows("accelerator_energy_estimated_joules_total", one.labels, one.watts)
-        if one.number % CARDS_OF_NODE == 0:
-            claims = {"job": "telemetry", "instance": one.node, "source": "kubelet"}
-            unresolved = float(one.number == 0) * 2
-            self.families["telemetry_claims_unresolved"].append(Series(claims, unresolved))
-
-    def _owner(self, had: Had) -> None:
+        }.items():
+            tell(metric, one.labels, value)
+        count("accelerator_energy_estimated_joules_total", one.labels, one.watts)
+        claims = {"job": "telemetry", "instance": one.node, "source": "kubelet"}
+        tell("telemetry_claims_unresolved", claims, 2.0 * (one.node == "node0"))
+    for had in HAD:
         labels = {**had.card.labels, **had.who}
-        until = STEPS + 1 - (ENDED_STEPS_AGO if had.has_ended else 0)
-        now = {
-            "accelerator_allocation_ratio": ({**labels, "basis": had.basis}, had.share),
-            "accelerator_allocation_memory_used_bytes": (labels, had.memory_bytes),
-        }
-        for metric, (named, value) in now.items():
-            self.families[metric].append(Series(named, value, until=until))
+        steps = STEPS - (ENDED_STEPS_AGO if had.has_ended else 0)
+        tell("accelerator_allocation_ratio", {**labels, "basis": had.basis}, had.share, steps=steps)
+        tell("accelerator_allocation_memory_used_bytes", labels, had.memory_bytes, steps=steps)
         if had.is_whole_of_living_job:
-            self.families["accelerator:allocation_utilization_ratio:rate5m"].append(Series(labels, had.card.busy))
-        self._grows("accelerator_allocation_seconds_total", labels, had.share, until)
-        self._grows("accelerator_allocation_busy_seconds_total", labels, had.share * had.card.busy, until)
-        self._grows("accelerator_allocation_energy_joules_total", labels, had.share * had.card.watts, until)
-
-    def _grows(self, metric: str, labels: Mapping[str, str], a_second: float, until: int = STEPS + 1) -> None:
-        # As if it had begun long before: Prometheus does not extrapolate a counter below zero.
-        self.families[metric].append(Series(labels, a_second * 86_400, a_second, until))
+            tell("accelerator:allocation_utilization_ratio:rate5m", labels, had.card.busy)
+        count("accelerator_allocation_seconds_total", labels, had.share, steps)
+        count("accelerator_allocation_busy_seconds_total", labels, had.share * had.card.busy, steps)
+        count("accelerator_allocation_energy_joules_total", labels, had.share * had.card.watts, steps)
+    return series

@@ -68,8 +68,9 @@ def groups_of(*files: Path) -> tuple[Group, ...]:
 
 
 def needed_by(*alerts: str) -> list[Group]:
-    """The rules that the alerts take, out of all: promtool evaluates every rule that it is given, which takes its time."""
-    return needed_of(groups_of(RECORDING, ALERTS), alerts)
+    """The rules that these alerts take, or all alerts: promtool evaluates every rule that it is given, which takes its time."""
+    every = (rule["alert"] for group in groups_of(ALERTS) for rule in group["rules"])
+    return needed_of(groups_of(RECORDING, ALERTS), alerts or every)
 
 
 def needed_of(groups: Iterable[Group], alerts: Iterable[str]) -> list[Group]:
@@ -111,11 +112,11 @@ def assert_told(folder: Path, groups: Sequence[Group], stories: Iterable[Story],
 
 
 def answers(
-    folder: Path, groups: Sequence[Group], series: Series, query: str, minutes: Sequence[int]
+    folder: Path, groups: Sequence[Group], series: Series, asked: Sequence[tuple[str, str]]
 ) -> list[list[Sample]]:
-    """What the query answers at each of these minutes; promtool gives answers where it expects others."""
-    questions = [{"expr": query, "eval_time": f"{minute}m", "exp_samples": _NEVER} for minute in minutes]
+    """What each query answers at its time; promtool gives answers where it expects others."""
+    questions = [{"expr": query, "eval_time": at, "exp_samples": _NEVER} for query, at in asked]
     said = _run(folder, groups, [{**Story(series, []).for_promtool(), "promql_expr_test": questions}], "1m")
     found = re.findall(r"^ +got: *(.*)$", said, re.MULTILINE)
-    assert len(found) == len(minutes), said
+    assert len(found) == len(asked), said
     return [[(dict(_LABEL.findall(labels)), float(value)) for labels, value in _SAMPLE.findall(text)] for text in found]

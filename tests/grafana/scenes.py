@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grafana.alert_nodes import Node, all_of
-from grafana.promtool import ALERTS, RECORDING, Group, Sample, Series, answers, groups_of
+from grafana.promtool import Group, Sample, Series, answers, needed_by
 
 # Minutes: the first ones after a start, before the turn, soon after it, and long after it.
 ALWAYS = (1, 3, 6, 12, 20, 29, 31, 32, 34, 38, 45, 62)
@@ -75,13 +75,14 @@ def assert_firing(
     firing: Mapping[str, Mapping[int, Mapping[str, int]]],
     rules: Sequence[Group] = (),
 ) -> None:
-    """Of each scene these alerts fire at these minutes, under all rules or these, and no others."""
+    """Of each scene these alerts fire at these minutes, under the rules of all alerts or these, and no others."""
     series: dict[str, str] = {}
     for name, of_scene in series_of_scenes.items():
         series |= within(name, of_scene)
     minutes = sorted({minute for of_scene in firing.values() for minute in of_scene})
     query = 'count by (cluster, alertname) (ALERTS{alertstate="firing"})'
-    given = answers(folder, rules or groups_of(RECORDING, ALERTS), series, query, minutes)
+    asked = [(query, f"{minute}m") for minute in minutes]
+    given = answers(folder, rules or needed_by(), series, asked)
     found = dict(zip(minutes, map(by_cluster, given), strict=True))
     wrong = [
         f"{name}, minute {minute}: {dict(found[minute].get(name, {}))} fire, not {dict(alerts)}"

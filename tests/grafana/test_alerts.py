@@ -19,7 +19,7 @@ from grafana.scenes import within
 from telemetry_grafana.rules import catalogue
 
 CASES = (*OTHER_CASES, *EVENTS, *FULL_LOAD, *OWNER_CASES)
-LOOKED_AT = 60
+LOOKED_AT = "60m"
 SUMMARIES = {alert.name: alert.summary for group in catalogue.ALERTS for alert in group.alerts}
 LABEL = re.compile(r"\{([a-z_]+)")
 VENDORS = ("ascend", "nvidia")
@@ -54,7 +54,7 @@ def test_each_alert_fires_where_it_must_and_only_there(tmp_path: Path) -> None:
             cluster = f"{number} {case.alert}: {why or 'it must fire'}"
             series |= within(cluster, labelled(of_case, vendor))
             expected[cluster] = case.alert, not why
-    (samples,) = answers(tmp_path, groups_of(RECORDING, ALERTS), series, 'ALERTS{alertstate="firing"}', [LOOKED_AT])
+    (samples,) = answers(tmp_path, needed_by(), series, [('ALERTS{alertstate="firing"}', LOOKED_AT)])
     firing: dict[str, list[Mapping[str, str]]] = {cluster: [] for cluster in expected}
     for labels, _ in samples:
         firing[labels["cluster"]].append(labels)
@@ -79,7 +79,7 @@ def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
         "runbook_url": "file:///usr/share/doc/device-telemetry/alerts.md#acceleratorlost",
     }
     expected = {
-        "eval_time": f"{LOOKED_AT}m",
+        "eval_time": LOOKED_AT,
         "alertname": "AcceleratorLost",
         "exp_alerts": [{"exp_labels": {**labels, "severity": "critical"}, "exp_annotations": annotations}],
     }

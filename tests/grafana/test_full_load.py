@@ -121,19 +121,14 @@ def healthy() -> dict[str, Nodes]:
         "decoding for one user": one(always(DECODES)),
         "decoding where the memory is not told": one(always(DECODES_UNSEEN)),
         "the same, and the first power was told as 5,000 W": at_first(one(always(DECODES_UNSEEN)), 5000),
-        "decoding on one card": one(always(DECODES), (3,)),
         "prefill and decoding side by side": (works(works(node(), always(PREFILLS)), always(DECODES), (2, 3)),),
         "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
         "one card with a lower cap": one(always(CAPPED), (3,)),
-        "one node with lower caps": many(5, always(TRAINS), always(CAPPED)),
         "one card had a lower cap until now": one(AGAIN, (3,)),
-        "one node had lower caps until now": many(5, always(TRAINS), AGAIN),
         "warm-up, the ranks wait for twenty minutes": one(((10, IDLE), (20, HANGS), (END, TRAINS))),
         "a job that pauses": one(PAUSING),
         "a rank writes a checkpoint, the others wait": one(turns(TRAINS, 10, HANGS, 6)),
         "a hang of twenty minutes": one(((20, TRAINS), (20, HANGS), (END, TRAINS))),
-        "load that rises": one(tuple((6, replace(TRAINS, busy=n / 10, watts=75 + 52 * n)) for n in range(12))),
-        "a job on half of the cards": one(always(IDLE), (2, 3)),
         "small kernels at low power": one(always(replace(HANGS, busy=0.97))),
         "another job with lower clocks on one card": one(always(OTHER_JOB), (3,)),
         "jobs of many kinds": many(5, always(TRAINS), always(SLOW))[3:]
@@ -157,14 +152,12 @@ def healthy() -> dict[str, Nodes]:
 def broken() -> dict[str, tuple[Nodes, Mapping[str, int]]]:
     return {
         "all cards of a node hang": (one(later(HANGS)), {HUNG: 1}),
-        "a job over two nodes hangs": (many(2, later(HANGS), later(HANGS)), {HUNG: 2}),
         "one card hangs, the others wait": (one(later(HANGS, TRAINS)), {HUNG: 1}),
         "one card hangs, the others work": (one(later(SPINS), (3,)), {HUNG: 1}),
         "three cards hang, the fourth does something else": (
             (works(works(node(), later(HANGS)), always(replace(TRAINS, busy=0.5)), (3,)),),
             {HUNG: 1},
         ),
-        "a card hangs with its clock at the lowest": (one(later(replace(SPINS, hertz=3.5e8)), (3,)), {HUNG: 1}),
         "hung since before Prometheus saw it": (one(always(HANGS)), {HUNG: 1}),
         "hung without memory and cap told": (
             one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
@@ -198,20 +191,11 @@ def broken() -> dict[str, tuple[Nodes, Mapping[str, int]]]:
             ),
             {SLOWER: 1},
         ),
-        "one card is slow, and heat holds it down every other minute": (
-            told(one(later(SLOW), (3,)), "1 0 " * 35, "throttled", "hw_thermal", 'id="id3"'),
-            {SLOWER: 1},
-        ),
         "one card is slow because of a power brake that comes and goes": (
             told(one(later(SLOW), (3,)), "1 1 0 " * 25, "throttled", "hw_power_brake", 'id="id3"'),
             {"AcceleratorPowerBrake": 1},
         ),
-        "one card is slow, and its cap is hardly lower": (one(later(replace(SLOW, cap=690)), (3,)), {SLOWER: 1}),
         "one card is slow and has no cap, which is told as 0": (one(later(replace(SLOW, cap=0)), (3,)), {SLOWER: 1}),
-        "one of five nodes hangs with its clocks at the lowest": (
-            many(5, always(TRAINS), later(replace(HANGS, hertz=3.5e8))),
-            {HUNG: 1},
-        ),
         "one node is slow": (many(5, always(TRAINS), later(SLOW)), {NODE_SLOW: 1}),
         "one node is slow because of the power brake": (
             (

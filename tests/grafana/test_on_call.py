@@ -40,18 +40,6 @@ def comes_and_goes(after: str) -> Node:
     return Node().tells(then(1, after), "accelerator_up", 'id="id3"')
 
 
-def on_the_bus(node: Node, cards: int) -> Node:
-    """So many cards are on the PCI bus after the daemon began anew."""
-    return node.tells(then(4, f"stale _ {cards}x{END}"), "telemetry_pci_devices")
-
-
-def expecting(node: Node, cards: int) -> Node:
-    """Its configuration says how many cards it should have, once its daemon began anew."""
-    bus = node.found("telemetry_pci_devices")[0]
-    node.series[bus.replace("pci_devices", "devices_expected")] = f"_x{TURN + 1} {cards}x{END}"
-    return node
-
-
 def without_bus(node: Node) -> Node:
     """Nobody can read the PCI bus, as in some containers."""
     for name in node.found("telemetry_pci_devices"):
@@ -158,10 +146,6 @@ def of_one_vendor(vendor: str) -> Node:
     return node
 
 
-def poll_that_never_succeeds() -> Node:
-    return Node().tells(steady(0), "poll_up", 'poll="slow"')
-
-
 def renumbered() -> Node:
     """A card had an uncorrected error; after a restart it has another number and no error any more."""
     node = Node()
@@ -173,28 +157,9 @@ def renumbered() -> Node:
     return node
 
 
-def broken_and_lost() -> Node:
-    node = Node().tells(steady(2), "ecc_uncorrected", "dram", 'id="id3"')
-    return node.lost(3)
-
-
 def links_down() -> Node:
     """A switch that all cards of the node are connected to."""
     return Node().tells(then(1, f"0x{END}"), "link_up")
-
-
-def link_errors() -> Node:
-    return Node().tells(then(0, f"0+2x{END}"), "link_replay", 'id="id3"')
-
-
-def half_idle_fleet() -> tuple[Node, ...]:
-    nodes = [idle(0, 1, 2, 3), Node("node2:19820"), Node("node3:19820")]
-    nodes[0].series = {name.replace("node1", "node0"): values for name, values in nodes[0].series.items()}
-    return tuple(nodes)
-
-
-def slow_card() -> Node:
-    return Node().tells(counting(40), "busy_seconds", 'id="id3"')
 
 
 def silent_on_purpose(state: str) -> Node:
@@ -274,10 +239,6 @@ def event_before_a_restart(code: str) -> Node:
     return node
 
 
-def with_a_clock(seconds: int, node: Node) -> Node:
-    return node.tells(f"{seconds}+60x{END}", "telemetry_time_seconds")
-
-
 def scenes() -> dict[str, Scene]:
     return {
         "all is well": Scene((Node(),), QUIET, ALWAYS, is_full=True),
@@ -294,19 +255,9 @@ def scenes() -> dict[str, Scene]:
         "a card is partitioned anew": Scene((partitioned_anew(),), QUIET, ALWAYS),
         "cards that tell no limit": Scene((told_by_none(Node()),), QUIET, ALWAYS),
         "some cards are idle": Scene((idle(0, 1, 2),), QUIET, ALWAYS),
-        "half of the fleet is idle": Scene(half_idle_fleet(), QUIET, ALWAYS),
         "a junction below its own limit": Scene((junction_under_its_own_limit(),), QUIET, ALWAYS),
         "a junction as hot as they get, without a limit": Scene(
             (told_by_none(Node().tells(steady(94), "temperature_celsius", "junction")),), QUIET, ALWAYS
-        ),
-        "a memory that may be hotter than most": Scene(
-            (
-                Node()
-                .tells(steady(97), "temperature_celsius", 'sensor="memory"')
-                .tells(steady(99), "temperature_celsius", 'sensor="junction"')
-                .tells(steady(110), "slowdown"),
-            ),
-            {"AcceleratorTemperatureCritical": 4},
         ),
         "two clusters with nodes of the same name": Scene((clustered("a"), clustered("b")), QUIET, ALWAYS),
         "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
@@ -318,7 +269,6 @@ def scenes() -> dict[str, Scene]:
         "a node dies": Scene((Node().dead(),), {"TelemetryDown": 1, "TelemetryAbsent": 1}),
         "one of two nodes dies": Scene((Node().dead(), Node("node2:19820")), {"TelemetryDown": 1}),
         "a node never answered": Scene((Node(), never_seen()), {"TelemetryDown": 1}),
-        "a node of another cluster dies": Scene((clustered("a").dead(), clustered("b")), {"TelemetryDown": 1}),
         "the agent of one of two clusters dies": Scene(
             (clustered("a").unscraped(), clustered("b")), {"TelemetryAbsent": 1}, (50, 62)
         ),
@@ -332,13 +282,6 @@ def scenes() -> dict[str, Scene]:
             {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
         ),
         "a source fails most of the time": Scene((Node().tells(FLAPPING, "source_up"),), {"TelemetrySourceFailing": 1}),
-        "the node's clock is behind all the while": Scene(
-            (Node().tells(f"-900+60x{END}", "telemetry_time_seconds"),), {"TelemetryClockSkew": 1}
-        ),
-        "the clock of a node that was started is set after ten minutes": Scene(
-            (Node().restarted().clock(f"stale _ 0+60x9 {60 * (TURN + 12)}+60x{END}"),), QUIET, ALWAYS
-        ),
-        "a poll never succeeds": Scene((poll_that_never_succeeds(),), {"TelemetryReadingsStale": 1}),
         "a card is lost": Scene((Node().lost(3),), {"AcceleratorLost": 1}),
         "a card is lost with its partitions": Scene((lost_with_its_partitions(),), {"AcceleratorLost": 1}),
         "a node is rebooted whose card was lost with its partitions": Scene(
@@ -347,13 +290,6 @@ def scenes() -> dict[str, Scene]:
         "a card goes for two minutes and comes back for two": Scene(
             (comes_and_goes(" ".join(["0 0 1 1"] * 9)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
         ),
-        "a card goes for five minutes and comes back for three": Scene(
-            (comes_and_goes(" ".join(["0x4 1x2"] * 5)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
-        ),
-        "a card that is hardly lost at all": Scene(
-            (comes_and_goes(" ".join(["0 1x8"] * 4)),), {"AcceleratorFlapping": 1}, (52, 62)
-        ),
-        "a card is reset": Scene((comes_and_goes(f"0x1 1x{END}"),), QUIET, ALWAYS),
         "a node is rebooted twice, and its driver finds a card late": Scene(
             (comes_and_goes(f"stale _x2 0 1x9 stale _x2 0 1x{END}"),), QUIET, ALWAYS
         ),
@@ -367,16 +303,6 @@ def scenes() -> dict[str, Scene]:
         "all cards are lost together with the daemon's memory": Scene(
             (without_bus(Node().reimaged(0, 1, 2, 3)),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
         ),
-        "the same, and the cards are on the bus": Scene(
-            (on_the_bus(Node().reimaged(3), 4),), {"AcceleratorNotListed": 1}, (50, 62)
-        ),
-        "the same, and the node says how many it should have": Scene(
-            (expecting(Node().reimaged(3), 4),), {"AcceleratorsFewerThanExpected": 1}, (50, 62)
-        ),
-        "the same, and the node should have so few": Scene((expecting(Node().reimaged(3), 3),), QUIET, ALWAYS),
-        "the same, and the cards are released": Scene(
-            (Node().reimaged(3).tells(then(0, f"1x{END}"), 'state="released"'),), QUIET, ALWAYS
-        ),
         "the memory is lost, and later a card, which is forgotten": Scene(
             (lost_after_a_new_image(),), QUIET, (*range(31, 37), 46, 62)
         ),
@@ -387,7 +313,6 @@ def scenes() -> dict[str, Scene]:
         "the memory is lost while Prometheus is down": Scene(
             (unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "remembers_since"),), QUIET, ALWAYS
         ),
-        "the memory is lost, and no card": Scene((Node().reimaged(),), QUIET, ALWAYS),
         "the memory is lost, and a card is swapped": Scene((with_another_card(Node().reimaged(3), 32),), QUIET, ALWAYS),
         "the memory is lost, and the cards come one after the other": Scene((slow_after_a_new_image(),), QUIET, ALWAYS),
         "the memory is lost, and one of two agents": Scene(
@@ -396,15 +321,11 @@ def scenes() -> dict[str, Scene]:
         "a card was forgotten, and the daemon starts with its memory": Scene(
             (forgotten(Node()).tells(f"5x44 _ _ 2800x{END}", "process_start_time"),), QUIET, (46, 50, 62)
         ),
-        "a card is lost, in one of two clusters": Scene(
-            (clustered("a").lost(3), clustered("b")), {"AcceleratorLost": 1}
-        ),
         "a card is lost, and the daemon restarted": Scene(
             (Node().lost(3).restarted().tells(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),
             {"AcceleratorLost": 1},
             AROUND_A_RESTART,
         ),
-        "a broken card is lost": Scene((broken_and_lost(),), {"AcceleratorLost": 1, "AcceleratorUncorrectedErrors": 1}),
         "a broken card was mended and renumbered": Scene((renumbered(),), QUIET),
         "one card is hot": Scene(
             (hot_card(),),
@@ -416,30 +337,14 @@ def scenes() -> dict[str, Scene]:
             },
         ),
         "all links of a node are down": Scene((links_down(),), {"AcceleratorLinkDown": 4}),
-        "all links of a card have errors": Scene((link_errors(),), {"AcceleratorLinkErrors": 1}),
-        "one card does less than the others of its node": Scene((slow_card(),), {"AcceleratorStraggler": 1}),
-        "an application ends with an error": Scene((event("xid_31"),), QUIET, ALWAYS),
-        "an application is ended": Scene((event("xid_43"),), QUIET, ALWAYS),
-        "an event that asks for a repair": Scene((event("xid_48"),), {"AcceleratorEventCritical": 1}, (31, 40, 62)),
-        "an event that was repaired after ten minutes": Scene((event("xid_48", until="1x9 stale"),), QUIET),
         "an event before a restart of the daemon": Scene(
             (event_before_a_restart("xid_48"),), {"AcceleratorEventCritical": 1}, (12, *AROUND_A_RESTART)
         ),
-        "an event that asks for no repair": Scene((event("xid_94"),), {"AcceleratorEvent": 1}, (31, 40, 62)),
         "an event that asks for no repair, before a restart of the daemon": Scene(
             (event_before_a_restart("xid_94"),), {"AcceleratorEvent": 1}, (12, *AROUND_A_RESTART)
         ),
-        "an event on a node with a clock that is behind": Scene(
-            (with_a_clock(-900, event("xid_48")),), {"AcceleratorEventCritical": 1, "TelemetryClockSkew": 1}
-        ),
-        "an event on a node with a clock that is ahead": Scene(
-            (with_a_clock(900, event("xid_48")),), {"AcceleratorEventCritical": 1, "TelemetryClockSkew": 1}
-        ),
         "all cards fall off the bus": Scene(
             (off_the_bus(0, 1, 2, 3),), {"AcceleratorEventCritical": 4, "AcceleratorLost": 4}
-        ),
-        "an error code that the vendor's tool goes on telling": Scene(
-            (event("error_80e01801"),), {"AcceleratorEvent": 1}, (31, 40, 62)
         ),
     }
 

@@ -191,3 +191,30 @@ def test_a_node_whose_cards_tell_no_limit_is_named(tmp_path: Path) -> None:
     drawn, left_out = map(sent, panels()["telemetry-fleet", "Power of nodes against their limits"]["targets"])
     without = f'count(({left_out}) and on (instance) accelerator_power_watts{{instance="without"}})'
     ask(tmp_path, series, {f"sum({drawn})": 0.25, f"count({left_out})": 1, without: 1.0}, "15m", groups_of(RECORDING))
+
+
+def test_estimates_of_work_follow_the_clock_and_end_with_what_they_are_made_of(tmp_path: Path) -> None:
+    series = {
+        f'accelerator_flops_per_cycle{{{CARD},dtype="bf16"}}': "1000x60",
+        f'accelerator_peak_flops{{{CARD},dtype="bf16"}}': "2e12x60",
+        f"accelerator_peak_memory_bytes_per_second{{{CARD}}}": "4e12x60",
+        f'accelerator_clock_hertz{{{CARD},domain="sm"}}': "2e9x9 4e8x50",
+        f'accelerator_clock_hertz{{{CARD},domain="memory"}}': "3e9x60",
+        f'accelerator_pipe_active_ratio{{{CARD},pipe="tensor_hmma"}}': "0.5x19 1x9 stale",
+        f"accelerator_memory_bandwidth_ratio{{{CARD}}}": "0.25x60",
+        f"accelerator_utilization_ratio{{{CARD}}}": "0.9x60",
+    }
+    expected = {
+        "flops_ceiling": {"5m": 2e12, "15m": 4e11, "40m": 4e11},
+        "flops": {"5m": 1e12, "15m": 2e11, "25m": 4e11, "40m": None},
+        "peak_flops_ratio": {"5m": 0.5, "15m": 0.1, "40m": None},
+        "lost_to_clocks_ratio": {"5m": 0, "15m": 0.8},
+        "memory_bytes_per_second": {"5m": 1e12, "40m": 1e12},
+        "arithmetic_intensity": {"5m": 1, "40m": None},
+    }
+    questions = [
+        Question(f"sum(accelerator:{name}:estimate)", at, {} if value is None else {"{}": value})
+        for name, values in expected.items()
+        for at, value in values.items()
+    ]
+    assert_told(tmp_path, groups_of(RECORDING), [Story(series, questions)])
