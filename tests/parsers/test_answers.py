@@ -9,9 +9,8 @@ from telemetry_parsers.text.answers import MOST_PROBLEMS, ErrorText, capped, err
 from telemetry_parsers.text.lines import lines
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "outcome", "reason"),
-    [
+def test_error_texts_have_reasons() -> None:
+    for text, status, outcome, reason in [
         ("x: Permission denied", 1, "failed", "no_permission"),
         ("ioctl: Operation not permitted", None, "failed", "no_permission"),
         ("Driver is not loaded.", 0, "failed", "driver_gone"),
@@ -24,16 +23,14 @@ from telemetry_parsers.text.lines import lines
         ("Error: 17 of 18 things went wrong", 4, "failed", "exit_status"),
         ("Error: 17 of 18 things went wrong", 0, "failed", "not_understood"),
         ("Traceback (most recent call last):", None, "failed", "not_understood"),
-    ],
-)
-def test_error_texts_have_reasons(text: str, status: int | None, outcome: str, reason: str | None) -> None:
-    report = error_report(lines(f"first words\n{text}\n"), status)
-    assert report is not None
-    assert (report.outcome, report.reason) == (outcome, reason)
-    assert report.problems[0].where == "line 2"
-    assert report.problems[0].text.startswith(text)
-    assert not report.readings
-    assert not report.devices
+    ]:
+        report = error_report(lines(f"first words\n{text}\n"), status)
+        assert report is not None
+        assert (report.outcome, report.reason) == (outcome, reason)
+        assert report.problems[0].where == "line 2"
+        assert report.problems[0].text.startswith(text)
+        assert not report.readings
+        assert not report.devices
 
 
 def test_text_without_an_error_has_no_error_report() -> None:

@@ -8,9 +8,8 @@ from telemetry_parsers.text.echoes import arguments_of, runs, without_commands, 
 from telemetry_parsers.text.lines import lines
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_command_lines() -> None:
+    for text, expected in [
         ("tool -i 3 -g", ("-i", "3", "-g")),
         ("/opt/vendor/tool info -m", ("info", "-m")),
         ("> tool info", ("info",)),
@@ -40,10 +39,8 @@ from telemetry_parsers.text.lines import lines
         ("the tool info", None),
         ("tool 99", None),
         ("", None),
-    ],
-)
-def test_command_lines(text: str, expected: tuple[str, ...] | None) -> None:
-    assert arguments_of(text, "tool") == expected
+    ]:
+        assert arguments_of(text, "tool") == expected
 
 
 def test_a_text_is_split_at_its_commands() -> None:

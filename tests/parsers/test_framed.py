@@ -151,9 +151,8 @@ def test_bordered_row_is_no_record_of_an_open_table() -> None:
     assert values(HEAD + "|   0  Other Card | 00:1.0 | 7%  12M(34M) |\n") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_rules_only_draw() -> None:
+    for text, expected in [
         ("---", True),
         ("+---+---+", True),
         ("|====+====|", True),
@@ -164,10 +163,8 @@ def test_bordered_row_is_no_record_of_an_open_table() -> None:
         ("", False),
         ("| - | - |", False),
         ("-----x", False),
-    ],
-)
-def test_rules_only_draw(text: str, expected: bool) -> None:
-    assert is_rule(text) is expected
+    ]:
+        assert is_rule(text) is expected
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-import pytest
-
 from telemetry_parsers import metrics
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import Absent
@@ -14,17 +12,17 @@ from telemetry_parsers.model import Absent
 UNIT_SUFFIXES = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds", "volts")
 
 
-@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
-def test_names(metric):
+def test_names() -> None:
     """Base units at the end of the name, _total for counters only, _info for facts only."""
-    assert re.fullmatch(r"(accelerator|telemetry)_[a-z0-9_]+", metric.name)
-    assert metric.name.endswith("_total") == (metric.kind == "counter")
-    assert metric.name.endswith("_info") == (metric.kind == "info")
-    suffix = metric.name.removesuffix("_total").rpartition("_")[2]
-    assert (suffix if suffix in UNIT_SUFFIXES else "") == metric.unit
-    assert metric.help.endswith(".")
-    assert metric.low <= metric.high
-    assert not metric.words or metric.label or metric.name in OWN_LABELS
+    for metric in CATALOGUE:
+        assert re.fullmatch(r"(accelerator|telemetry)_[a-z0-9_]+", metric.name)
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert metric.name.endswith("_info") == (metric.kind == "info")
+        suffix = metric.name.removesuffix("_total").rpartition("_")[2]
+        assert (suffix if suffix in UNIT_SUFFIXES else "") == metric.unit
+        assert metric.help.endswith(".")
+        assert metric.low <= metric.high
+        assert not metric.words or metric.label or metric.name in OWN_LABELS
 
 
 def test_rows_are_unique():
@@ -37,9 +35,9 @@ def test_the_daemons_own_metrics_have_their_labels():
     assert set(OWN_LABELS) == {metric.name for metric in CATALOGUE if metric.scope == "daemon"}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
+def test_readings_are_in_range() -> None:
+    """A value outside of its metric's range is implausible; an absence stays what it is."""
+    for key, value, expected in [
         ("utilization_ratio", 0.0, 0.0),
         ("utilization_ratio", 1.0, 1.0),
         ("utilization_ratio", 1.01, Absent.IMPLAUSIBLE),
@@ -50,11 +48,8 @@ def test_the_daemons_own_metrics_have_their_labels():
         ("energy_joules_total", math.inf, Absent.IMPLAUSIBLE),
         ("memory_total_bytes", 0.0, Absent.IMPLAUSIBLE),
         ("power_watts", Absent.NOT_SUPPORTED, Absent.NOT_SUPPORTED),
-    ],
-)
-def test_readings_are_in_range(key, value, expected):
-    """A value outside of its metric's range is implausible; an absence stays what it is."""
-    assert metrics.reading(0, key, value).value == expected
+    ]:
+        assert metrics.reading(0, key, value).value == expected
 
 
 def test_there_is_no_negative_zero():
@@ -69,11 +64,8 @@ def test_states():
     assert len(metrics.states(0, "health", "ok")) == len(BY_KEY["health"].words)
 
 
-@pytest.mark.parametrize(
-    ("sensor", "main"),
-    [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False),
-     ("aid0", True), ("xcd3", True), ("ndie", True), ("stack1", False), ("vr_gfx", False), ("ubb_fpga", False), ("lm75_1", False)],
-)  # fmt: skip
-def test_main_temperature(sensor, main):
+def test_main_temperature() -> None:
     """ "The temperature" is not that of memory, of the board or of the air."""
-    assert metrics.is_main_temperature(sensor) is main
+    for sensor, main in [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False),
+         ("aid0", True), ("xcd3", True), ("ndie", True), ("stack1", False), ("vr_gfx", False), ("ubb_fpga", False), ("lm75_1", False)]:  # fmt: skip
+        assert metrics.is_main_temperature(sensor) is main

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from telemetry_parsers.text.lines import lines
 from telemetry_parsers.text.prefixes import without_prefix
 
 
-@pytest.mark.parametrize(
-    ("text", "bare"),
-    [
+def test_what_all_lines_begin_with_is_taken_off() -> None:
+    for text, bare in [
         ("node7 out: a: 1\nnode7 out:   b: 2\nnode7 out:\nnode7 out: c\n", ["a: 1", "  b: 2", "", "c"]),
         ("3: [\n3:  {\n3: }\n", ["[", " {", "}"]),
         ("gpu04 | GPU: 0\ngpu04 |     POWER:\ngpu04 |     CLOCK:\n", ["GPU: 0", "    POWER:", "    CLOCK:"]),
@@ -26,10 +23,8 @@ from telemetry_parsers.text.prefixes import without_prefix
         ("  x: 1\n  x: 2\n  x: 3\n", ["  x: 1", "  x: 2", "  x: 3"]),
         ("no\nprefix\nhere\n", ["no", "prefix", "here"]),
         ("", []),
-    ],
-)
-def test_what_all_lines_begin_with_is_taken_off(text: str, bare: list[str]) -> None:
-    assert [line.text for line in without_prefix(lines(text))] == bare
+    ]:
+        assert [line.text for line in without_prefix(lines(text))] == bare
 
 
 def test_numbers_and_the_missing_end_of_lines_are_kept() -> None:

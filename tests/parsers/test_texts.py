@@ -61,9 +61,8 @@ def test_quote_is_short_and_printable(text: str, expected: str) -> None:
     assert quote(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_bus_address_is_the_kernels_spelling_or_nothing() -> None:
+    for text, expected in [
         ("00000000:18:00.0", "0000:18:00.0"),
         ("0000:1A:0F.7", "0000:1a:0f.7"),
         ("00010000:e1:00.0", "10000:e1:00.0"),
@@ -74,16 +73,14 @@ def test_quote_is_short_and_printable(text: str, expected: str) -> None:
         ("0000:18:00.0 Off", None),
         ("N/A", None),
         ("", None),
-    ],
-)
-def test_bus_address_is_the_kernels_spelling_or_nothing(text: str, expected: str | None) -> None:
-    assert bus_address(text) == expected
+    ]:
+        assert bus_address(text) == expected
 
 
-@pytest.mark.parametrize(("tool", "mark"), [(tool, mark) for tool, marks in TOOL_MARKS.items() for mark in marks])
-def test_every_mark_names_its_tool_to_another_tools_parser(tool: str, mark: str) -> None:
-    own = "mthreads-gmi" if tool != "mthreads-gmi" else "nvidia-smi"
-    assert foreign_tool(f"| {mark} 1.2 |", own) == tool
+def test_every_mark_names_its_tool_to_another_tools_parser() -> None:
+    for tool, mark in [(tool, mark) for tool, marks in TOOL_MARKS.items() for mark in marks]:
+        own = "mthreads-gmi" if tool != "mthreads-gmi" else "nvidia-smi"
+        assert foreign_tool(f"| {mark} 1.2 |", own) == tool
 
 
 def test_own_marks_outweigh_foreign_ones() -> None:
