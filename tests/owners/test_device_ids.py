@@ -69,21 +69,20 @@ KNOWN = [
 OWN = frozenset({"example.com/gpu", "nvidia.com/own-pool"})
 
 
-@pytest.mark.parametrize(("resource", "device", "vendor", "names", "instance", "part"), KNOWN)
-def test_known_form(resource: str, device: str, vendor: str, names: dict[str, str], instance: str, part: str) -> None:
-    assert is_wanted(resource, OWN)
-    assert may_be_card(resource, device, OWN)
-    found = named(resource, device, OWN, RENDERS)
-    assert found is not None
-    assert [(name.way, name.value) for name in found.names][: len(names)] == list(names.items())
-    assert {(name.text, name.vendor, name.instance) for name in found.names} == {(device, vendor, instance)}
-    assert found.replica == part
+def test_known_form() -> None:
+    for resource, device, vendor, names, instance, part in KNOWN:
+        assert is_wanted(resource, OWN)
+        assert may_be_card(resource, device, OWN)
+        found = named(resource, device, OWN, RENDERS)
+        assert found is not None
+        assert [(name.way, name.value) for name in found.names][: len(names)] == list(names.items())
+        assert {(name.text, name.vendor, name.instance) for name in found.names} == {(device, vendor, instance)}
+        assert found.replica == part
 
 
 # Quantities, monitors and what other devices' plugins offer.
-@pytest.mark.parametrize(
-    "resource",
-    [
+def test_no_owner_has_a_card_by() -> None:
+    for resource in [
         "hygon.com/dcumem",
         "hygon.com/dcucores",
         "mthreads.com/sgpu-core",
@@ -106,11 +105,9 @@ def test_known_form(resource: str, device: str, vendor: str, names: dict[str, st
         "cpu",
         "dra.net",
         "",
-    ],
-)
-def test_no_owner_has_a_card_by(resource: str) -> None:
-    assert not is_wanted(resource, OWN)
-    assert not may_be_card(resource, GPU, OWN)
+    ]:
+        assert not is_wanted(resource, OWN)
+        assert not may_be_card(resource, GPU, OWN)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +119,8 @@ def test_what_shares_a_vendors_domain_is_no_card(resource: str, device: str) -> 
     assert not may_be_card(resource, device, OWN)
 
 
-@pytest.mark.parametrize(
-    ("resource", "device"),
-    [
+def test_unknown_form_has_no_name() -> None:
+    for resource, device in [
         ("nvidia.com/gpu", "void"),
         ("nvidia.com/gpu", "all"),
         ("nvidia.com/gpu", "none"),
@@ -140,11 +136,9 @@ def test_what_shares_a_vendors_domain_is_no_card(resource: str, device: str) -> 
         ("huawei.com/Ascend910", "Ascend910-"),
         ("gpu.intel.com/i915", "card0"),
         ("gpu.nvidia.com", "nic-0"),
-    ],
-)
-def test_unknown_form_has_no_name(resource: str, device: str) -> None:
-    assert may_be_card(resource, device, OWN)
-    assert named(resource, device, OWN, RENDERS) is None
+    ]:
+        assert may_be_card(resource, device, OWN)
+        assert named(resource, device, OWN, RENDERS) is None
 
 
 @given(st.sampled_from([row[0] for row in KNOWN]), st.text(max_size=300))

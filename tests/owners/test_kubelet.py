@@ -154,18 +154,18 @@ def test_whether_a_pod_lives(folders: Plain, living: Plain, lives: bool | None, 
     assert [key.removeprefix("pod:") for key in claim.keys if key.startswith("pod:")] == uids
 
 
-@pytest.mark.parametrize("name", ["", "A", "a b", "a\nb", "<b>", "a" * 300, "\u202e", None, 3, ["x"]])
-def test_hostile_names_are_problems_and_no_owners(name: Plain) -> None:
-    good = pod("good", container("main", GPU))
-    bad = [
-        {**good, "namespace": name},
-        {**good, "pod_name": name},
-        pod("x", {**container("main", GPU), "container_name": name}),
-    ]
-    report = report_on({"pods": [*bad, good]})
-    assert [claim.owner for claim in report.claims] == [owner("good")]
-    assert len(report.problems) == 3
-    assert all(problem.text.isprintable() and len(problem.text) < 300 for problem in report.problems)
+def test_hostile_names_are_problems_and_no_owners() -> None:
+    for name in ["", "A", "a b", "a\nb", "<b>", "a" * 300, "\u202e", None, 3, ["x"]]:
+        good = pod("good", container("main", GPU))
+        bad = [
+            {**good, "namespace": name},
+            {**good, "pod_name": name},
+            pod("x", {**container("main", GPU), "container_name": name}),
+        ]
+        report = report_on({"pods": [*bad, good]})
+        assert [claim.owner for claim in report.claims] == [owner("good")]
+        assert len(report.problems) == 3
+        assert all(problem.text.isprintable() and len(problem.text) < 300 for problem in report.problems)
 
 
 def test_allocatable_ids_of_unknown_form_are_problems() -> None:
@@ -187,11 +187,11 @@ def test_claims_are_bounded_and_those_with_devices_stay() -> None:
     assert report.problems
 
 
-@pytest.mark.parametrize("call", ["pods", "allocatable"])
-@pytest.mark.parametrize("data", [None, 3, [], {}, {"pods": 3, "devices": "x"}])
-def test_what_is_no_answer_is_not_understood(call: str, data: Plain) -> None:
-    report = report_on(data, call)
-    assert (report.outcome, report.reason) == ("failed", "not_understood")
+def test_what_is_no_answer_is_not_understood() -> None:
+    for call in ["pods", "allocatable"]:
+        for data in [None, 3, [], {}, {"pods": 3, "devices": "x"}]:
+            report = report_on(data, call)
+            assert (report.outcome, report.reason) == ("failed", "not_understood")
 
 
 ANY = st.recursive(

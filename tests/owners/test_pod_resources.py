@@ -21,48 +21,9 @@ from telemetry_parsers.owners.pod_resources import (
     pods_in,
 )
 
-GPU = "GPU-00000000-0000-0000-0000-000000000001"
-
 
 def everything(_resource: str) -> bool:
     return True
-
-
-def test_pods_devices_and_drawn_devices() -> None:
-    answer = listed(
-        pod("team", "trainer-0", {"main": {"nvidia.com/gpu": (GPU, "GPU-2")}, "side": {}}),
-        pod("team", "drawer", {"main": {}}, {"gpu.nvidia.com": ("gpu-3",)}),
-        pod("kube-system", "etcd", {}),
-    )
-    assert pods_in(answer, everything) == [
-        {
-            "namespace": "team",
-            "pod_name": "trainer-0",
-            "containers": [
-                {
-                    "container_name": "main",
-                    "devices": [
-                        {"resource": "nvidia.com/gpu", "device": GPU},
-                        {"resource": "nvidia.com/gpu", "device": "GPU-2"},
-                    ],
-                    "drawn": [],
-                },
-                {"container_name": "side", "devices": [], "drawn": []},
-            ],
-        },
-        {
-            "namespace": "team",
-            "pod_name": "drawer",
-            "containers": [
-                {
-                    "container_name": "main",
-                    "devices": [],
-                    "drawn": [{"driver": "gpu.nvidia.com", "device": "gpu-3", "share": ""}],
-                }
-            ],
-        },
-        {"namespace": "kube-system", "pod_name": "etcd", "containers": []},
-    ]
 
 
 def test_allocatable_devices() -> None:
@@ -118,8 +79,9 @@ def test_too_many_devices_are_told_and_unwanted_ones_are_not_counted() -> None:
         pytest.param(b"\x12\x00", id="unknown fields"),
     ],
 )
-def test_four_mebibytes_of_anything_take_seconds_at_most(piece: bytes) -> None:
-    answer = piece * (LARGEST_ANSWER_BYTES // len(piece))
+def test_a_mebibyte_of_anything_is_decoded_in_time(piece: bytes) -> None:
+    """It takes a fraction of a second of the processor, and minutes where the time grows with the square of the length."""
+    answer = piece * (2**20 // len(piece))
     begun = time.process_time()
     with contextlib.suppress(DecodeError):  # that is an answer, too
         pods_in(answer, everything)

@@ -130,9 +130,8 @@ def test_an_instance_whose_part_is_unknown_has_none(units) -> None:
     assert peaks(part(1, 60.0, "3g.40gb")) == [(None, None, None)]
 
 
-@pytest.mark.parametrize(
-    ("model", "total", "profile", "share"),
-    [
+def test_memory_slices_of_every_size() -> None:
+    for model, total, profile, share in [
         ("NVIDIA A100-SXM4-40GB", 40536 * 2.0**20, "1g.5gb", 1 / 8),
         ("NVIDIA A100-SXM4-40GB", 40536 * 2.0**20, "3g.20gb", 4 / 8),
         ("NVIDIA A30", 24 * GIB, "1g.6gb", 2 / 8),
@@ -140,12 +139,10 @@ def test_an_instance_whose_part_is_unknown_has_none(units) -> None:
         ("NVIDIA H200", 143771 * 2.0**20, "3g.71gb", 4 / 8),
         ("NVIDIA H200", 143771 * 2.0**20, "7g.141gb", 1.0),
         ("NVIDIA GH200 480GB", 97871 * 2.0**20, "1g.24gb", 2 / 8),
-    ],
-)
-def test_memory_slices_of_every_size(model, total, profile, share) -> None:
-    whole = card(kit.reading("memory_total_bytes", total), model=model)
-    (_, _, memory), (_, _, of_part) = peaks(whole, part(1, 14.0, profile))
-    assert of_part == pytest.approx(memory * share)
+    ]:
+        whole = card(kit.reading("memory_total_bytes", total), model=model)
+        (_, _, memory), (_, _, of_part) = peaks(whole, part(1, 14.0, profile))
+        assert of_part == pytest.approx(memory * share)
 
 
 def amd(*readings, **facts):
