@@ -3,7 +3,7 @@
 A blank line ends a case. `= ` says what the cases from there on show, `| ` stands before a line of the text, `! ` before one of
 standard error, and `> ` before what is read. `# ` and JSON begin an output of which more is known: its exit status, its poll.
 With `"capture"` its text is that of our own capture, with `new` in place of `old` (and nothing behind it where it `ends`); what
-is read is then the outcome, and what is added to (`+`) or missing from (`-`) that which is read in the capture.
+is read is then what is added to (`+`) or missing from (`-`) that which is read in the capture, unless it is a failure.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def _block_now(parser: Parser, lines: list[str]) -> list[str]:
     given = [line for line in lines if not line.startswith(">")]
     capture, base = _capture(parser, given)
     found = summary(parser.parse(capture))
-    if base is not None:
+    if base is not None and found[0].startswith("ok"):
         whole = summary(parser.parse(base))
-        added, lost = Counter(found) - Counter(whole), Counter(whole) - Counter(found)
+        added, lost = Counter(found[1:]) - Counter(whole), Counter(whole[1:]) - Counter(found)
         found = [found[0], *(f"+ {line}" for line in added.elements()), *(f"- {line}" for line in lost.elements())]
     return [*given, *(f"> {line}" for line in found)]
 
@@ -56,9 +56,9 @@ def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]
                 before, _, behind = whole.partition(old)
                 about["text"] = before + about.pop("new") + ("" if about.pop("ends", False) else behind)
             outputs.append(about)
-        elif sign in ("| ", "! "):
+        elif sign[:1] in ("|", "!"):
             outputs = outputs or [{}]
-            name = "text" if sign == "| " else "stderr"
+            name = "text" if sign[0] == "|" else "stderr"
             outputs[-1][name] = outputs[-1].get(name, "") + unescaped(text)
     return Capture(parser.name, poll.name, poll.request, tuple(Output(**one) for one in outputs)), base
 
@@ -85,7 +85,8 @@ def summary(report: Report) -> list[str]:
         lines.append(f"{'node' if item.device is None else item.device} {name} {value}")
     things = (report.events, report.processes, report.problems, report.claims, report.tasks)
     lines += [_words(thing) for kind in things for thing in kind]
-    return [*lines, *(f"unknown: {name}" for name in report.unknown_fields), *map(str, report.facts)]
+    lines += [f"unknown field: {name}" for name in report.unknown_fields]
+    return [*lines, *(f"{name}: {value}" for name, value in report.facts)]
 
 
 def _words(thing: Any) -> str:
