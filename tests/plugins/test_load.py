@@ -20,7 +20,7 @@ from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Poll, Report
+from telemetry_parsers.model import Poll
 
 
 def test_every_built_in_parser_loads_in_this_process() -> None:
@@ -44,6 +44,8 @@ def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: distributions.Si
         assert loaded.failures == ()
         item = loaded.parsers[-1]
         assert (item.parser.name, item.origin, item.isolated) == ("acme-smi", "telemetry-acme 2.1", True)
+        assert (item.parser.vendor, item.parser.gives, item.parser.contract_version) == ("acme", ("power_watts",), 1)
+        assert item.parser.polls == (Poll("all", distributions.COMMAND),)
         assert isinstance(item.parser, Parser)
         assert item.worker is not None
         assert item.worker.pid is None, "a tool that is not there costs no process"
@@ -52,90 +54,70 @@ def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: distributions.Si
     assert item.worker.pid is None
 
 
-def test_its_parser_is_what_it_said_it_is(site: distributions.Site) -> None:
-    site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": distributions.source()})
-    with site.load() as loaded:
-        parser = distributions.parser_named(loaded, "acme-smi")
-        assert (parser.vendor, parser.gives, parser.contract_version) == ("acme", ("power_watts",), 1)
-        assert parser.polls == (Poll("all", distributions.COMMAND),)
-        report = parser.parse(distributions.capture("80.5"))
-        assert [reading.value for reading in report.readings] == [80.5]
+def changed(fields: str) -> str:
+    return distributions.source(more=f"import dataclasses\nPARSER = dataclasses.replace(PARSER, {fields})")
 
 
-# The module, what its entry point names, and what is said of it.
-BROKEN = {
-    "does not import": ("import acme_sdk", "PARSER", "cannot be loaded: ModuleNotFoundError: No module named 'acme_sdk'"),
-    "is no Python": ("def", "PARSER", "cannot be loaded: SyntaxError: invalid syntax"),
-    "raises at import": ("1/0", "PARSER", "cannot be loaded: ZeroDivisionError: division by zero (broken.py line 1)"),
-    "exits at import": ("raise SystemExit(3)", "PARSER", "cannot be loaded: SystemExit: 3"),
-    "leaves at import": ("import os; os._exit(3)", "PARSER", "cannot be loaded: the worker exited with status 3"),
-    "crashes at import": (
+# The module, and what is said of it.
+BROKEN = (
+    ("import acme_sdk", "cannot be loaded: ModuleNotFoundError: No module named 'acme_sdk'"),
+    ("def", "cannot be loaded: SyntaxError: invalid syntax"),
+    ("1/0", "cannot be loaded: ZeroDivisionError: division by zero (broken2.py line 1)"),
+    ("raise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
+    ("import os; os._exit(3)", "cannot be loaded: the worker exited with status 3"),
+    (
         "import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nos.kill(os.getpid(), 11)",
-        "PARSER",
         "cannot be loaded: the worker was ended by SIGSEGV",
     ),
-    "has no such object": ("x = 1", "PARSER", "cannot be loaded: BrokenProtocolError: broken has no PARSER"),
-    "is no parser": ("PARSER = object()", "PARSER", "object lacks something of the Parser protocol: contract_version name vendor"),
-    "has no metrics": (
+    ("x = 1", "cannot be loaded: BrokenProtocolError: broken6 has no PARSER"),
+    ("PARSER = object()", "object lacks something of the Parser protocol: contract_version name vendor"),
+    (
         "class P: contract_version=1; name=''; vendor=''; gives=(); polls=(); parse=print\nPARSER = P()",
-        "PARSER",
         "BrokenProtocolError: P lacks something of the Parser protocol: metrics",
     ),
-    "has wrong types": (
-        distributions.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, name=1, gives='x', polls=({},), parse=None)"),
-        "PARSER",
+    (
+        changed("name=1, gives='x', polls=({},), parse=None"),
         "name is not a string; parse is no function; gives is not a tuple; polls[0] is dict, not Poll",
     ),
-    "has a poll with wrong types": (
+    (
         distributions.source(request='Command((("acme-smi",),)), interval="5"'),
-        "PARSER",
         "cannot be loaded: polls[0].interval: expected a number, found '5'",
     ),
-    "has no request": (distributions.source(request="None"), "PARSER", "expected a Command, Files or Library, found NoneType"),
-    "is of another version": (
-        distributions.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, contract_version=7)"),
-        "PARSER",
-        "breaks the parser protocol: contract_version is 7, this is version 1",
-    ),
-    "has a bad name": (distributions.source("Acme SMI"), "PARSER", "breaks the parser protocol: name 'Acme SMI' must be"),
-    "gives what nobody knows": (
-        distributions.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, gives=('power',))"),
-        "PARSER",
+    (distributions.source(request="None"), "expected a Command, Files or Library, found NoneType"),
+    (changed("contract_version=7"), "breaks the parser protocol: contract_version is 7, this is version 1"),
+    (distributions.source("Acme SMI"), "breaks the parser protocol: name 'Acme SMI' must be"),
+    (
+        changed("gives=('power',)"),
         "breaks the parser protocol: gives power, which is neither in the catalogue nor among the parser's metrics",
     ),
-    "raises when asked": (
+    (
         "class P:\n    @property\n    def contract_version(self): raise OSError(5, 'no')\nPARSER = P()",
-        "PARSER",
-        "cannot be loaded: OSError: [Errno 5] no (broken.py line 3)",
+        "cannot be loaded: OSError: [Errno 5] no (broken15.py line 3)",
     ),
-}  # fmt: skip
+)
 
 
-@pytest.mark.parametrize(("text", "attribute", "said"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_plugin_is_reported_and_the_rest_works(
-    site: distributions.Site, text: str, attribute: str, said: str
-) -> None:
-    site.install("telemetry-broken", {"broken": f"broken:{attribute}"}, {"broken": text})
-    site.install(
-        "telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": distributions.source("acme-two")}
-    )
+def test_broken_plugins_are_reported_and_the_rest_works(site: distributions.Site) -> None:
+    for number, (text, _) in enumerate(BROKEN):
+        name = f"broken{number}"
+        site.install(f"telemetry-{name}", {name: f"{name}:PARSER"}, {name: text})
+    site.install("telemetry-z", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": distributions.source("acme-z")})
     with site.load() as loaded:
-        (failure,) = loaded.failures
-        assert (failure.plugin, failure.origin) == ("telemetry-broken:broken", "telemetry-broken 1.0")
-        assert said in failure.text
-        assert failure.text.endswith(": update or uninstall telemetry-broken")
-        assert "\n" not in failure.text
-        assert distributions.names(loaded) == [*distributions.built_in(), "acme-two"]
-        assert distributions.parser_named(loaded, "acme-two").parse(distributions.capture()).outcome == "ok"
+        found = {failure.plugin: failure for failure in loaded.failures}
+        assert len(found) == len(BROKEN)
+        for number, (_, said) in enumerate(BROKEN):
+            failure = found[f"telemetry-broken{number}:broken{number}"]
+            assert failure.origin == f"telemetry-broken{number} 1.0"
+            assert said in failure.text
+            assert failure.text.endswith(f": update or uninstall telemetry-broken{number}")
+            assert "\n" not in failure.text
+        assert distributions.names(loaded) == [*distributions.built_in(), "acme-z"]
+        assert distributions.parser_named(loaded, "acme-z").parse(distributions.capture()).outcome == "ok"
 
 
 def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> None:
-    for number in range(3):
-        site.install(
-            f"telemetry-slow{number}",
-            {f"slow{number}": f"slow{number}:PARSER"},
-            {f"slow{number}": "import time; time.sleep(3600)"},
-        )
+    for name in ("slow0", "slow1", "slow2"):
+        site.install(f"telemetry-{name}", {name: f"{name}:PARSER"}, {name: "import time; time.sleep(3600)"})
     with site.load(patience=replace(distributions.PATIENT, describe_seconds=1)) as loaded:
         assert [failure.text for failure in loaded.failures] == [
             f"cannot be loaded: its import did not end within 1 s: update or uninstall telemetry-slow{number}"
@@ -145,35 +127,26 @@ def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> 
     assert not [worker.pid for worker in site.workers if worker.pid is not None]
 
 
-def test_a_built_in_name_cannot_be_taken(site: distributions.Site) -> None:
-    site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": distributions.source("mthreads-gmi")})
-    with site.load() as loaded:
-        (failure,) = loaded.failures
-        assert failure.plugin == "a-telemetry:mine"
-        assert failure.text.startswith("the name mthreads-gmi is taken by device-telemetry ")
-        assert not next(item for item in loaded.parsers if item.parser.name == "mthreads-gmi").isolated
-
-
-def test_of_two_with_one_name_the_first_distribution_by_name_wins(site: distributions.Site, tmp_path: Path) -> None:
+def test_of_two_with_one_name_a_built_in_or_the_first_distribution_by_name_wins(
+    site: distributions.Site, tmp_path: Path
+) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "acme.py").write_text(distributions.source())
     site.install("telemetry-b", {"acme-smi": "module_b:PARSER"}, {"module_b": distributions.source()})
     site.install("Telemetry.A", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source()})
+    site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": distributions.source("mthreads-gmi")})
+    taken = "the name acme-smi is taken by telemetry-a 1.0"
     with site.load(folder) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-a 1.0"]
-        assert loaded.failures == (
-            PluginFailure(
-                "telemetry-b:acme-smi",
-                "telemetry-b 1.0",
-                "the name acme-smi is taken by telemetry-a 1.0: update or uninstall telemetry-b",
-            ),
-            PluginFailure(
-                f"{folder}/acme.py",
-                f"{folder}/acme.py",
-                f"the name acme-smi is taken by telemetry-a 1.0: fix or remove {folder}/acme.py",
-            ),
-        )
+        usurper, *others = loaded.failures
+    assert usurper.plugin == "a-telemetry:mine"
+    assert usurper.text.startswith("the name mthreads-gmi is taken by device-telemetry ")
+    place = f"{folder}/acme.py"
+    assert others == [
+        PluginFailure("telemetry-b:acme-smi", "telemetry-b 1.0", f"{taken}: update or uninstall telemetry-b"),
+        PluginFailure(place, place, f"{taken}: fix or remove {place}"),
+    ]
 
 
 METRIC = 'Metric("accelerator_acme_resets_total", "counter", "", "{help}")'
@@ -194,26 +167,19 @@ def test_one_metric_has_one_meaning(site: distributions.Site, second: str, failu
         assert [failure.text for failure in loaded.failures] == [f"{said}: update or uninstall telemetry-b"][:failures]
 
 
-def test_a_broken_entry_point_costs_only_itself(site: distributions.Site) -> None:
+def test_a_broken_entry_point_and_broken_metadata_cost_only_themselves(site: distributions.Site) -> None:
     entries = {"bad": "no such thing", "half": "module_a", "acme-smi": "module_a:PARSER"}
     site.install("telemetry-a", entries, {"module_a": distributions.source()})
-    with site.load() as loaded:
-        assert distributions.names(loaded)[-1] == "acme-smi"
-        assert [failure.text for failure in loaded.failures] == [
-            "its entry point bad = 'no such thing' is not module:object: update or uninstall telemetry-a",
-            "its entry point half = 'module_a' is not module:object: update or uninstall telemetry-a",
-        ]
-
-
-def test_a_distribution_with_broken_metadata_costs_only_itself(site: distributions.Site) -> None:
-    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source()})
     site.install("telemetry-z", {"z": "module_z:PARSER"}, {})
     (site.folder / "telemetry_z-1.0.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe\x00[")
     with site.load() as loaded:
         assert distributions.names(loaded)[-1] == "acme-smi"
-        (failure,) = loaded.failures
-        assert failure.plugin == "telemetry_z-1.0.dist-info"
-        assert "its metadata cannot be read (UnicodeDecodeError" in failure.text
+        said = {failure.plugin: failure.text for failure in loaded.failures}
+    assert "its metadata cannot be read (UnicodeDecodeError" in said.pop("telemetry_z-1.0.dist-info")
+    assert sorted(said.values()) == [
+        f"its entry point {entry} is not module:object: update or uninstall telemetry-a"
+        for entry in ("bad = 'no such thing'", "half = 'module_a'")
+    ]
 
 
 def test_a_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp_path: Path) -> None:
@@ -295,29 +261,22 @@ def test_a_module_cached_by_somebody_else_is_not_run(site: distributions.Site, t
         assert distributions.names(loaded)[-1] == "acme-smi"
 
 
-def test_each_plugin_costs_one_process_while_it_is_used(site: distributions.Site) -> None:
+def test_each_plugin_costs_one_process_and_a_crash_of_one_does_not_touch_the_other(site: distributions.Site) -> None:
     before = own_holdings()
     for name in ("a", "b"):
-        text = distributions.source(f"acme-{name}")
+        good = distributions.source(f"acme-{name}")
+        text = good.replace("    text =", "    if capture.poll == 'crash': import os; os._exit(1)\n    text =")
         site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
     with site.load() as loaded:
         assert own_holdings() == before
-        for _ in range(3):
-            assert [item.parser.parse(distributions.capture()).outcome for item in loaded.parsers[-2:]] == ["ok", "ok"]
-        assert own_holdings().processes == before.processes + 2
-    assert own_holdings() == before
-
-
-def test_one_plugin_that_crashes_does_not_touch_the_other(site: distributions.Site) -> None:
-    crash = "import dataclasses, os\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: os._exit(1))\n"
-    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": distributions.source("acme-a", more=crash)})
-    site.install("telemetry-b", {"b": "module_b:PARSER"}, {"module_b": distributions.source("acme-b")})
-    with site.load() as loaded:
         bad, good = loaded.parsers[-2:]
-        assert good.parser.parse(distributions.capture()).outcome == "ok"
+        for _ in range(3):
+            assert [item.parser.parse(distributions.capture()).outcome for item in (bad, good)] == ["ok", "ok"]
+        assert own_holdings().processes == before.processes + 2
         assert good.worker is not None
         pid = good.worker.pid
         for _ in range(3):
-            assert bad.parser.parse(distributions.capture()) != Report()
+            assert bad.parser.parse(distributions.capture(poll="crash")).reason == "killed"
             assert good.parser.parse(distributions.capture()).outcome == "ok"
         assert good.worker.pid == pid
+    assert own_holdings() == before
