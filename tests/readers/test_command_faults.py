@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,10 +16,10 @@ import pytest
 from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
 from kits.processes import marked, own_holdings
-from kits.waiting import comes_true
+from kits.waiting import PATIENCE_SECONDS, comes_true
 from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.readers.command import CommandReader
-from telemetry_parsers.model import Capture, Command, Failure, Output
+from telemetry_parsers.model import Capture, Failure, Output
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
 MakeReader = Callable[..., CommandReader]
@@ -53,10 +57,13 @@ def test_what_does_not_end_is_ended_with_all_its_children(
     make_reader: MakeReader, tools: ToolFolder, mark: str, fault: Fault
 ) -> None:
     fault(tools)
-    capture = read(make_reader(), tool("smi", "-q"), deadline=0.3)
-    assert capture.failure == Failure("failed", "timeout", "smi -q did not end within 0.3 s and was ended")
+    for deadline in (0.3, 3.0, 30.0):  # until it was quick enough to print
+        capture = read(make_reader(), tool("smi", "-q"), deadline)
+        if capture.outputs[0].text:
+            break
+    assert capture.failure == Failure("failed", "timeout", f"smi -q did not end within {deadline:g} s and was ended")
     assert [output.text for output in capture.outputs] == [TABLE]
-    assert capture.seconds >= 0.3
+    assert capture.seconds >= deadline
     assert marked(mark) == []
 
 
@@ -90,15 +97,21 @@ def test_a_child_left_behind_neither_holds_the_poll_nor_outlives_it(
 
 
 def test_a_line_that_a_child_left_unfinished_is_not_taken_for_a_whole_one(
-    make_reader: MakeReader, tools: ToolFolder
+    make_reader: MakeReader, tools: ToolFolder, tmp_path: Path
 ) -> None:
-    tools.script("smi", "(printf 'GPU 0\\nPower 5'; sleep 600; echo '7.0 W') &\nsleep 0.2; exit 0")
+    printed = tmp_path / "printed"
+    child = f"printf 'GPU 0\\nPower 5'; touch {printed}; sleep 600; echo '7.0 W'"
+    tools.script("smi", f"({child}) &\nwhile ! [ -e {printed} ]; do sleep 0.02; done; exit 0")
     assert read(make_reader(), tool("smi")).outputs == (Output("smi", "", "GPU 0\n", "", 0),)
 
 
-def test_a_stranger_left_behind_does_not_keep_the_tool_locked(make_reader: MakeReader, tools: ToolFolder) -> None:
-    tools.leaves_stranger("smi", TABLE, 3)
-    captures = [read(make_reader(), tool("smi"), deadline=2) for _ in range(3)]
+def test_a_stranger_left_behind_does_not_keep_the_tool_locked(
+    make_reader: MakeReader, tools: ToolFolder, mark: str
+) -> None:
+    tools.leaves_stranger("smi", TABLE, 600)
+    captures = [read(make_reader(), tool("smi")) for _ in range(3)]
+    for pid in marked(mark):
+        os.kill(pid, signal.SIGKILL)
     assert [capture.failure for capture in captures] == [None] * 3
 
 
@@ -113,14 +126,6 @@ def test_a_tool_ended_by_somebody_elses_signal_was_killed(
     assert capture.failure == Failure("failed", "killed", f"smi was ended by {named}")
     assert capture.outputs[0].text == TABLE
     assert (capture.outputs[0].status or 0) < 0
-
-
-def test_good_and_bad_by_turns_are_told_apart(make_reader: MakeReader, tools: ToolFolder) -> None:
-    SHORT["good and bad by turns"](tools)
-    reader = make_reader()
-    outputs = [read(reader, tool("smi")).outputs[0] for _ in range(4)]
-    good, bad = Output("smi", "", TABLE, "", 0), Output("smi", "", "", "no driver\n", 9)
-    assert outputs == [good, bad, good, bad]
 
 
 @pytest.mark.parametrize(
@@ -152,17 +157,21 @@ def test_a_wrong_path_names_its_setting(make_reader: MakeReader, path: str) -> N
     assert capture.failure == Failure("missing", None, text)
 
 
-def test_missing_names_all_places(make_reader: MakeReader) -> None:
-    capture = read(make_reader(), Command((("smi", "-q"),), folders=("/opt/one/bin", "/opt/two")))
-    text = "smi was not found on PATH or in /opt/one/bin or /opt/two; install it, or set sources.fake.path"
-    assert capture.failure == Failure("missing", None, text)
-
-
 def test_an_argument_that_no_program_can_get_fails(make_reader: MakeReader, tools: ToolFolder) -> None:
     tools.prints("smi", TABLE)
     capture = read(make_reader(), tool("smi", "a\0b"))
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("failed", "internal")
+
+
+@contextmanager
+def beside(reader: CommandReader, tools: ToolFolder) -> Iterator[Future[Capture]]:
+    """A poll of another thread, whose tool runs."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(read, reader, tool("smi"), 600)
+        assert comes_true(lambda: len(tools.pids("smi")) == 1)
+        yield waiting
+        reader.close()
 
 
 @pytest.mark.parametrize("fault", ["hangs", "closes its output and lives on"])
@@ -171,15 +180,11 @@ def test_close_ends_a_running_tool_from_another_thread(
 ) -> None:
     ENDLESS[fault](tools)
     reader = make_reader(limits=None)
-    captures: list[Capture] = []
-    thread = threading.Thread(target=lambda: captures.append(read(reader, tool("smi"), deadline=600)))
-    thread.start()
-    assert comes_true(lambda: len(tools.pids("smi")) == 1)
-    reader.close()
-    assert comes_true(lambda: marked(mark) == [])
-    thread.join(20)
-    reader.close()
-    assert captures[0].failure == Failure("disabled", None, "smi was cut short: the reader was closed")
+    with beside(reader, tools) as waiting:
+        reader.close()
+        assert comes_true(lambda: marked(mark) == [])
+        cut_short = waiting.result(PATIENCE_SECONDS).failure
+    assert cut_short == Failure("disabled", None, "smi was cut short: the reader was closed")
     assert read(reader, tool("smi")).failure == Failure("disabled", None, "fake: the reader is closed")
     assert len(tools.pids("smi")) == 1
 
@@ -187,31 +192,20 @@ def test_close_ends_a_running_tool_from_another_thread(
 def test_close_ends_the_wait_for_a_tool_that_another_runs(make_reader: MakeReader, tools: ToolFolder) -> None:
     """To be stopped while waiting is no fault of the tool's."""
     tools.hangs("smi")
-    other, reader = make_reader(limits=None), make_reader()
-    captures: list[Capture] = []
-    first = threading.Thread(target=read, args=(other, tool("smi"), 600))
-    first.start()
-    assert comes_true(lambda: len(tools.pids("smi")) == 1)
-    second = threading.Thread(target=lambda: captures.append(read(reader, tool("smi"), 600)))
-    second.start()
-    threading.Event().wait(0.2)
-    reader.close()
-    second.join(20)
-    other.close()
-    first.join(20)
-    assert captures[0].failure == Failure("disabled", None, "fake: the reader is closed")
+    reader = make_reader()
+    with beside(make_reader(limits=None), tools), ThreadPoolExecutor(1) as pool:
+        second = pool.submit(read, reader, tool("smi"), 600)
+        time.sleep(0.2)  # it waits now, or begins after the close, which comes to the same
+        reader.close()
+        assert second.result(PATIENCE_SECONDS).failure == Failure("disabled", None, "fake: the reader is closed")
 
 
 def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeReader, tools: ToolFolder) -> None:
     tools.hangs("smi")
     reader = make_reader()
-    thread = threading.Thread(target=read, args=(reader, tool("smi"), 600))
-    thread.start()
-    assert comes_true(lambda: len(tools.pids("smi")) == 1)
-    capture = read(reader, tool("smi"), deadline=0.1)
-    assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not ended")
-    reader.close()
-    thread.join(20)
+    with beside(reader, tools):
+        capture = read(reader, tool("smi"), deadline=0.1)
+        assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not ended")
     assert len(tools.pids("smi")) == 1
 
 
@@ -230,39 +224,37 @@ def test_polls_of_one_source_never_run_side_by_side(make_reader: MakeReader, too
     trace = tmp_path / "trace"
     tools.script("smi", f"echo start >>{trace}; sleep 0.05; echo end >>{trace}")
     reader, other = make_reader(), make_reader()
-    threads = [threading.Thread(target=read, args=(each, tool("smi"))) for each in (reader, other) * 4]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert trace.read_text().split() == ["start", "end"] * 8
+    with ThreadPoolExecutor(6) as pool:
+        captures = list(pool.map(lambda each: read(each, tool("smi"), 300), (reader, other) * 3))
+    assert [capture.failure for capture in captures] == [None] * 6
+    assert trace.read_text().split() == ["start", "end"] * 6
 
 
-def test_nothing_is_held_after_five_hundred_polls_of_tools_that_misbehave(
-    make_reader: MakeReader, tools: ToolFolder, mark: str
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.long)])
+def test_nothing_is_held_after_many_polls_of_tools_that_misbehave(
+    make_reader: MakeReader, tools: ToolFolder, mark: str, times: int
 ) -> None:
     reader = make_reader()
     SHORT["prints nothing"](tools)
     read(reader, tool("smi"))
     before = own_holdings()
-    faults = [(fault, 400 // len(SHORT), 30.0) for fault in SHORT.values()]
-    faults += [(fault, 16, 0.08) for fault in ENDLESS.values()]
-    faults += [(fault, 10, 30.0) for fault in LEAVING.values()]
+    faults = [(fault, 4 * times, 60.0) for fault in SHORT.values()]
+    faults += [(fault, 2 * times, 0.08) for fault in ENDLESS.values()]
+    faults += [(fault, times, 60.0) for fault in LEAVING.values()]
     captures = []
-    for fault, times, deadline in faults:
+    for fault, polls, deadline in faults:
         fault(tools)
-        captures += [reader.read(poll(tool("smi"), deadline), NO_TARGETS) for _ in range(times)]
-    assert len(captures) == 500
+        captures += [reader.read(poll(tool("smi"), deadline), NO_TARGETS) for _ in range(polls)]
     assert own_holdings().at_most(before)
     assert marked(mark) == []
     counted = {key: len(list(group)) for key, group in itertools.groupby(sorted(map(_outcome, captures)))}
     assert counted == {
-        "failed/internal": 40,
-        "failed/killed": 40,
-        "failed/timeout": 80,
-        "failed/too_much_output": 80,
-        "missing/None": 40,
-        "ok": 220,
+        "failed/internal": 4 * times,
+        "failed/killed": 4 * times,
+        "failed/timeout": 10 * times,
+        "failed/too_much_output": 8 * times,
+        "missing/None": 4 * times,
+        "ok": 22 * times,
     }
 
 

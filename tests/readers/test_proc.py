@@ -11,13 +11,10 @@ from pathlib import Path
 import pytest
 
 from kits.proc_tree import POLL, ProcTree, tasks
+from kits.workers import HandClock
 from telemetry_daemon.readers import proc
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import ProcReader
-from telemetry_daemon.readers.proc_files import command_line
-from telemetry_parsers.owners.proc import PARSER
-
-SECRET = "hunter2-of-the-test"  # planted, to be looked for
 
 
 @pytest.fixture
@@ -27,11 +24,7 @@ def tree(tmp_path: Path) -> ProcTree:
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(
-        [sys.executable, "-c", "input()", f"--password={SECRET}"],
-        stdin=subprocess.PIPE,
-        env={**os.environ, "PASSWORD": SECRET, "RANK": "3", "SLURM_JOB_ID": "41"},
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
 
@@ -46,22 +39,6 @@ def test_a_real_process_is_told_and_its_end_as_well(child):
     assert tasks(reader, child.pid) == {}
 
 
-@pytest.mark.needs("root")
-def test_only_the_named_variables_leave_the_reader(child):
-    capture = ProcReader("/", environment=True).read(POLL, Targets(pids=(child.pid,)))
-    assert SECRET not in repr(capture)
-    (task,) = PARSER.parse(capture).tasks
-    assert (task.rank, task.keys) == (3, ("slurm:41",))
-    assert SECRET in command_line(child.pid)
-
-
-def test_who_started_it_is_told_by_name_and_else_by_number(tree):
-    tree.process(10)
-    tree.process(11, uid=4242)
-    found = tasks(ProcReader(str(tree.root), environment=False), 10, 11)
-    assert [found[pid].user for pid in (10, 11)] == ["alice", "4242"]
-
-
 def test_nothing_is_read_again_while_a_process_is_the_same(tree):
     folder = tree.process(10)
     reader = ProcReader(str(tree.root), environment=False)
@@ -70,27 +47,17 @@ def test_nothing_is_read_again_while_a_process_is_the_same(tree):
     assert reader.read(POLL, Targets(pids=(10,))).outputs[1] is first.outputs[1]
 
 
-class Clock:
-    """A clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_pid_reused_between_list_and_look_up(tree):
     """The list is older than the other process: whose it is stays unknown until the list was surely made anew."""
-    clock = Clock()
+    clock = HandClock()
     reader = ProcReader(str(tree.root), environment=False, clock=clock)
     tree.process(10, comm="old")
     assert tasks(reader, 10)[10].command == "old"
     tree.process(10, ticks=9000, comm="new", uid=0)
     assert tasks(reader, 10) == {}
-    clock.now += 599
+    clock.seconds += 599
     assert tasks(reader, 10) == {}
-    clock.now += 1
+    clock.seconds += 1
     found = tasks(reader, 10)[10]
     assert (found.command, found.ticks, found.user) == ("new", 9000, "root")
 

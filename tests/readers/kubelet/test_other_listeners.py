@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 import struct
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
@@ -25,22 +24,21 @@ from telemetry_parsers.model import Capture, Failure
 from telemetry_parsers.owners.kubelet import PARSER
 
 PODS = PARSER.polls[0]
-DEADLINE = 1.0
+# It must be hit, and the other must not.
+SHORT, LONG_ENOUGH = 0.5, 60.0
 HEADERS = {":status": "200", "content-type": "application/grpc"}
 OK = {"grpc-status": "0"}
 Answer = Callable[[socket.socket], None]
 
 
-def read(root: Path, deadline: float = 10.0) -> Capture:
+def read(root: Path, deadline: float = LONG_ENOUGH) -> Capture:
     return reader(str(root), AttributionSettings(enabled=True)).read(replace(PODS, deadline=deadline), Targets())
 
 
-def failure(root: Path, answer: Answer, deadline: float = 10.0) -> Failure:
+def failure(root: Path, answer: Answer, deadline: float = LONG_ENOUGH) -> Failure:
     """How it ends with this listener; a kubelet that comes after it is well."""
     with RawServer(root / SOCKET, answer):
-        begun = time.monotonic()
         capture = read(root, deadline)
-        assert time.monotonic() - begun < deadline + 1
     with FakeKubelet(root):
         assert read(root).failure is None
     assert capture.failure is not None
@@ -156,10 +154,9 @@ LISTENERS = [
 
 @pytest.mark.parametrize(("answer", "reason", "words"), LISTENERS)
 def test_it_comes_to_one_clear_failure(tmp_path: Path, answer: Answer, reason: str | None, words: str) -> None:
-    found = failure(tmp_path, answer, DEADLINE if reason == "timeout" else 10.0)
+    found = failure(tmp_path, answer, SHORT if reason == "timeout" else LONG_ENOUGH)
     assert found.state == "failed"
-    assert reason in (None, found.reason)
-    assert found.reason != "internal"
+    assert found.reason == reason if reason else found.reason not in ("internal", "timeout")
     assert words in found.text
 
 
@@ -187,7 +184,7 @@ def test_a_full_queue_is_a_failure_at_once(tmp_path: Path) -> None:
     assert "too many wait" in capture.failure.text
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 300))])
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 300))])
 def test_a_damaged_conversation_is_an_answer_or_a_failure(tmp_path: Path, seed: int) -> None:
     """A true answer of which some bytes are others, gone or there twice."""
     chance = random.Random(seed)
@@ -204,7 +201,7 @@ def test_a_damaged_conversation_is_an_answer_or_a_failure(tmp_path: Path, seed: 
         end.connection.shutdown(socket.SHUT_WR)
 
     with RawServer(tmp_path / SOCKET, http2(damage)):
-        capture = read(tmp_path, DEADLINE)
+        capture = read(tmp_path, SHORT)
     assert capture.failure is None or capture.failure.reason in (
         "not_understood",
         "exit_status",

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pytest
 
 from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, put_on_node
 from kits.pod_resources import allocatable, listed, pod
-from kits.waiting import until
+from kits.waiting import PATIENCE_SECONDS, until
 from telemetry_daemon.config.settings import AttributionSettings
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import reader
@@ -44,7 +44,7 @@ def reader_of(root: Path, **settings: object) -> KubeletReader:
     return reader(str(root), replace(AttributionSettings(enabled=True), **settings))  # type: ignore[arg-type]  # as the tests name them
 
 
-def read(root: Path, poll: str = "pods", deadline: float = 10.0) -> Capture:
+def read(root: Path, poll: str = "pods", deadline: float = 60.0) -> Capture:
     one = PODS if poll == "pods" else ALLOCATABLE
     return reader_of(root).read(replace(one, deadline=deadline), Targets())
 
@@ -107,23 +107,13 @@ def test_nobody_is_dead_where_no_cgroups_are_to_be_seen(kubelet: FakeKubelet, tm
     assert output.data["living_pod_uids"] is None
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "var/snap/microk8s/common/var/lib/kubelet/pod-resources/kubelet.sock",
-        "var/lib/k0s/kubelet/pod-resources/kubelet.sock",
-        "var/lib/rancher/k3s/agent/kubelet/pod-resources/kubelet.sock",
-    ],
-)
-def test_the_kubelet_is_found_where_distributions_put_it(tmp_path: Path, place: str) -> None:
+def test_the_kubelet_is_found_where_distributions_or_the_configuration_put_it(tmp_path: Path) -> None:
     """Also where the kubelet of another distribution has left a dead socket."""
     with RawServer(tmp_path / SOCKET, lambda _connection: None):
         pass
-    with FakeKubelet(tmp_path, place):
-        assert owners(read(tmp_path)) == []
-
-
-def test_the_socket_of_the_configuration_is_taken(tmp_path: Path) -> None:
+    for place in ("snap/microk8s/common/var/lib/kubelet", "lib/k0s/kubelet", "lib/rancher/k3s/agent/kubelet"):
+        with FakeKubelet(tmp_path, f"var/{place}/pod-resources/kubelet.sock"):
+            assert owners(read(tmp_path)) == []
     with FakeKubelet(tmp_path, "elsewhere/k.sock") as kubelet:
         found = reader_of(tmp_path / "nowhere", kubelet_socket=str(kubelet.socket))
         assert owners(found.read(PODS, Targets())) == []
@@ -146,19 +136,18 @@ def test_resource_names_of_the_configuration_are_asked_for(kubelet: FakeKubelet,
 
 
 def test_an_answer_of_many_pods_is_read(kubelet: FakeKubelet, tmp_path: Path) -> None:
-    names = [f"pod-{number}" for number in range(4000)]
+    names = [f"pod-{number}" for number in range(1500)]
     kubelet.list = lambda _context: listed(*(pod("team", name, {"main": {}}) for name in names))
     assert len(owners(read(tmp_path))) == len(names)
 
 
-def test_an_answer_of_more_than_four_mebibytes_is_refused(kubelet: FakeKubelet, tmp_path: Path) -> None:
+def test_an_answer_of_more_than_four_mebibytes_or_of_something_else_is_refused(
+    kubelet: FakeKubelet, tmp_path: Path
+) -> None:
     kubelet.list = lambda _context: b"\x0a\x00" * (LARGEST_ANSWER_BYTES // 2 + 1)
     state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("failed", "too_much_output")
     assert "4 MiB" in text
-
-
-def test_what_is_no_list_of_pods_is_not_understood(kubelet: FakeKubelet, tmp_path: Path) -> None:
     kubelet.list = lambda _context: b"\xff\xff"
     assert failure(read(tmp_path))[:2] == ("failed", "not_understood")
 
@@ -195,11 +184,9 @@ def test_a_call_that_the_server_does_not_have_is_not_supported(tmp_path: Path) -
 
 def test_a_slow_kubelet_is_waited_for_until_the_deadline(kubelet: FakeKubelet, tmp_path: Path) -> None:
     ended = threading.Event()
-    kubelet.list = lambda _context: listed() if ended.wait(60) else b""
-    begun = time.monotonic()
+    kubelet.list = lambda _context: listed() if ended.wait(600) else b""
     try:
         assert failure(read(tmp_path, deadline=0.5))[:2] == ("failed", "timeout")
-        assert time.monotonic() - begun < 1.5
     finally:
         ended.set()
     kubelet.list = lambda _context: listed()
@@ -211,25 +198,22 @@ def test_closing_ends_a_read_at_once(kubelet: FakeKubelet, tmp_path: Path) -> No
 
     def slow(_context: grpc.ServicerContext) -> bytes:
         asked.set()
-        ended.wait(60)
+        ended.wait(600)
         return listed()
 
     kubelet.list = slow
-    one, captures = reader_of(tmp_path), []
-    thread = threading.Thread(target=lambda: captures.append(one.read(replace(PODS, deadline=60), Targets())))
-    thread.start()
-    try:
-        assert asked.wait(30)
-        one.close()
-        one.close()
-        thread.join(10)
-        assert not thread.is_alive()
-        assert failure(captures[0])[0] == "failed"
-        assert failure(one.read(PODS, Targets()))[:2] == ("failed", "killed")
-        assert one.left_behind() == ()
-    finally:
-        ended.set()
-        thread.join()
+    one = reader_of(tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(one.read, replace(PODS, deadline=600), Targets())
+        try:
+            assert asked.wait(PATIENCE_SECONDS)
+            one.close()
+            one.close()
+            assert failure(waiting.result(PATIENCE_SECONDS))[0] == "failed"
+            assert failure(one.read(PODS, Targets()))[:2] == ("failed", "killed")
+            assert one.left_behind() == ()
+        finally:
+            ended.set()
 
 
 def test_without_a_kubelet_it_is_missing(tmp_path: Path) -> None:
@@ -303,12 +287,12 @@ def test_h2_is_imported_only_where_a_kubelet_is(tmp_path: Path) -> None:
         "assert made.read(PARSER.polls[0], Targets()).failure.state == 'missing'\n"
         "print([name for name in ('h2', 'grpc', 'google.protobuf', 'ssl') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-@pytest.mark.parametrize("seconds", [1.5, pytest.param(10.0, marks=pytest.mark.long)])
-def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, seconds: float) -> None:
+@pytest.mark.parametrize("restarts", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, restarts: int) -> None:
     """Each kubelet that starts has another pod on the card: what is read is what one said during the read."""
     kubelet = FakeKubelet(tmp_path)
     kubelet.start()
@@ -329,9 +313,9 @@ def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, seconds
 
     restarting = threading.Thread(target=restart)
     restarting.start()
-    answered, refused, ends = 0, set(), time.monotonic() + seconds
+    answered, refused = 0, set()
     try:
-        while time.monotonic() < ends or not answered:
+        while number[0] < restarts or not answered:
             first = number[0]
             capture = one.read(PODS, Targets())
             if capture.failure is not None:
