@@ -18,10 +18,10 @@ from unittest import mock
 import jsonschema
 
 from kits.captures import ROOT
+from kits.command_line import run_main
 from kits.fake_mthreads_gmi import install
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
-from kits.in_process import command
 from kits.ports import free_address
 from telemetry_daemon.commands import doctor
 from telemetry_daemon.doctor import machine
@@ -136,7 +136,7 @@ class Played:
             mock.patch.object(machine, "why_denied", return_value=self.refusal),
         ):
             return Said(
-                *command(
+                *run_main(
                     "doctor", *arguments, "--config", str(self.config_path), environment=environment, errors=errors
                 )
             )

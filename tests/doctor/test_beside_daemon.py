@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from doctor.played import Played, checked, healthy, unit_of
+from kits.command_line import run_main
 from kits.daemon import Daemon, run
 from kits.fake_mthreads_gmi import install
 from kits.fake_tools import ToolFolder
-from kits.in_process import command
 from kits.ports import free_address
 from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.commands import doctor_daemon
@@ -166,7 +166,7 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
     assert f"{TOOL}: ok" in said
     node.tools.prints(TOOL, "boom\n", status=7)
     daemon.until_state(TOOL, "failed")
-    status, said, _ = command("doctor", "--node", daemon.address, "--format", "json")
+    status, said, _ = run_main("doctor", "--node", daemon.address, "--format", "json")
     node.tools.prints(TOOL, tool_text())
     plain = checked(said)
     assert (status, plain["node"], plain["user"]) == (2, daemon.address, None)
@@ -179,7 +179,7 @@ def test_another_node_is_asked(node: Played, daemon: Daemon) -> None:
 
 
 def test_no_daemon_on_the_node_that_is_asked() -> None:
-    status, said, error = command("doctor", "--node", free_address())
+    status, said, error = run_main("doctor", "--node", free_address())
     assert (status, said, "no daemon answers there; start it" in error) == (69, "", True)
 
 

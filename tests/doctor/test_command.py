@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from doctor.played import SCHEMA, Played, checked, healthy, unit_of
-from kits.in_process import command
+from kits.command_line import run_main
 
 
 def test_a_healthy_node_has_no_findings(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:
-    status, said, error = command("doctor", *arguments)
+    status, said, error = run_main("doctor", *arguments)
     assert (status, said, why in error) == (64, "", True)
 
 

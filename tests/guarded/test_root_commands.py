@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from kits.command_line import run_main
 from kits.daemon import Daemon, clean_environment
 from kits.fake_tools import ToolFolder
-from kits.in_process import command
 from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.guarded.own_folder import OwnFolder
@@ -85,7 +85,7 @@ class Node:
         return found
 
     def command(self, *arguments: str) -> tuple[int, str, str]:
-        return command(*arguments, "--config", str(self.folder / "telemetry.toml"), environment=self.environment)
+        return run_main(*arguments, "--config", str(self.folder / "telemetry.toml"), environment=self.environment)
 
 
 @pytest.fixture

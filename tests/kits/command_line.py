@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import NamedTuple, TextIO
 from unittest.mock import patch
 
@@ -28,22 +28,22 @@ class Completed(NamedTuple):
 
 
 def run_main(
-    *arguments: str, environment: Mapping[str, str] | None = None, stdin: str | bytes | None = None
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    stdin: str | bytes | None = None,
+    errors: TextIO | None = None,
 ) -> Completed:
-    """Run a command; its environment is ours without settings of ours and with these."""
+    """Run a command; its environment is ours without settings of ours and with these. `errors` may stand in for standard error."""
     assert arguments[:1] not in [(name,) for name in _NEEDS_A_PROCESS], f"{arguments[0]} needs a process of its own"
-    given = stdin.encode() if isinstance(stdin, str) else stdin or b""
-    with ExitStack() as stack:
-        streams = [stack.enter_context(_stream()) for _ in range(3)]
-        streams[0].buffer.write(given)
-        streams[0].seek(0)
-        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
-            stack.enter_context(patch.object(sys, name, stream))
-        stack.enter_context(patch.dict(os.environ, clean_environment(environment or {}), clear=True))
-        stack.enter_context(_own_signals())
-        stack.enter_context(_own_logging())
-        status = _status(arguments)
-        return Completed(status, *(_written(stream) for stream in streams[1:]))
+    with _left_as_it_was(), _stream() as given, _stream() as output, _stream() as said:
+        given.buffer.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
+        given.seek(0)
+        with (
+            patch.multiple(sys, stdin=given, stdout=output, stderr=errors or said),
+            patch.dict(os.environ, clean_environment(environment or {}), clear=True),
+        ):
+            status = _status(arguments)
+        return Completed(status, _written(output), _written(said))
 
 
 def _stream() -> TextIO:
@@ -68,24 +68,16 @@ def _status(arguments: tuple[str, ...]) -> int:
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
-    """Take back the handlers of signals that a command sets for the rest of its life."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _own_logging() -> Iterator[None]:
-    """Take back the level and the handlers that a command gives to the log."""
+def _left_as_it_was() -> Iterator[None]:
+    """Undo what a command leaves in a process that it expects to end: handlers of signals and of the log."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     root, raises = logging.getLogger(), logging.raiseExceptions
-    level, handlers = root.level, list(root.handlers)
+    level, logs = root.level, list(root.handlers)
     try:
         yield
     finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         root.setLevel(level)
-        root.handlers[:] = handlers
+        root.handlers[:] = logs
         logging.raiseExceptions = raises

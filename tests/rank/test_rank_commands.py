@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import own_case
-from kits.in_process import command
+from kits.command_line import run_main
 from kits.rank_tables import version_1, written
 
 
@@ -16,7 +16,7 @@ def table(tmp_path):
 
 def check(table, **more):
     environment = {"TELEMETRY_RANK_TABLE": str(table), "TELEMETRY_RANK_TABLE_SERVER": "10.0.0.1", **more}
-    return command("config", "check", environment=environment)
+    return run_main("config", "check", environment=environment)
 
 
 def test_a_good_table_is_told(table):
@@ -50,5 +50,5 @@ def test_a_source_goes_by_its_tools_own_spelling_too(tmp_path, name):
     body = own_case("hccn-tool", "link").path.read_text().split("# ---\n")[1]
     saved = tmp_path / "saved.txt"
     saved.write_text(body)
-    status, out, _ = command("parse", name, str(saved))
+    status, out, _ = run_main("parse", name, str(saved))
     assert (status, '"link_up"' in out) == (2, True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kits.in_process import command
+from kits.command_line import run_main
 from recording.timers import Timers
 from recording.written import write_here
 from telemetry_daemon.readers.base import Targets
@@ -122,7 +122,7 @@ def test_a_fault_writes_one_file_that_plays_to_the_same_verdict(tmp_path: Path, 
     it.play(MINUTE)
     (flight,) = flights.kept(str(tmp_path))
     assert flight.cause == OF_PAIR[fault, vendor]
-    status, out, error = command("snapshot", "--replay", flight.path, "--format", "json")
+    status, out, error = run_main("snapshot", "--replay", flight.path, "--format", "json")
     assert status in (0, 2), error
     assert verdicts(json.loads(out)) == live[-1]
 
