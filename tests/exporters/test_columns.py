@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kits import snapshots as kit
 from telemetry_exporters.columns import DEVICE_COLUMNS, Column, fitted, text_cell, text_rank
 from telemetry_exporters.overview import rows
-from telemetry_parsers.model import Absent, Process
 
 
 def cell(heading, *readings, **facts):
@@ -19,38 +18,6 @@ def cell(heading, *readings, **facts):
 
 
 USED, TOTAL = kit.reading("memory_used_bytes", 20.0 * 2**30), kit.reading("memory_total_bytes", 80.0 * 2**30)
-
-
-@pytest.mark.parametrize(
-    ("heading", "readings", "wanted"),
-    [
-        ("POWER", (kit.reading("power_watts", 80.0), kit.reading("power_cap_watts", 400.0)), "80 W"),
-        ("MEM", (USED, TOTAL), "25 %"),
-        ("MEM", (USED,), "20 GiB"),
-        ("MEM", (TOTAL,), "–"),
-        ("MEMORY", (USED, TOTAL), "20 / 80 GiB"),
-        ("CLOCK", (kit.reading("clock_hertz", 1.98e9, "sm"), kit.reading("clock_hertz", 2.6e9, "memory")), "1980 MHz"),
-        ("MEM ACT", (kit.reading("memory_activity_ratio", 0.41),), "41 %"),
-        ("FAN", (kit.reading("fan_ratio", 0.3), kit.reading("fan_rpm", 2300.0)), "30 %"),
-        ("FAN", (kit.reading("fan_ratio", Absent.NOT_SUPPORTED), kit.reading("fan_rpm", 2300.0)), "2300 rpm"),
-        ("THROTTLED", (), "–"),
-        ("THROTTLED", (kit.reading("throttled", Absent.NOT_PERMITTED),), "–"),
-        ("THROTTLED", (kit.reading("throttled", 0.0, "sw_thermal"),), "no"),
-        (
-            "THROTTLED",
-            (kit.reading("throttled", 1.0, "sw_thermal"), kit.reading("throttled", 1.0, "hw_power_brake")),
-            "sw thermal, hw power brake",
-        ),
-        ("PROCS", (kit.reading("processes", 3.0),), "3"),
-        ("PROCS", (), "–"),
-    ],
-)
-def test_a_column_says_what_is_known(heading, readings, wanted):
-    assert cell(heading, *readings) == wanted
-
-
-def test_processes_are_counted_where_no_source_counts_them():
-    assert cell("PROCS", processes=(Process(0, 11, "a"), Process(0, 12, "b"))) == "2"
 
 
 def test_texts_are_sorted_by_their_numbers():

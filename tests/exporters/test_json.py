@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters.json import document, plain_number, render, with_processes
-from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY
-from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process
+from telemetry_parsers.model import REASONS, STATES, Absent
 from telemetry_parsers.ownership import Basis, OwnerKind, ProcessKind
 
 GOLDEN = Path(__file__).parent / "document.json"
@@ -37,7 +35,7 @@ def validator(schema):
 
 
 @given(snapshot=kit.snapshots())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 def test_every_snapshot_gives_a_document_of_the_schema(validator, snapshot):
     text = render(snapshot)
     text.encode("utf-8")
@@ -92,60 +90,6 @@ def test_the_schema_allows_keys_that_a_later_version_adds(validator):
     validator.validate(later)
 
 
-def test_a_document_in_full(assert_golden: Callable[[Path, str], None]):
-    device = kit.device(
-        0,
-        kit.reading("power_watts", 80.0, source="hy-smi"),
-        kit.reading("temperature_celsius", 41.0, "edge", source="hy-smi"),
-        kit.reading("temperature_celsius", 39.0, "junction", source="hy-smi"),
-        kit.reading("memory_used_bytes", 2097152.0, source="amdgpu-sysfs"),
-        kit.reading("memory_used_ratio", 0.0000305, source="amdgpu-sysfs"),
-        kit.reading("utilization_ratio", 0.0, source="hy-smi"),
-        kit.reading("clock_hertz", 1.5e9, "sm", source="hy-smi"),
-        kit.reading("clock_hertz", 9e8, "soc", source="amdgpu-sysfs"),
-        kit.reading("fan_ratio", Absent.NOT_REPORTED, source="hy-smi"),
-        kit.reading("clock_hertz", Absent.NOT_SUPPORTED, "memory", source="hy-smi"),
-        kit.reading("throttled", Absent.NOT_REPORTED, source="hy-smi"),
-        vendor="hygon",
-        model="K100_AI",
-        id="0000:33:00.0",
-        bus_id="0000:33:00.0",
-        processes=(kit.process(4711, memory=1048576.0), Process(0, 4712, "other")),
-        allocations=(kit.allocation(kit.JOB, 0.5, "equal"), kit.allocation(kit.POD, 0.5, "equal", is_used=None)),
-    )
-    snapshot = kit.snapshot(
-        device,
-        sources=(
-            kit.source("hy-smi", version="1.6.0", problems=(Problem("line 3", "Foo"),), unknown_fields=("Bar",)),
-            kit.source("rocm-smi", "failed", reason="timeout"),
-            kit.source("nvml", "missing", polls=(kit.poll(state="missing", attempted=0.0),)),
-        ),
-        host=(MergedReading("telemetry_host_load1", "", 0.25, "host"),),
-        maintenance=Maintenance(3600.0, "new fans"),
-    )
-    assert_golden(GOLDEN, json.dumps(document(snapshot), indent=1) + "\n")
-
-
-def test_an_absence_of_a_whole_metric_stands_for_its_labels_too():
-    readings = (kit.reading("clock_hertz", Absent.NOT_REPORTED), kit.reading("clock_hertz", Absent.NOT_SUPPORTED, "sm"))
-    (device,) = document(kit.snapshot(kit.device(0, *readings)))["devices"]
-    assert device["absent"] == {"clock_hertz": "not_reported"}
-
-
-def test_a_lost_device_has_an_identity_and_no_readings():
-    (device,) = document(kit.snapshot(replace(kit.full_device(), up=False)))["devices"]
-    assert (device["up"], device["readings"], device["absent"], device["origin"]) == (False, {}, {}, {})
-    assert device["id"] == "GPU-00000000"
-
-
-@pytest.mark.parametrize(
-    ("frozen", "current", "shown"), [("", None, None), ("", "A100", "A100"), ("A", "B", "B"), ("A", None, "A")]
-)
-def test_the_model_is_the_one_that_is_known_by_now(frozen, current, shown):
-    (device,) = document(kit.snapshot(kit.device(model=frozen, current_model=current)))["devices"]
-    assert device["model"] == shown
-
-
 @pytest.mark.parametrize("seconds", [0.0, 0.9994, 1_767_225_599.9999, 1_767_225_600.123])
 def test_times_have_milliseconds_and_zulu(seconds):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", document(kit.snapshot(wall_time=seconds))["time"])
@@ -170,12 +114,6 @@ def test_no_number_has_an_exponent():
 def test_a_plain_number_is_that_very_number(value):
     assert float(plain_number(value)) == json.loads(plain_number(value)) == value
     assert "e" not in plain_number(value)
-
-
-def test_whole_bytes_are_whole_numbers_and_part_bytes_stay():
-    readings = (kit.reading("memory_used_bytes", 3.0), kit.reading("memory_free_bytes", 2.5))
-    text = render(kit.snapshot(kit.device(0, *readings)))
-    assert '"readings": {"memory_used_bytes": 3, "memory_free_bytes": 2.5}' in text
 
 
 def test_every_key_of_a_reading_is_the_name_of_the_metric_without_accelerator():

@@ -173,7 +173,7 @@ CHANGES = st.one_of(
 
 
 @given(st.lists(CHANGES, min_size=1, max_size=12))
-@settings(deadline=None)
+@settings(max_examples=40)
 def test_any_sequence_of_snapshots_gives_the_pages_of_a_new_renderer(changes):
     extra = {ACME.key: ACME}
     renderer, snapshot = Renderer(extra), START

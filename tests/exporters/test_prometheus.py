@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import subprocess
 from dataclasses import replace
@@ -18,26 +17,26 @@ from kits import snapshots as kit
 from kits.page_lint import complaints
 from kits.snapshots import openmetrics_page
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
-from telemetry_parsers.metrics import CATALOGUE, in_range
-from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
+from telemetry_parsers.metrics import CATALOGUE
+from telemetry_parsers.model import MergedReading, Metric, Sample
 
 
 @given(kit.snapshots())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25)
 def test_both_syntaxes_are_those_of_prometheus_client_byte_for_byte(snapshot):
     assert text_page(snapshot) == page_oracle.text(snapshot)
     assert openmetrics_page(snapshot) == page_oracle.openmetrics(snapshot)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=100)
 def test_every_finite_number_is_printed_as_prometheus_client_prints_it(value):
     snapshot = kit.snapshot(own=(Sample("telemetry_config_last_reload_successful", value),))
     assert text_page(snapshot) == page_oracle.text(snapshot)
 
 
 @given(st.lists(kit.snapshots(), min_size=2, max_size=4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10)
 def test_a_renderer_that_has_rendered_before_gives_the_same_page_as_a_new_one(snapshots):
     renderer = Renderer()
     for snapshot in snapshots:
@@ -46,7 +45,7 @@ def test_a_renderer_that_has_rendered_before_gives_the_same_page_as_a_new_one(sn
 
 
 @given(kit.snapshots())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 def test_what_is_read_back_is_what_was_given(snapshot):
     wanted = {
         (metric.name, frozenset(labels), value)
@@ -64,7 +63,7 @@ def test_what_is_read_back_is_what_was_given(snapshot):
 
 
 @given(kit.snapshots())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 def test_no_page_has_anything_that_the_lint_complains_of(snapshot):
     assert complaints(text_page(snapshot)) == []
 
@@ -186,34 +185,3 @@ def test_a_series_that_comes_back_is_rendered_as_before():
     first = renderer.text(full)
     assert renderer.text(empty) == b""
     assert renderer.text(full) == first
-
-
-def test_unread_is_no_series_and_zero_is_one():
-    page = text_page(
-        kit.snapshot(
-            kit.device(0, kit.reading("utilization_ratio", 0.0), kit.reading("fan_ratio", Absent.NOT_SUPPORTED))
-        )
-    ).decode()
-    assert "accelerator_utilization_ratio{" in page
-    assert "accelerator_fan_ratio" not in page
-
-
-def test_a_page_has_no_timestamps_and_no_names_of_other_exporters():
-    snapshot = kit.big_snapshot(2, 200)
-    page = text_page(snapshot)
-    assert complaints(page) == []
-    names = {line.split()[2] for line in page.decode().splitlines() if line.startswith("# TYPE")}
-    assert names
-    assert all(name.startswith(("accelerator_", "telemetry_")) for name in names)
-
-
-def test_in_the_kit_numbers_are_in_the_range_of_their_metric():
-    values = [
-        (metric, one.value)
-        for device in kit.big_snapshot(3, 200).devices
-        for one in device.readings
-        for metric in CATALOGUE
-        if metric.key == one.metric
-    ]
-    assert values
-    assert all(math.isfinite(value) and in_range(metric, value) == value for metric, value in values)
