@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 
-from kits.captures import own_cases, registered_parsers, text_capture
-from kits.parsed.any_source import text_of
+from kits.captures import own_cases, registered_parsers, text_capture, text_of
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.text.lines import MOST_LINES
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kits.captures import own_case, parse_file
+from kits.captures import text_of
 from kits.fake_mthreads_gmi import CARD, query_json
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_sysfs import Sysfs, mi210
@@ -33,19 +33,15 @@ class Tool:
     answers: Mapping[str, str] = field(default_factory=dict)
 
 
-def _capture(tool: str, case: str) -> str:
-    return parse_file(own_case(tool, case).path.read_text()).text
-
-
 def _first_card(tool: str, case: str, second: str, after: str = "") -> str:
     """A capture without its second card, which begins with one text and ends before another, or with the capture."""
-    whole = _capture(tool, case)
+    whole = text_of(tool, case)
     start = whole.index(second)
     return whole[:start] + (whole[whole.index(after, start) :] if after else "")
 
 
 def _hy_smi() -> str:
-    first = _capture("hy-smi", "json-dtk24").strip()[1:-1]
+    first = text_of("hy-smi", "json-dtk24").strip()[1:-1]
     second = first.replace("card0", "card1").replace(":0A:", ":0B:").replace("71aa00bb", "71aa00cc")
     return "{" + first + ", " + second + "}\n"
 
@@ -61,7 +57,7 @@ def _mthreads_gmi() -> str:
 
 
 def _npu_smi() -> str:
-    head, rule, rest = _capture("npu-smi", "table-910b-sparse").partition("+===")
+    head, rule, rest = text_of("npu-smi", "table-910b-sparse").partition("+===")
     line = rule + rest.partition("\n")[0] + "\n"
     title = head[head.index("+---") :]
     return title + line + "".join(_npu(number) + line for number in range(8))
@@ -79,7 +75,7 @@ def _intel() -> str:
 
 
 # The sub-commands of which no core reading may outlive a table that is not there any more.
-_NO_CORE_READING = _capture("xpu-smi", "health").replace("| 3 ", "| 0 ")
+_NO_CORE_READING = text_of("xpu-smi", "health").replace("| 3 ", "| 0 ")
 INTEL_ANSWERS: Mapping[str, str] = {
     "discovery -j": '{"device_list": [{"device_id": 0, "pci_bdf_address": "0000:03:00.0"}]}\n',
     "discovery -d 0 -j": '{"device_id": 0, "device_stepping": "B4", "pci_bdf_address": "0000:03:00.0"}\n',
@@ -91,12 +87,12 @@ TOOLS: Mapping[str, Tool] = {
     "hygon": Tool("hy-smi", "hy-smi", _hy_smi),
     "moorethreads": Tool("mthreads-gmi", "mthreads-gmi", _mthreads_gmi),
     "ascend": Tool("npu-smi", "npu-smi", _npu_smi),
-    "cambricon": Tool("cnmon", "cnmon", lambda: _capture("cnmon", "table-4.20-idle")),
-    "metax": Tool("mx-smi", "mx-smi", lambda: _capture("mx-smi", "table-2.1.12-idle")),
-    "iluvatar": Tool("ixsmi", "ixsmi", lambda: _capture("ixsmi", "table-idle-container")),
+    "cambricon": Tool("cnmon", "cnmon", lambda: text_of("cnmon", "table-4.20-idle")),
+    "metax": Tool("mx-smi", "mx-smi", lambda: text_of("mx-smi", "table-2.1.12-idle")),
+    "iluvatar": Tool("ixsmi", "ixsmi", lambda: text_of("ixsmi", "table-idle-container")),
     "enflame": Tool("efsmi", "efsmi", lambda: _first_card("efsmi", "query", "DEV ID 1")),
     "intel": Tool("xpu-smi", "intel-xpu-smi", _intel, INTEL_ANSWERS),
-    "kunlunxin": Tool("xpu-smi-kunlun", "xpu-smi", lambda: _capture("xpu-smi-kunlun", "query")),
+    "kunlunxin": Tool("xpu-smi-kunlun", "xpu-smi", lambda: text_of("xpu-smi-kunlun", "query")),
 }
 INTEL_TOOL = TOOLS["intel"].name
 

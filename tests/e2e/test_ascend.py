@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kits.captures import own_case, parse_file
+from kits.captures import text_of
 from kits.daemon import Daemon, run
 from kits.fake_tools import Answer, ToolFolder
 from kits.rank_tables import version_1, written
@@ -14,16 +14,16 @@ from kits.rank_tables import version_1, written
 UNKNOWN = Answer("Error parameter of -t\n", status=255)
 
 
-def text_of(case):
-    return parse_file(own_case("npu-smi", case).path.read_text()).text
-
-
 @pytest.fixture
 def tools(tmp_path):
     """npu-smi of a card with two dies, and hccn_tool for both of them, by their physical ids 6 and 7."""
     folder = ToolFolder(tmp_path / "tools")
     usages = "NPU ID : 3\nChip Count : 2\nAicpu Usage Rate(%) : 4\nChip ID : 0\nAicpu Usage Rate(%) : 9\nChip ID : 1\n"
-    npu_smi = {"info": text_of("table-a3-dies"), "info -m": text_of("m-a3"), "info -t usages -i 3": usages}
+    npu_smi = {
+        "info": text_of("npu-smi", "table-a3-dies"),
+        "info -m": text_of("npu-smi", "m-a3"),
+        "info -t usages -i 3": usages,
+    }
     folder.answers("npu-smi", {words: Answer(text) for words, text in npu_smi.items()}, UNKNOWN)
     links = {f"-i {chip} -link -g": Answer(f"link status: {state}\n") for chip, state in ((6, "UP"), (7, "DOWN"))}
     folder.answers("hccn_tool", links, Answer("Invalid parameter\n", status=1))

@@ -5,14 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
-
-import pytest
-from _pytest.mark import ParameterSet
 
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.codec.derived import to_plain
@@ -92,16 +89,6 @@ def own_cases(tool: str = "*") -> tuple[Case, ...]:
     return tuple(Case(path.parent.name, path.stem, path) for path in files)
 
 
-def sampled(cases: Iterable[T], kind: Callable[[T], Hashable], name: Callable[[T], str]) -> list[ParameterSet]:
-    """A parameter for each of these cases, of which `make test` takes one of each kind, that in the middle."""
-    listed = list(cases)
-    alike: dict[Hashable, list[T]] = {}
-    for case in listed:
-        alike.setdefault(kind(case), []).append(case)
-    chosen = {each[len(each) // 2] for each in alike.values()}
-    return [pytest.param(case, id=name(case), marks=() if case in chosen else pytest.mark.long) for case in listed]
-
-
 def of_each_layout(cases: Iterable[Case]) -> list[Case]:
     """Return one case of each layout, that in the middle."""
     alike: dict[str, list[Case]] = {}
@@ -113,6 +100,17 @@ def of_each_layout(cases: Iterable[Case]) -> list[Case]:
 def own_case(tool: str, name: str) -> Case:
     """One of our own capture files."""
     return next(case for case in own_cases(tool) if case.name == name)
+
+
+def text_of(tool: str, name: str) -> str:
+    """The tool's output in one of our own capture files."""
+    return parse_file((CAPTURES / tool / f"{name}.txt").read_text()).text
+
+
+def report_on(source: str, text: str, status: int | None = None) -> Report:
+    """What a source's parser reads in an output."""
+    parser = registered_parsers()[source]
+    return parser.parse(text_capture(parser, Output(text=text, status=status)))
 
 
 def golden_text(reports: list[Report]) -> str:

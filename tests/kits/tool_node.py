@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kits.captures import own_case, parse_file
+from kits.captures import text_of
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 
@@ -15,7 +15,7 @@ TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = 1.0\nmode = "always
 
 def tool_text() -> str:
     """What the tool prints when all is well."""
-    return parse_file(own_case(TOOL, "table-two-dies-busy").path.read_text()).text
+    return text_of(TOOL, "table-two-dies-busy")
 
 
 def tool_node(folder: Path, more: str = "", prefix: tuple[str, ...] = ()) -> tuple[Daemon, ToolFolder]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kits.captures import registered_parsers
-from kits.parsed.any_source import report_on, text_of
+from kits.captures import registered_parsers, report_on, text_of
 from telemetry_parsers.model import Capture, Command, Failure, Output, Report
 
 PARSERS = registered_parsers()

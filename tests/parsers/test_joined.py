@@ -4,23 +4,43 @@ from __future__ import annotations
 
 import json
 
+from kits import captures
 from kits.captures import own_case, registered_parsers
-from kits.parsed import any_source
-from kits.parsed.npu_smi import POLLS, asked, report_on, text_of, values
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
-from telemetry_parsers.model import SourceReport
+from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
 
 PARSERS = registered_parsers()
+NPU_SMI = PARSERS["npu-smi"]
+POLLS = {poll.name: poll for poll in NPU_SMI.polls}
 USAGES = "NPU ID : 3\nChip Count : 2\nAicpu Usage Rate(%) : 4\nChip ID : 0\nAicpu Usage Rate(%) : 9\nChip ID : 1\n"
+
+
+def text_of(case: str) -> str:
+    return captures.text_of("npu-smi", case)
+
+
+def report_on(text: str) -> Report:
+    return captures.report_on("npu-smi", text)
+
+
+def asked(poll: str, card: str, text: str) -> Report:
+    """The report on what a card answered, as the reader hands it over."""
+    output = Output(f"npu-smi info -t {poll} -i {card}", card, text, status=0)
+    return NPU_SMI.parse(Capture("npu-smi", poll, POLLS[poll].request, (output,)))
+
+
+def aicpu(report: Report) -> list[Value]:
+    key = ("engine_utilization_ratio", "aicpu")
+    return [item.value for item in report.readings if (item.metric, item.label) == key]
 
 
 def test_an_output_of_amd_smi_without_partitions_is_about_those_with_the_same_number() -> None:
     cards = [{"gpu": n, "power": {"socket_power": {"value": 200 + n, "unit": "W"}}} for n in range(4)]
-    metric = any_source.report_on("amd-smi", json.dumps(cards))
-    listing = any_source.report_on("amd-smi", any_source.text_of("amd-smi", "list-json-dpx"))
+    metric = captures.report_on("amd-smi", json.dumps(cards))
+    listing = captures.report_on("amd-smi", captures.text_of("amd-smi", "list-json-dpx"))
     for order in ([listing, metric], [metric, listing]):
         report = combine_reports(order)
         found = [(device.index, device.partition, device.parent) for device in report.devices]
@@ -41,7 +61,7 @@ def test_several_files_of_npu_smi_are_joined_by_card_and_chip() -> None:
     """Card 3 holds the dies with the physical ids 6 and 7; `-t` counts by card."""
     combined = combine_reports([report_on(text) for text in (text_of("table-a3-dies"), text_of("m-a3"), USAGES)])
     assert [(device.index, device.bus_id) for device in combined.devices] == [(6, "0000:92:00.0"), (7, "0000:94:00.0")]
-    assert values(combined, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
+    assert aicpu(combined) == [0.04, 0.09]
     assert [dict(device.facts)["logic_id"] for device in combined.devices] == ["0", "1"]
 
 
@@ -50,7 +70,7 @@ def test_answers_of_several_shapes_may_follow_one_another_without_their_commands
     for texts in (parts, parts[::-1]):
         report = report_on("\n".join(texts))
         assert [device.bus_id for device in report.devices] == ["0000:92:00.0", "0000:94:00.0"]
-        assert values(report, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
+        assert aicpu(report) == [0.04, 0.09]
         assert report.problems == ()
 
 
@@ -65,8 +85,8 @@ def test_an_answer_of_the_whole_card_is_joined_only_where_the_card_has_one_chip(
 def test_what_is_the_cards_reaches_each_of_its_chips_on_the_node() -> None:
     answers = {
         "readings": report_on(text_of("table-310p-duo")),
-        "common": asked("common", ("2944", text_of("common-310p").replace(": 1\n", ": 2944\n", 1))),
-        "card": asked("card", ("2944", text_of("board-card-310p"))),
+        "common": asked("common", "2944", text_of("common-310p").replace(": 1\n", ": 2944\n", 1)),
+        "card": asked("card", "2944", text_of("board-card-310p")),
     }
     reports = [
         SourceReport("npu-smi", name, "ascend", (), POLLS[name].lists_devices, 60.0, 1.0, 100.0, report)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kits.parsed.any_source import numbers, report_on, text_of
+from kits.captures import report_on, text_of
+from telemetry_parsers.model import Absent, Report
 
 TABLES = {
     "cnmon": ("table-5.10-busy",),
@@ -26,6 +27,14 @@ OTHERS = {
     "mthreads-gmi": ("query-two-cards", "query-json", "names"),
     "amd-smi": ("metric-text", "static-text-mi300a", "metric-json-7", "monitor-6.1", "list-text", "metric-csv"),
 }
+
+
+def numbers(report: Report) -> dict[tuple[int | None, str, str], float]:
+    return {
+        (report.devices[item.device].index, item.metric, item.label): item.value
+        for item in report.readings
+        if item.device is not None and not isinstance(item.value, Absent)
+    }
 
 
 def each_line(form: str) -> Callable[[str], str]:

@@ -1,1 +1,0 @@
-"""What parsers read in texts, as short as a test compares it."""
