@@ -272,9 +272,9 @@ def add_alert(house: House) -> None:
         '    "narrow PCIe"',
         '    "coolant low": _fault("coolant low", "warning", "coolant_flow_ratio", 0.1),\n',
     )
-    low = '{"accelerator_coolant_flow_ratio{{D}}": "0.1x120"}'
-    case = f'Case("AcceleratorCoolantLow", {low}, {{"enough": {low.replace("0.1", "0.3")}}}),\n'
-    house.insert("tests/grafana/alert_cases.py", '    Case(\n        "AcceleratorLost"', f"    {case}")
+    low = "accelerator_coolant_flow_ratio{D} 0.1x120"
+    case = f"AcceleratorCoolantLow\n  fires: {low}\n  enough: {low.replace('0.1', '0.3')}\n\n"
+    house.insert("tests/grafana/alert_cases.txt", "AcceleratorLost\n", case)
 
 
 def add_command(house: House) -> None:

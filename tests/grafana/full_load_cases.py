@@ -1,4 +1,4 @@
-"""The cases of alerts about cards that are fully busy: just over each threshold, and just within it."""
+"""The cases of alerts that compare many cards at work: just over each threshold, and just within it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _loaded(device: str, watts: float, busy: float = 1, **others: float) -> dict
 
 def _clocked(device: str, watts: float, hertz: float, node: str = "") -> dict[str, str]:
     series = _loaded(device, watts)
-    clock = f'{{{{T}},vendor="{{vendor}}",device="{device}",id="id{device}",model="m",domain="sm"}}'
+    clock = f'{{V,device="{device}",id="id{device}",model="m",domain="sm"}}'
     series[f"accelerator_clock_hertz{clock}"] = f"{hertz}x120"
-    target = f'job="telemetry",instance="{node}"' if node else "{T}"
-    return {name.replace("{T}", target): values for name, values in series.items()}
+    place = f'{{job="telemetry",instance="{node}",vendor="v"' if node else "{V"
+    return {name.replace("{V", place): values for name, values in series.items()}
 
 
 def _peers(count: int, one: tuple[float, float], node: str = "") -> dict[str, str]:
@@ -32,6 +32,24 @@ def _peers(count: int, one: tuple[float, float], node: str = "") -> dict[str, st
 SEEN = {**_loaded("idle", 100, 0), **_loaded("busy", 600)}
 QUIET = {"accelerator_memory_activity_ratio": 0.05}
 BUSY_MEMORY = {"accelerator_memory_bandwidth_ratio": 0.06}
+
+
+def _of_job(instance: str, device: str, owner: str = "41", busy: int = 54) -> dict[str, str]:
+    labels = f'job="telemetry",instance="{instance}",vendor="v",device="{device}",id="{instance}-{device}",model="m"'
+    return {
+        f"accelerator_busy_seconds_total{{{labels}}}": f"0+{busy}x120",
+        f'accelerator_allocation_ratio{{{labels},owner_kind="job",owner="{owner}",job_id="{owner}",user="alice",basis="whole"}}': "1x120",
+    }
+
+
+def _job(*cards: dict[str, str]) -> dict[str, str]:
+    return {name: values for card in cards for name, values in card.items()}
+
+
+_NODE1 = [_of_job("node1", str(number)) for number in range(3)]
+_NODE2 = [_of_job("node2", str(number)) for number in range(3)]
+_SLOW = _of_job("node2", "3", busy=30)
+
 FULL_LOAD = (
     Case(
         "AcceleratorsHung",
@@ -68,6 +86,18 @@ FULL_LOAD = (
         {
             "almost as fast": _peers(4, (470, 1.29e9), "node"),
             "too few peers": _peers(3, (470, 1.27e9), "node"),
+        },
+    ),
+    Case(
+        "AcceleratorJobSlowestCard",
+        _job(*_NODE1, *_NODE2, _SLOW),
+        {
+            "all alike": _job(*_NODE1, *_NODE2, _of_job("node2", "3")),
+            "of another job": _job(*_NODE1, *_NODE2, _of_job("node2", "3", owner="42", busy=30)),
+            "idle": _job(*_NODE1, *_NODE2, _of_job("node2", "3", busy=0)),
+            "cards that do different work": _job(
+                *(_of_job("node1", str(number), busy=10 + 15 * number) for number in range(4)), *_NODE2[:1]
+            ),
         },
     ),
 )

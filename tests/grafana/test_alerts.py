@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from grafana.alert_cases import CASES as OTHER_CASES
-from grafana.alert_cases import Series
-from grafana.event_cases import EVENTS
+from grafana.alert_cases import Case, cases_of_the_file, labelled
 from grafana.full_load_cases import FULL_LOAD
-from grafana.owner_cases import OWNER_CASES
 from grafana.promtool import ALERTS, RECORDING, Story, answers, assert_told, groups_of, needed_by
 from grafana.scenes import within
 from telemetry_grafana.rules import catalogue
 
-CASES = (*OTHER_CASES, *EVENTS, *FULL_LOAD, *OWNER_CASES)
 LOOKED_AT = "60m"
 SUMMARIES = {alert.name: alert.summary for group in catalogue.ALERTS for alert in group.alerts}
 LABEL = re.compile(r"\{([a-z_]+)")
@@ -27,13 +23,8 @@ VENDORS = ("ascend", "nvidia")
 pytestmark = pytest.mark.needs("promtool")
 
 
-def labelled(series: Series, vendor: str) -> dict[str, str]:
-    target = 'job="telemetry",instance="node1"'
-    device = f'{target},vendor="{vendor}",device="0",id="an id",model="m"'
-    return {
-        name.replace("{D}", device).replace("{T}", target).replace("{vendor}", vendor): values
-        for name, values in series.items()
-    }
+def cases() -> list[Case]:
+    return [*cases_of_the_file(), *FULL_LOAD]
 
 
 def complaint(alert: str, is_to_fire: bool, firing: list[Mapping[str, str]]) -> str:
@@ -48,7 +39,7 @@ def complaint(alert: str, is_to_fire: bool, firing: list[Mapping[str, str]]) -> 
 def test_each_alert_fires_where_it_must_and_only_there(tmp_path: Path) -> None:
     series: dict[str, str] = {}
     expected: dict[str, tuple[str, bool]] = {}
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(cases()):
         vendor = VENDORS[number % len(VENDORS)]
         for why, of_case in {"": case.fires, **case.silent}.items():
             cluster = f"{number} {case.alert}: {why or 'it must fire'}"
@@ -63,7 +54,7 @@ def test_each_alert_fires_where_it_must_and_only_there(tmp_path: Path) -> None:
 
 
 def test_every_alert_has_a_case_that_fires_it() -> None:
-    assert {rule["alert"] for group in groups_of(ALERTS) for rule in group["rules"]} == {case.alert for case in CASES}
+    assert {rule["alert"] for group in groups_of(ALERTS) for rule in group["rules"]} == {case.alert for case in cases()}
 
 
 def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
@@ -83,7 +74,7 @@ def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
         "alertname": "AcceleratorLost",
         "exp_alerts": [{"exp_labels": {**labels, "severity": "critical"}, "exp_annotations": annotations}],
     }
-    story = Story(labelled({"accelerator_up{{D}}": "0x120"}, "amd"), [], alerts=[expected])
+    story = Story(labelled({"accelerator_up{D}": "0x120"}, "amd"), [], alerts=[expected])
     assert_told(tmp_path, needed_by("AcceleratorLost"), [story])
 
 
