@@ -48,7 +48,7 @@ def test_faults_leave_no_descriptor_thread_or_process() -> None:
         clock.seconds += 60
         with pytest.raises(WorkerError):
             worker.call(parse_question("echo"), PATIENCE_SECONDS)
-    assert own_holdings() == before
+    assert comes_true(lambda: own_holdings().at_most(before))
     assert len(launched) >= CYCLES * 6 // 7
     assert not [pid for pid in launched if alive(pid)]
 
@@ -66,7 +66,7 @@ def test_real_workers_leave_nothing_either() -> None:
     with pytest.raises(WorkerTimeoutError):
         worker.call(parse_question("hang"), 0.2)
     worker.close()
-    assert own_holdings() == before
+    assert comes_true(lambda: own_holdings().at_most(before))
 
 
 # A daemon that prints its worker's pid, and once it is told to has it do something that takes longer than the daemon lives.
