@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import run
+from kits.command_line import run_main
 from kits.fake_kubelet import SOCKET, RawServer
 
 
@@ -30,7 +30,7 @@ def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path
         f'[attribution]\nenabled = true\n[sources.kubelet]\npath = "{tmp_path}"\n[state]\n'
         f'directory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n'
     )
-    _, said, _ = run("doctor", "--config", str(config), "--source", "kubelet", "--all")
+    _, said, _ = run_main("doctor", "--config", str(config), "--source", "kubelet", "--all")
     words = " ".join(said.split())
     assert why in words
     assert to_do in words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kits.daemon import run
+from kits.command_line import run_main
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.state.devices_file import Remembered
 from telemetry_parsers.model import Identity
@@ -17,12 +17,12 @@ def test_an_id_with_blanks_is_told_as_it_is_to_be_typed(tmp_path: Path) -> None:
     devices_file.save(path, Remembered((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
-    status, _, told = run("forget", "4ED7F9F2", "--config", str(config))
+    status, _, told = run_main("forget", "4ED7F9F2", "--config", str(config))
     assert (status, told) == (
         64,
         f"telemetry: '4ED7F9F2' is not a lost device, and has no open event; the lost devices are '{ASCEND}'\n",
     )
-    assert run("forget", ASCEND, "--config", str(config))[:2] == (0, f"forgot {ASCEND}\n")
+    assert run_main("forget", ASCEND, "--config", str(config))[:2] == (0, f"forgot {ASCEND}\n")
     assert devices_file.load(path) == Remembered(since=1.6e9)
 
 
@@ -36,11 +36,11 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
     where = ("--config", str(config))
-    assert run("forget", "--all-lost", "--vendor", "amd", *where)[:2] == (0, "forgot 2 lost devices\n")
+    assert run_main("forget", "--all-lost", "--vendor", "amd", *where)[:2] == (0, "forgot 2 lost devices\n")
     assert {one.id for one in devices_file.load(path).devices} == {"GPU-1", "GPU-4"}
-    assert run("forget", "GPU-1", *where)[0] == 64, "it is not lost"
-    assert run("forget", "--all-lost", *where)[:2] == (0, "forgot 1 lost device\n")
-    assert run("forget", "--all-lost", *where)[:2] == (0, "forgot 0 lost devices\n")
+    assert run_main("forget", "GPU-1", *where)[0] == 64, "it is not lost"
+    assert run_main("forget", "--all-lost", *where)[:2] == (0, "forgot 1 lost device\n")
+    assert run_main("forget", "--all-lost", *where)[:2] == (0, "forgot 0 lost devices\n")
     assert devices_file.load(path) == Remembered((here,))
 
 
@@ -48,9 +48,9 @@ def test_a_vendor_that_nobody_knows_is_told_where_none_was_forgotten(tmp_path: P
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
     forget = ("forget", "--all-lost", "--config", str(config), "--vendor")
-    assert run(*forget, "nvidai")[::2] == (64, "telemetry: unknown vendor 'nvidai'; did you mean 'nvidia'?\n")
-    assert "the vendors are amd, ascend" in run(*forget, "zzz")[2]
-    assert run(*forget, "nvidia")[:2] == (0, "forgot 0 lost devices\n")
+    assert run_main(*forget, "nvidai")[::2] == (64, "telemetry: unknown vendor 'nvidai'; did you mean 'nvidia'?\n")
+    assert "the vendors are amd, ascend" in run_main(*forget, "zzz")[2]
+    assert run_main(*forget, "nvidia")[:2] == (0, "forgot 0 lost devices\n")
 
 
 def test_what_is_to_be_forgotten_must_be_said(tmp_path: Path) -> None:
@@ -59,5 +59,5 @@ def test_what_is_to_be_forgotten_must_be_said(tmp_path: Path) -> None:
         (("GPU-1", "--all-lost"), "--all-lost"),
         (("GPU-1", "--vendor", "amd"), "--vendor"),
     ):
-        status, _, told = run("forget", *arguments)
+        status, _, told = run_main("forget", *arguments)
         assert (status, word in told) == (64, True), told

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kits.billed_node import Node, has, job
-from kits.daemon import run
+from kits.command_line import run_main
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, LedgerFile
 from telemetry_exporters import job_record
 
@@ -37,7 +37,7 @@ def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
 
 def told(*arguments: str) -> dict[str, float]:
     """The hours of each owner."""
-    status, out, _ = run("jobs", "--format", "json", *arguments)
+    status, out, _ = run_main("jobs", "--format", "json", *arguments)
     assert status == 0
     document = json.loads(out)
     rows = {row["owner"]: row for row in document["rows"]} | {"nobody": document["nobody"]}
@@ -48,7 +48,7 @@ def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str)
     keep(tmp_path)
     assert told("--config", config) == {"9": 1.0, "7": 0.5, "8": 0.25, "nobody": 0.25}
     assert told("--config", config, "--user", "u1077") == {"8": 0.25}
-    status, out, _ = run("jobs", "--by", "user", "--config", config)
+    status, out, _ = run_main("jobs", "--by", "user", "--config", config)
     assert status == 0
     assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(nobody)"]
 
@@ -58,7 +58,7 @@ def test_files_of_several_nodes_are_joined(tmp_path: Path) -> None:
     keep(tmp_path, host="2")
     files = [str(tmp_path / f"state{host}" / name) for host in "12" for name in (JOBS, LEDGER, JOBS)]
     assert told(*files) == {"9": 2.0, "7": 1.0, "8": 0.5, "nobody": 0.5}
-    status, out, _ = run("jobs", *files, "--format", "csv")
+    status, out, _ = run_main("jobs", *files, "--format", "csv")
     assert status == 0
     assert [row["owner"] for row in csv.DictReader(io.StringIO(out))] == ["9", "7", "8", ""]
 
@@ -73,13 +73,13 @@ def test_since_leaves_out_who_ended_before(tmp_path: Path, config: str, since: s
 
 
 def test_a_bad_time_is_told() -> None:
-    status, _, error = run("jobs", "--since", "yesterday")
+    status, _, error = run_main("jobs", "--since", "yesterday")
     assert status == 64
     assert "'yesterday' is no time; write 7d, 12h, or a day such as 2026-11-01" in error
 
 
 def test_where_nothing_was_kept_it_says_what_to_do(config: str) -> None:
-    status, out, error = run("jobs", "--config", config)
+    status, out, error = run_main("jobs", "--config", config)
     assert (status, out) == (3, "")
     assert "attribution.enabled" in error
 
@@ -97,7 +97,7 @@ def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) ->
         "x" * (2 << 20),
     ]
     path.write_text("\n".join([*hostile, "", good]))
-    status, out, error = run("jobs", str(path), "--format", "json")
+    status, out, error = run_main("jobs", str(path), "--format", "json")
     assert status == 2
     assert json.loads(out)["total"]["owners"] == 1
     assert f"{path}: 6 lines are no records and were skipped: line 1: " in error
@@ -115,7 +115,7 @@ def test_what_is_no_file_is_told_in_one_line(tmp_path: Path, kind: str) -> None:
     if kind == "large":
         with path.open("wb") as file:
             file.truncate(1 << 30)
-    status, out, error = run("jobs", str(path))
+    status, out, error = run_main("jobs", str(path))
     assert (status, out) == (64, "")
     assert error.startswith(f"telemetry: cannot read '{path}': ")
     assert error.count("\n") == 1

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 
 HOST_ONLY = "[sources.host]\ninterval = 1.0\n"
 
@@ -22,8 +23,8 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page()) == {"telemetry_maintenance": 0.0}
         assert running.document()["maintenance"] is None
-        assert run("maintenance", *config)[:2] == (0, "the node is not in maintenance\n")
-        status, told, _ = run("maintenance", "on", "--for", "2h", "--reason", "new <fans>", *config)
+        assert run_main("maintenance", *config)[:2] == (0, "the node is not in maintenance\n")
+        status, told, _ = run_main("maintenance", "on", "--for", "2h", "--reason", "new <fans>", *config)
         assert (status, told.splitlines()[0][:50]) == (0, "in maintenance for 2 h 0 min more, until " + told[41:50])
         assert told.splitlines()[0].endswith("UTC: new <fans>")
         page = samples(running.page())
@@ -38,13 +39,13 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page())["telemetry_maintenance"] == 1.0
         assert running.logged("maintenance goes on")
-        assert "new <fans>" in run("maintenance", "status", *config)[1]
-        assert run("maintenance", "off", *config)[:2] == (0, "maintenance is off\n")
+        assert "new <fans>" in run_main("maintenance", "status", *config)[1]
+        assert run_main("maintenance", "off", *config)[:2] == (0, "maintenance is off\n")
         page = samples(running.page())
         assert page["telemetry_maintenance"] == 0.0
         assert page["telemetry_maintenance_ends_in_seconds"] <= 0
-        assert run("maintenance", "off", *config)[:2] == (0, "the node was not in maintenance\n")
-        assert run("maintenance", "on", "--for", "1s", *config)[0] == 0
+        assert run_main("maintenance", "off", *config)[:2] == (0, "the node was not in maintenance\n")
+        assert run_main("maintenance", "on", "--for", "1s", *config)[0] == 0
         running.until(lambda: samples(running.page())["telemetry_maintenance"] == 0.0)
         running.until(lambda: running.logged("maintenance has ended"))
 
@@ -63,14 +64,14 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_request_is_refused(arguments: tuple[str, ...], words: str) -> None:
-    status, _, told = run("maintenance", *arguments)
+    status, _, told = run_main("maintenance", *arguments)
     assert (status, words in told) == (64, True), told
 
 
 def test_without_a_daemon_nothing_can_be_announced(tmp_path: Path) -> None:
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
-    status, _, told = run("maintenance", "on", "--config", str(config))
+    status, _, told = run_main("maintenance", "on", "--config", str(config))
     assert (status, "no daemon answers" in told) == (69, True), told
 
 
@@ -78,6 +79,6 @@ def test_where_it_cannot_be_kept_the_command_says_so_and_it_holds_all_the_same(t
     config = ("--config", str(tmp_path / "telemetry.toml"))
     (tmp_path / "state").write_text("in the way of the folder")
     with Daemon(tmp_path, HOST_ONLY) as running:
-        status, _, told = run("maintenance", "on", *config)
+        status, _, told = run_main("maintenance", "on", *config)
         assert (status, "a restart of the daemon undoes this" in told) == (2, True), told
         assert samples(running.page())["telemetry_maintenance"] == 1.0

@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.command_line import run_main
+from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.fake_mthreads_gmi import BUSY_TABLE, TABLE
 from kits.fake_tools import ToolFolder
 from kits.ports import free_address
@@ -54,7 +55,7 @@ def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tool
         daemon.until(lambda: daemon.get("/readyz")[0] == 200)
 
         def heading(*arguments: str) -> str:
-            status, out, _ = run("snapshot", *arguments, environment=environment)
+            status, out, _ = run_main("snapshot", *arguments, environment=environment)
             assert (status, "MTT S80" in out) == (0, True)
             return out.splitlines()[0]
 
@@ -75,20 +76,24 @@ def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tool
 def test_the_daemons_document_is_given_as_it_is(tmp_path: Path, tools: ToolFolder) -> None:
     with Daemon(tmp_path, SETTINGS, environment={"PATH": tools.search_path}) as daemon:
         daemon.until_state("mthreads-gmi", "ok")
-        status, out, _ = run("snapshot", "--config", str(daemon.config_path), "--format", "json", "--from", "daemon")
+        status, out, _ = run_main(
+            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--from", "daemon"
+        )
         told = daemon.document()
         assert (status, json.loads(out)["devices"]) == (0, told["devices"])
-        status, out, error = run("snapshot", "--config", str(daemon.config_path), "--format", "json", "--device", "7")
+        status, out, error = run_main(
+            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--device", "7"
+        )
         assert (status, json.loads(out)["devices"], "no device matches --device 7" in error) == (3, [], True)
 
 
 def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools: ToolFolder, config: str) -> None:
-    status, out, _ = run("snapshot", "--demo", "2xnvidia", "--format", "json")
+    status, out, _ = run_main("snapshot", "--demo", "2xnvidia", "--format", "json")
     assert (status, [each["simulated"] for each in json.loads(out)["devices"]]) == (0, [True, True])
     recording = str(tmp_path / "recording.jsonl")
     environment = {"PATH": tools.search_path}
-    run("record", "-o", recording, "--for", "0.1", "--config", config, environment=environment)
-    status, out, _ = run("snapshot", "--replay", recording)
+    run_main("record", "-o", recording, "--for", "0.1", "--config", config, environment=environment)
+    status, out, _ = run_main("snapshot", "--replay", recording)
     assert (status, "MTT S80" in out, "\nReplay: this is a recording of 2" in out) == (0, True, True)
 
 
@@ -156,7 +161,7 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
     ],
 )
 def test_what_cannot_be_shown_is_told_in_one_line(arguments: tuple[str, ...], named: str) -> None:
-    status, out, error = run("snapshot", *arguments)
+    status, out, error = run_main("snapshot", *arguments)
     assert (status, out, len(error.splitlines())) == (64, "", 1)
     assert named in error
 
@@ -189,7 +194,7 @@ def test_of_the_processes_here_it_tells_what_it_may_read_itself(
             config = str(daemon.config_path)
 
         def told(*arguments: str) -> str:
-            status, out, _ = run("snapshot", "--processes", *arguments, environment=environment)
+            status, out, _ = run_main("snapshot", "--processes", *arguments, environment=environment)
             assert status == 0
             return out
 
@@ -215,5 +220,5 @@ def test_of_the_processes_here_it_tells_what_it_may_read_itself(
 
 def test_a_daemon_that_is_not_there_is_told(config: str) -> None:
     for arguments in (("--from", "daemon", "--config", config), ("--node", "127.0.0.1:1")):
-        status, out, error = run("snapshot", *arguments)
+        status, out, error = run_main("snapshot", *arguments)
         assert (status, out, len(error.splitlines())) == (69, "", 1)

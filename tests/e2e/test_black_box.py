@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 
 from e2e.mixed_node import MixedNode
-from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.command_line import run_main
+from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.profile import load_profile
 from kits.tool_node import TOOL, tool_node
-from kits.waiting import comes_true
+from kits.waiting import PATIENCE_SECONDS, comes_true
 from page.nodes import Node
 from telemetry_daemon.recording import from_daemon
 
@@ -34,9 +36,13 @@ def flights(daemon: Daemon) -> list[Path]:
     return sorted((daemon.folder / "state" / "flights").glob("*.jsonl.gz"))
 
 
+def two_cards(folder: Path) -> FakeNvml:
+    return FakeNvml(folder / "nvml", load_profile("h100").with_gpus(2))
+
+
 def until_known(daemon: Daemon) -> None:
-    """Wait until every card was seen well: one that is lost before is lost to nobody."""
-    daemon.until(lambda: len(daemon.document()["devices"]) == 8 and daemon.get("/readyz")[0] == 200)
+    """Wait until both cards were seen well: the loss of a card that was never seen is no event."""
+    daemon.until(lambda: len(daemon.document()["devices"]) == 2 and daemon.get("/readyz")[0] == 200)
 
 
 def conditions(document: Mapping[str, Any]) -> dict[str, str]:
@@ -46,7 +52,7 @@ def conditions(document: Mapping[str, Any]) -> dict[str, str]:
 
 def replayed(path: Path, *arguments: str) -> Mapping[str, Any]:
     """The document of a recording at its end."""
-    status, out, error = run("snapshot", "--replay", str(path), "--format", "json", *arguments)
+    status, out, error = run_main("snapshot", "--replay", str(path), "--format", "json", *arguments)
     assert status in (0, 2), error
     document: Mapping[str, Any] = json.loads(out)
     return document
@@ -62,7 +68,7 @@ FAULTS = {
 
 
 # recording/test_faults.py tries every fault with the parts in one process.
-QUICK = {"lost", "hung tool"}
+QUICK = {"lost"}
 
 
 @pytest.mark.parametrize(
@@ -105,22 +111,23 @@ def test_a_tool_that_sticks_is_written_and_what_hangs_later_is_of_the_same_burst
     assert states[TOOL] in ("failed", "stuck")
 
 
-def test_a_thousand_events_are_one_file_that_has_them(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path / "nvml", "h100")
+@pytest.mark.parametrize("events", [20, pytest.param(1000, marks=pytest.mark.long)])
+def test_many_events_are_one_file(tmp_path: Path, events: int) -> None:
+    fake = two_cards(tmp_path)
     with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
         until_known(daemon)
-        for number in range(1000):
-            fake.xid(number % 8, 79)
+        for number in range(events):
+            fake.xid(number % 2, 79)
         daemon.until(lambda: flights(daemon))
         time.sleep(SETTLED_SECONDS)
         assert len(flights(daemon)) == 1
 
 
 def test_a_daemon_that_is_stopped_with_its_node_writes_at_once_what_it_was_about_to(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path / "nvml", "h100")
+    fake = two_cards(tmp_path)
     with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
         until_known(daemon)
-        fake.lose(3)
+        fake.lose(1)
         daemon.until(lambda: "lost" in conditions(daemon.document()).values())
         assert daemon.stop()[0] == 0
         (path,) = flights(daemon)
@@ -128,29 +135,38 @@ def test_a_daemon_that_is_stopped_with_its_node_writes_at_once_what_it_was_about
 
 
 def test_switched_off_it_keeps_and_writes_nothing(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path / "nvml", "h100")
+    fake = two_cards(tmp_path)
     off = FAST + "[flight_recorder]\nenabled = false\n"
     with Daemon(tmp_path, off, environment=fake.environment) as daemon:
         until_known(daemon)
-        fake.lose(3)
+        fake.lose(1)
         daemon.until(lambda: "lost" in conditions(daemon.document()).values())
         time.sleep(SETTLED_SECONDS)
         assert flights(daemon) == []
-        asked = ("record", "--config", str(daemon.config_path), "-o", str(tmp_path / "x.gz"), "--for", "2", "--before")
-        assert "nothing of before is kept" in run(*asked)[2]
+        asked = (
+            "record",
+            "--config",
+            str(daemon.config_path),
+            "-o",
+            str(tmp_path / "x.gz"),
+            "--for",
+            "0.1",
+            "--before",
+        )
+        assert "nothing of before is kept" in run_main(*asked)[2]
         daemon.write_config(FAST)
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: daemon.logged("configuration reloaded"))
-        fake.lose(5)
+        fake.lose(0)
         daemon.until(lambda: list(conditions(daemon.document()).values()).count("lost") == 2)
         daemon.write_config(off)
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: flights(daemon))
 
 
-@pytest.mark.parametrize("hindrance", ["a file", "a link"])
+@pytest.mark.parametrize("hindrance", ["a link", pytest.param("a file", marks=pytest.mark.long)])
 def test_what_stands_in_its_place_costs_the_file_only(tmp_path: Path, hindrance: str) -> None:
-    fake = FakeNvml(tmp_path / "nvml", "h100")
+    fake = two_cards(tmp_path)
     with Daemon(tmp_path, FAST, environment=fake.environment) as daemon:
         until_known(daemon)
         place = tmp_path / "state" / "flights"
@@ -159,7 +175,7 @@ def test_what_stands_in_its_place_costs_the_file_only(tmp_path: Path, hindrance:
             place.write_text("mine")
         else:
             place.symlink_to(tmp_path / "nowhere")
-        fake.lose(3)
+        fake.lose(1)
         daemon.until(lambda: daemon.logged("the flight recorder could not write"))
         assert "lost" in conditions(daemon.document()).values()
         assert daemon.stop()[0] == 0
@@ -171,22 +187,22 @@ def test_a_recording_of_the_daemon_polls_nothing_and_begins_with_all_that_is_kno
     path = tmp_path / "recording.jsonl.gz"
     with daemon:
         daemon.until_state(TOOL, "ok")
-        status, _, told = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "3")
+        status, _, told = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1")
         assert (status, "sources from the daemon in " in told) == (0, True)
-        calls = tools.calls(TOOL)
         recorded = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
         of_tool = [one for one in recorded if one["source"] == TOOL and one["outputs"]]
-        assert 3 <= len(of_tool) <= 12
-        assert len(calls) < 60
+        assert 1 <= len(of_tool) <= len(tools.calls(TOOL))
         assert {one["source"] for one in recorded} >= {TOOL, "host"}
-        before = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1", "--before")
+        before = run_main("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "0.1", "--before")
         assert before[0] == 0
         more = gzip.decompress(path.read_bytes()).count(b"\n")
         assert more > len(recorded)
-    status, _, told = run("record", "--config", str(daemon.config_path), "-o", str(path), "--for", "1", "--before")
+    status, _, told = run_main(
+        "record", "--config", str(daemon.config_path), "-o", str(path), "--for", "0.1", "--before"
+    )
     assert (status, "--before needs a running daemon" in told) == (64, True)
     assert gzip.decompress(path.read_bytes()).count(b"\n") == more, "the earlier recording is still there"
-    status, _, told = run("record", "--config", str(daemon.config_path), "--from", "daemon")
+    status, _, told = run_main("record", "--config", str(daemon.config_path), "--from", "daemon")
     assert (status, "no daemon answers" in told) == (69, True)
 
 
@@ -197,31 +213,32 @@ def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_t
         runtime = str(tmp_path / "run")
         daemon.until(lambda: len(list(from_daemon.past(runtime))) > 30)
         kept = len(list(from_daemon.past(runtime)))
-        begun, taken = time.time(), []
-        for capture in from_daemon.FromDaemon(runtime, 2.0, minutes_before=True, longest_round=60.0).captures():
-            taken.append(capture)
-            time.sleep(0.1)
+        asked, taken = from_daemon.FromDaemon(runtime, 2.0, minutes_before=True, longest_round=60.0), []
+        begun = time.monotonic()
+        for capture in asked.captures():
+            taken.append(capture.monotonic_time)
+            time.sleep(0.1)  # longer than it takes the daemon to read them
     assert len(taken) >= kept
-    assert 1.0 < max(one.wall_time for one in taken) - begun < 3.0
+    assert begun < max(taken) <= asked.until
 
 
 def test_a_simulated_node_is_recorded_and_one_that_plays_is_not(tmp_path: Path) -> None:
     path = tmp_path / "demo.jsonl.gz"
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia,1xhygon")) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
-        asked = ("record", "--config", str(daemon.config_path), "--from", "daemon", "--for", "3", "-o")
-        assert run(*asked, str(path))[0] == 0
-        status, _, told = run("replay", "pause", "--config", str(daemon.config_path))
+        asked = ("record", "--config", str(daemon.config_path), "--from", "daemon", "--for", "0.5", "-o")
+        assert run_main(*asked, str(path))[0] == 0
+        status, _, told = run_main("replay", "pause", "--config", str(daemon.config_path))
         plays_nothing = "this daemon plays no recording; start one with `telemetry serve --replay FILE`"
         assert (status, plays_nothing in told) == (64, True)
     assert len(replayed(path)["devices"]) == 3
     with Daemon(tmp_path, arguments=("--replay", str(path))) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         for again in (path, tmp_path / "again.jsonl"):
-            status, _, told = run(*asked, str(again))
+            status, _, told = run_main(*asked, str(again))
             assert (status, told.count("\n"), "one that plays a recording polls nothing" in told) == (69, 1, True)
-        assert run("replay", "speed", "2x", "--config", str(daemon.config_path))[0] == 0
-    status, _, told = run(*asked, str(path))
+        assert run_main("replay", "speed", "2x", "--config", str(daemon.config_path))[0] == 0
+    status, _, told = run_main(*asked, str(path))
     assert (status, told.count("\n"), "no daemon answers on" in told) == (69, 1, True)
     assert len(replayed(path)["devices"]) == 3, "an earlier recording stays where nothing is recorded"
     assert not (tmp_path / "again.jsonl").exists()
@@ -236,7 +253,7 @@ def test_a_recording_ends_with_the_daemon_and_says_so(tmp_path: Path) -> None:
         recording = subprocess.Popen(command, env=clean_environment({}), stderr=subprocess.PIPE, text=True)
         assert comes_true(lambda: path.exists() and path.stat().st_size > 0)
         daemon.stop()
-        told = recording.communicate(timeout=60)[1]
+        told = recording.communicate(timeout=PATIENCE_SECONDS)[1]
     assert "the daemon ended" in told
     assert recording.returncode == 0
     assert replayed(path)["devices"]
@@ -252,6 +269,7 @@ def same_in_both(page: str) -> set[str]:
     return {line for line in lines if not _TIMES.search(line.partition("{")[0])}
 
 
+@pytest.mark.long
 def test_what_was_recorded_of_eleven_vendors_is_the_same_page(tmp_path: Path) -> None:
     node = MixedNode(tmp_path)
     path = tmp_path / "recording.jsonl.gz"
@@ -260,7 +278,7 @@ def test_what_was_recorded_of_eleven_vendors_is_the_same_page(tmp_path: Path) ->
         time.sleep(3)
         config = str(daemon.config_path)
         before = same_in_both(daemon.page())
-        assert run("record", "--config", config, "-o", str(path), "--for", "4", "--before", "--unmasked")[0] == 0
+        assert run_main("record", "--config", config, "-o", str(path), "--for", "4", "--before", "--unmasked")[0] == 0
         after, vendors = same_in_both(daemon.page()), {one["vendor"] for one in daemon.document()["devices"]}
     assert len(vendors) == 11
     (tmp_path / "again").mkdir()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE as GOOD
 from kits.fake_tools import ToolFolder
 from kits.waiting import scaled
@@ -204,13 +205,13 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         until_read(again)
         assert known_since(again) == since
         assert f"accelerator_up{lost}" in again.page()
-        assert run("forget", "0000:1b:00.0", "--config", str(again.config_path))[0] == 0
+        assert run_main("forget", "0000:1b:00.0", "--config", str(again.config_path))[0] == 0
         assert f"accelerator_up{lost}" not in again.page()
-        status, _, error = run("forget", "0000:1b:00.0", "--config", str(again.config_path))
+        status, _, error = run_main("forget", "0000:1b:00.0", "--config", str(again.config_path))
         assert (status, "not a lost device" in error) == (64, True)
         remembered = (tmp_path / "state" / "devices.json").read_text()
         assert "0000:1b:00.0" not in remembered, "not even if the daemon is killed now"
-        status, _, error = run("forget", "0000:1a:00.0", "--config", str(again.config_path))
+        status, _, error = run_main("forget", "0000:1a:00.0", "--config", str(again.config_path))
         assert (status, "is still listed" in error) == (64, True)
         assert again.stop()[0] == 0
     (tmp_path / "state" / "devices.json").unlink()

@@ -15,7 +15,8 @@ import pytest
 
 from grafana.boards import panels_of
 from kits.captures import ROOT
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_kubelet import FakeKubelet
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
@@ -73,7 +74,7 @@ class Node:
     def job(self, what: str, number: str) -> None:
         user, card = JOBS[number]
         told = {"SLURM_JOB_ID": number, "SLURM_JOB_USER": user, "SLURM_JOB_ACCOUNT": "physics", "SLURM_JOB_GPUS": card}
-        status, _, complaint = run("job", what, "--directory", str(self.folder / "jobs"), environment=told)
+        status, _, complaint = run_main("job", what, "--directory", str(self.folder / "jobs"), environment=told)
         assert (status, complaint) == (0, "")
 
 

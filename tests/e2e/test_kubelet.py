@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.test_modules import daemon, imported_by, until_polled
 from kits.daemon import Daemon
 from kits.fake_kubelet import FakeKubelet, put_on_node
 from kits.fake_nvml.library import FakeNvml
-from kits.pod_resources import allocatable, listed, pod
+from kits.pod_resources import listed, pod
 
 pytestmark = pytest.mark.needs("cc")
 LOST = "GPU-00000000-0000-0000-0000-00000000dead"
@@ -40,7 +39,7 @@ def uuids(running: Daemon) -> Mapping[str, str]:
 def test_pods_on_the_page(tmp_path: Path) -> None:
     root = tmp_path / "host"
     fake, kubelet = FakeNvml(tmp_path / "nvml", "h100"), FakeKubelet(root)
-    with kubelet, daemon(tmp_path, config(root), dict(fake.environment)) as running:
+    with kubelet, Daemon(tmp_path, config(root), environment=fake.environment) as running:
         running.until_state("kubelet", "ok")
         running.until(lambda: len(uuids(running)) == 8)
         card = uuids(running)
@@ -83,7 +82,7 @@ def test_pods_on_instances_of_a_card(tmp_path: Path) -> None:
     """By uuid and as GKE names them; a name by profile and placement, which we do not know, is nobody's."""
     root = tmp_path / "host"
     fake, kubelet = FakeNvml(tmp_path / "nvml", "h100-mig"), FakeKubelet(root)
-    with kubelet, daemon(tmp_path, config(root), dict(fake.environment)) as running:
+    with kubelet, Daemon(tmp_path, config(root), environment=fake.environment) as running:
         running.until(lambda: {"0", "0:0", "0:1"} == set(uuids(running)))
         answer = listed(
             pod("ml", "by-uuid", {"main": {"nvidia.com/mig-1g.10gb": (uuids(running)["0:0"],)}}),
@@ -93,20 +92,3 @@ def test_pods_on_instances_of_a_card(tmp_path: Path) -> None:
         kubelet.list = lambda _context: answer
         running.until(lambda: shares(running) == pytest.approx({("0", "by-uuid"): 1 / 7, ("0", "by-number"): 3 / 7}))
         assert 'telemetry_claims_unresolved{source="kubelet"} 1' in running.page()
-
-
-def test_what_is_imported_for_it(tmp_path: Path) -> None:
-    """h2 where a kubelet is, and neither where it is not, nor where attribution is off."""
-    root = tmp_path / "host"
-    with FakeKubelet(root) as kubelet:
-        kubelet.allocatable = lambda _context: allocatable({})
-        with daemon(tmp_path, config(root)) as running:
-            running.until_state("kubelet", "ok")
-            assert {"h2", "hpack", "hyperframe", "telemetry_parsers.owners.kubelet"} <= imported_by(running)
-    with daemon(tmp_path, config(tmp_path / "nowhere")) as running:
-        running.until_state("kubelet", "missing")
-        assert imported_by(running) & {"h2", "hpack", "grpc", "google", "telemetry_parsers.owners.kubelet"} == set()
-    with daemon(tmp_path, config(root).replace("true", "false")) as running:
-        until_polled(running)
-        assert running.source("kubelet") == {}
-        assert {name for name in imported_by(running) if {"kubelet", "owners"} & set(name.split("."))} == set()

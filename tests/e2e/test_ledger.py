@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_kubelet import FakeKubelet
 from kits.pod_resources import listed
 from kits.tool_node import series, tool_node
@@ -77,7 +78,7 @@ def test_a_pod_goes_on_over_an_end_and_a_kill_of_the_daemon(node: Daemon) -> Non
     assert gap["seconds"] > 1.0, "with what the killed daemon had counted"
     (card,) = last["cards"]
     assert card["is_allocated"] is True
-    status, out, _ = run("jobs", "--config", str(node.config_path), "--format", "json")
+    status, out, _ = run_main("jobs", "--config", str(node.config_path), "--format", "json")
     document = json.loads(out)
     assert status == 0
     assert [(row["owner"], row["running"]) for row in document["rows"]] == [("ml/trainer/main", 1)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,14 +25,18 @@ WANTED = {vendor: CORE - {key for key, _ in BY_WORD[vendor].lacks} for vendor in
 Shown = dict[str, list[tuple[str, frozenset[str]]]]
 
 
-@contextmanager
-def started(tmp_path: Path) -> Iterator[tuple[Daemon, MixedNode]]:
-    """A running daemon that has read everything once."""
-    node = MixedNode(tmp_path)
-    with Daemon(tmp_path, node.config, environment=node.environment) as running:
-        running.until(lambda: is_whole(shown(running)))
-        running.until(lambda: running.get("/readyz")[0] == 200)
-        yield running, node
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> MixedNode:
+    return MixedNode(tmp_path_factory.mktemp("node"))
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, node: MixedNode) -> Iterator[Daemon]:
+    """A daemon that has read everything once."""
+    with Daemon(tmp_path_factory.mktemp("daemon"), node.config, environment=node.environment) as daemon:
+        daemon.until(lambda: is_whole(shown(daemon)))
+        daemon.until(lambda: daemon.get("/readyz")[0] == 200)
+        yield daemon
 
 
 def shown(running: Daemon) -> Shown:
@@ -51,31 +53,37 @@ def is_whole(found: Shown) -> bool:
     return all([keys for _, keys in found.get(vendor, ())] == [WANTED[vendor]] * DEVICES[vendor] for vendor in DEVICES)
 
 
-def test_one_page_one_language(tmp_path: Path) -> None:
-    with started(tmp_path) as (running, _node):
-        assert complaints(running.page().encode()) == []
-        found = shown(running)
-        origins: dict[str, Any] = {
-            device["vendor"]: device["origin"]["temperature_celsius"] for device in running.document()["devices"]
-        }
+def test_one_page_one_language(running: Daemon) -> None:
+    assert complaints(running.page().encode()) == []
+    found = shown(running)
+    origins: dict[str, Any] = {
+        device["vendor"]: device["origin"]["temperature_celsius"] for device in running.document()["devices"]
+    }
     assert {vendor: len(devices) for vendor, devices in found.items()} == DEVICES
     assert len({identity for devices in found.values() for identity, _ in devices}) == sum(DEVICES.values())
     assert origins.items() >= {vendor: tool.source for vendor, tool in TOOLS.items()}.items()
 
 
 @pytest.mark.parametrize(
-    "fault", ["garbage", pytest.param("hangs", marks=pytest.mark.long), pytest.param("missing", marks=pytest.mark.long)]
+    ("vendor", "fault"),
+    [
+        ("moorethreads", "garbage"),
+        ("kunlunxin", "missing"),
+        *(
+            pytest.param(vendor, fault, marks=pytest.mark.long)
+            for vendor in TOOLS
+            for fault in ("garbage", "hangs", "missing")
+        ),
+    ],
 )
-def test_what_breaks_at_each_vendor_in_turn_stays_there(tmp_path: Path, fault: str) -> None:
-    with started(tmp_path) as (running, node):
-        before = shown(running)
-        for vendor, tool in TOOLS.items():
-            node.damage(vendor, fault)
-            running.until(lambda vendor=vendor: not any(keys for _, keys in shown(running).get(vendor, ())))
-            # A tool of another vendor may meet its deadline on a busy machine, but is read again beside the fault.
-            others = before.keys() - {vendor}
-            running.until(lambda others=others: all(shown(running).get(other) == before[other] for other in others))
-            node.mend(vendor)
-            node.tools.end(tool.name)  # hy-smi is not killed at its deadline: here the driver lets it go at last
-            running.until_state(tool.source, "ok")
-            running.until(lambda vendor=vendor: shown(running).get(vendor) == before[vendor])
+def test_what_breaks_at_a_vendor_stays_there(running: Daemon, node: MixedNode, vendor: str, fault: str) -> None:
+    before = shown(running)
+    node.damage(vendor, fault)
+    running.until(lambda: not any(keys for _, keys in shown(running).get(vendor, ())))
+    # A tool of another vendor may meet its deadline on a busy machine, but is read again beside the fault.
+    others = before.keys() - {vendor}
+    running.until(lambda: all(shown(running).get(other) == before[other] for other in others))
+    node.mend(vendor)
+    node.tools.end(TOOLS[vendor].name)  # hy-smi is not killed at its deadline: here the driver lets it go at last
+    running.until_state(TOOLS[vendor].source, "ok")
+    running.until(lambda: shown(running).get(vendor) == before[vendor])

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import BUSY_TABLE
 from kits.fake_tools import ToolFolder
 
@@ -45,7 +46,7 @@ def test_a_process_is_told_as_the_settings_say(
         assert re.search(rf'accelerator_process_memory_bytes{{.*pid="{worker.pid}".*}} 2.097152e\+09', daemon.page())
         (device,) = daemon.document()["devices"]
         assert len(device["allocations"]) == 1
-        status, parsed, _ = run("snapshot", "--node", daemon.address, "--processes", "--why")
+        status, parsed, _ = run_main("snapshot", "--node", daemon.address, "--processes", "--why")
         assert status == 0
         told_by_daemon = [parsed, daemon.page(), str(daemon.document()), str(daemon.get("/")[1])]
         assert "hunter2" not in "".join(told_by_daemon)

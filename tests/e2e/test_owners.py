@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_kubelet import FakeKubelet
 from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
@@ -74,7 +75,7 @@ def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes
         assert 'telemetry_claims_unresolved{source="kubelet"} 0.0' in page
         stranger = daemon.document()["devices"][1]["processes"][0]
         assert (stranger["pid"], stranger["owner"]["name"]) == (sleeper.pid, me)
-        asked = run(
+        asked = run_main(
             "snapshot",
             "--from",
             "tools",

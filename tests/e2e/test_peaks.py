@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import signal
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 
@@ -40,6 +41,6 @@ def test_a_snapshot_without_a_daemon_has_them_too(tmp_path):
     tools.prints("mthreads-gmi", TABLE)
     config.write_text(f'state.runtime_directory = "{tmp_path}/run"\n' + MINE.format("MTT S80", 4))
     arguments = ("--format", "json", "--source", "mthreads-gmi", "--config", str(config))
-    _, out, _ = run("snapshot", *arguments, environment={"PATH": tools.search_path})
+    _, out, _ = run_main("snapshot", *arguments, environment={"PATH": tools.search_path})
     (device,) = json.loads(out)["devices"]
     assert device["readings"]["peak_flops"] == {"bf16": 4e14}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 
@@ -29,7 +30,7 @@ def test_a_released_source_is_left_alone_until_it_is_resumed(tmp_path: Path, too
     with daemon(tmp_path, tools) as running:
         running.until_state("mthreads-gmi", "ok")
         config = ("--config", str(running.config_path))
-        status, out, _ = run("release", "mthreads-gmi", *config)
+        status, out, _ = run_main("release", "mthreads-gmi", *config)
         assert (status, "released mthreads-gmi" in out) == (0, True)
         page = running.page()
         assert 'telemetry_source_state{source="mthreads-gmi",state="released"} 1.0' in page
@@ -40,27 +41,28 @@ def test_a_released_source_is_left_alone_until_it_is_resumed(tmp_path: Path, too
         seen = running.source("host")["polls"][0]["age_seconds"]
         running.until(lambda: running.source("host")["polls"][0]["age_seconds"] < seen)
         assert tools.calls("mthreads-gmi") == calls
-        assert run("resume", "mthreads-gmi", *config)[:2] == (0, "resumed mthreads-gmi\n")
+        assert run_main("resume", "mthreads-gmi", *config)[:2] == (0, "resumed mthreads-gmi\n")
         running.until_state("mthreads-gmi", "ok")
         assert "accelerator_memory_used_bytes" in running.page()
-        assert run("resume", "mthreads-gmi", *config)[1] == "mthreads-gmi was not released\n"
+        assert run_main("resume", "mthreads-gmi", *config)[1] == "mthreads-gmi was not released\n"
 
 
 def test_a_release_for_a_time_ends_by_itself(tmp_path: Path, tools: ToolFolder) -> None:
     with daemon(tmp_path, tools) as running:
         running.until_state("mthreads-gmi", "ok")
-        assert run("release", "mthreads-gmi", "--for", "2s", "--config", str(running.config_path))[0] == 0
+        assert run_main("release", "mthreads-gmi", "--for", "2s", "--config", str(running.config_path))[0] == 0
         running.until_state("mthreads-gmi", "released")
         running.until_state("mthreads-gmi", "ok")
         assert (
-            "for 20 d 0 h;" in run("release", "mthreads-gmi", "--for", "20d", "--config", str(running.config_path))[1]
+            "for 20 d 0 h;"
+            in run_main("release", "mthreads-gmi", "--for", "20d", "--config", str(running.config_path))[1]
         )
 
 
 def test_a_release_outlives_a_reload(tmp_path: Path, tools: ToolFolder) -> None:
     with daemon(tmp_path, tools) as running:
         running.until_state("mthreads-gmi", "ok")
-        assert run("release", "mthreads-gmi", "--config", str(running.config_path))[0] == 0
+        assert run_main("release", "mthreads-gmi", "--config", str(running.config_path))[0] == 0
         running.write_config("[sources.mthreads-gmi]\ninterval = 0.7\n")
         running.signal(signal.SIGHUP)
         running.until(lambda: running.logged("configuration reloaded"))
@@ -76,12 +78,12 @@ def test_a_wrong_request_is_refused_by_name(tmp_path: Path, tools: ToolFolder) -
     }
     with daemon(tmp_path, tools) as running:
         for arguments, words in wrong.items():
-            status, _, error = run(*arguments, "--config", str(running.config_path))
+            status, _, error = run_main(*arguments, "--config", str(running.config_path))
             assert (status, words in error) == (64, True), error
 
 
 def test_without_a_daemon_it_says_so(tmp_path: Path) -> None:
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\nruntime_directory = "{tmp_path}/run"\n')
-    status, _, error = run("release", "nvml", "--config", str(config))
+    status, _, error = run_main("release", "nvml", "--config", str(config))
     assert (status, "no daemon answers on" in error) == (69, True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from faults.bad_source import FLOOD, fill_state, flooded_node, honest_readings
-from kits.daemon import Daemon, run
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.tool_node import series, tool_node
 from kits.waiting import scaled
 from telemetry_parsers import bounds
@@ -64,9 +65,9 @@ def test_all_lost_devices_of_a_vendor_are_forgotten_at_once(tmp_path: Path) -> N
     config = ("--config", str(daemon.config_path))
     with daemon:
         daemon.until(lambda: honest_readings(daemon))
-        assert run("forget", "--all-lost", "--vendor", "amd", *config)[:2] == (0, "forgot 0 lost devices\n")
-        assert run("forget", "ACME-000000001", *config)[:2] == (0, "forgot ACME-000000001\n")
+        assert run_main("forget", "--all-lost", "--vendor", "amd", *config)[:2] == (0, "forgot 0 lost devices\n")
+        assert run_main("forget", "ACME-000000001", *config)[:2] == (0, "forgot ACME-000000001\n")
         assert len(invented(daemon)) == 2
-        assert run("forget", "--all-lost", *config)[:2] == (0, "forgot 2 lost devices\n")
+        assert run_main("forget", "--all-lost", *config)[:2] == (0, "forgot 2 lost devices\n")
         assert invented(daemon) == []
         assert series(daemon, "accelerator_up{")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kits.command_line import run_main
 from kits.command_reader import NO_TARGETS, poll, tool
-from kits.daemon import run
 from kits.fake_tools import ToolFolder
 from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
 from telemetry_daemon.readers.command import CommandReader
@@ -133,12 +133,12 @@ def test_snapshot_and_doctor_say_so(tmp_path: Path) -> None:
     state = f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n'
     config.write_text(state + TOOL_CONFIG)
     arguments = ("--source", TOOL, "--config", str(config))
-    status, out, _ = run("doctor", *arguments, environment={"PATH": tools.search_path})
+    status, out, _ = run_main("doctor", *arguments, environment={"PATH": tools.search_path})
     said = " ".join(out.split())
     assert status == 2
     assert f"{TOOL}: failed (no_permission)" in said
     assert f"at {tools.folder}/{TOOL}, which is not run as root" in said
     assert f"chmod go-w {tools.folder}" in said
-    status, out, _ = run("snapshot", *arguments, environment={"PATH": tools.search_path})
+    status, out, _ = run_main("snapshot", *arguments, environment={"PATH": tools.search_path})
     assert (status, "is not run as root" in " ".join(out.split())) == (2, True), out
     assert tools.calls(TOOL) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 
 from kits import snapshots as kit
-from kits.daemon import run
+from kits.command_line import run_main
 from kits.tool_node import TOOL, series, tool_node
 from telemetry_daemon.site.page_files import script
 from telemetry_daemon.site.pages import Links, page
@@ -98,7 +98,7 @@ def test_none_of_it_comes_out_of_the_daemon_or_a_command(tmp_path: Path) -> None
         daemon.stop()
     for command in (["snapshot"], ["snapshot", "--format", "csv"], ["doctor"]):
         arguments = (*command, "--config", str(daemon.config_path), "--source", "acme-evil", "--source", TOOL)
-        status, out, error = run(*arguments, environment=daemon.environment)
+        status, out, error = run_main(*arguments, environment=daemon.environment)
         assert (status, "acme" in out) == (2, True)
         said[" ".join(command)] = (out + error).replace("\r\n", "\n")
     assert {name: unsafe(text) for name, text in said.items() if unsafe(text)} == {}
@@ -121,5 +121,5 @@ def test_errors_that_quote_what_they_were_given_are_safe(tmp_path: Path) -> None
         ("config", "check", "--config", str(config)),
         ("snapshot", f"--no-such{EVIL}"),
     ):
-        _, out, error = run(*arguments)
+        _, out, error = run_main(*arguments)
         assert (unsafe(out + error), bool(out + error)) == ([], True), arguments
