@@ -23,16 +23,19 @@ NUMBERS = itertools.count()
 LETTERS = str.maketrans("0123456789", "abcdefghij")
 
 
+def word(number):
+    return str(number).translate(LETTERS)
+
+
 def parse(capture):
     first = next(NUMBERS) * {devices}
     places = range({devices})
-    word = str(first).translate(LETTERS)
     return Report(
         devices=tuple(Device("acme", None, uuid=f"ACME-{{first + place:09d}}") for place in places),
         readings=tuple(Reading(place, "power_watts", 80.0) for place in places),
         events=tuple(Event(place, f"code_{{first + place}}") for place in places),
         processes=tuple(Process(place, 7, f"name {{first + place}}") for place in places),
-        problems=tuple(Problem(f"line {{word}}", f"odd {{word}}") for place in places[:1]),
+        problems=tuple(Problem(f"line {{word(first + place)}}", "odd") for place in places[:20]),
         facts=(("tool_version", str(first)),),
     )
 

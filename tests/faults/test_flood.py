@@ -10,10 +10,10 @@ from kits.fake_tools import ToolFolder
 from kits.processes import rss_mib
 from kits.tool_node import TOOL, tool_node, tool_text
 
-FLOODS = {"output": ToolFolder.prints_for_ever, "errors": ToolFolder.complains_for_ever}
 
-
-@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+@pytest.mark.parametrize(
+    "flood", [ToolFolder.prints_for_ever, pytest.param(ToolFolder.complains_for_ever, marks=pytest.mark.long)]
+)
 def test_after_a_flood_the_daemon_is_as_small_as_before(tmp_path: Path, flood) -> None:
     daemon, tools = tool_node(tmp_path)
     with daemon:

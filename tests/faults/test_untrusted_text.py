@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 
 from kits import snapshots as kit
@@ -45,10 +46,14 @@ def unsafe(text: str) -> list[str]:
     return sorted({f"U+{ord(sign):04X}" for sign in text if sign != "\n" and unicodedata.category(sign) in kinds})
 
 
-@settings(max_examples=60, deadline=None)
-@given(kit.snapshots())
-def test_no_form_of_any_snapshot_holds_a_control_sequence(snapshot: Snapshot) -> None:
-    assert {name: found for name, form in FORMS.items() if (found := unsafe(form(snapshot)))} == {}
+@pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_no_form_of_any_snapshot_holds_a_control_sequence(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(kit.snapshots())
+    def check(snapshot: Snapshot) -> None:
+        assert {name: found for name, form in FORMS.items() if (found := unsafe(form(snapshot)))} == {}
+
+    check()
 
 
 PLUGIN = f"""
