@@ -45,6 +45,9 @@ def test_a_released_source_is_left_alone_until_it_is_resumed(tmp_path: Path, too
         running.until_state("mthreads-gmi", "ok")
         assert "accelerator_memory_used_bytes" in running.page()
         assert run_main("resume", "mthreads-gmi", *config)[1] == "mthreads-gmi was not released\n"
+        for action in ("release", "resume"):
+            status, _, error = run_main(action, "nvmll", *config)
+            assert (status, "there is no source named 'nvmll'; the sources are" in error) == (64, True), error
 
 
 def test_a_release_for_a_time_ends_by_itself(tmp_path: Path, tools: ToolFolder) -> None:
@@ -67,23 +70,3 @@ def test_a_release_outlives_a_reload(tmp_path: Path, tools: ToolFolder) -> None:
         running.signal(signal.SIGHUP)
         running.until(lambda: running.logged("configuration reloaded"))
         running.until_state("mthreads-gmi", "released")
-
-
-def test_a_wrong_request_is_refused_by_name(tmp_path: Path, tools: ToolFolder) -> None:
-    wrong = {
-        ("release", "nvmll"): "there is no source named 'nvmll'; the sources are",
-        ("resume", "nvmll"): "there is no source named 'nvmll'",
-        ("release", "host", "--for", "soon"): "write 90s, 10m, 1h30m or 2d",
-        ("release",): "SOURCE",
-    }
-    with daemon(tmp_path, tools) as running:
-        for arguments, words in wrong.items():
-            status, _, error = run_main(*arguments, "--config", str(running.config_path))
-            assert (status, words in error) == (64, True), error
-
-
-def test_without_a_daemon_it_says_so(tmp_path: Path) -> None:
-    config = tmp_path / "telemetry.toml"
-    config.write_text(f'[state]\nruntime_directory = "{tmp_path}/run"\n')
-    status, _, error = run_main("release", "nvml", "--config", str(config))
-    assert (status, "no daemon answers on" in error) == (69, True)

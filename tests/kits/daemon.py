@@ -134,7 +134,7 @@ class Daemon:
         end = time.monotonic() + patience_seconds
         while not condition():
             assert time.monotonic() < end, f"did not come about: {self.lines[-20:]}"
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def until_state(self, source: str, state: str) -> None:
         """Wait until a source is in a state."""
