@@ -74,64 +74,69 @@ def serve(
     return done.returncode, done.stdout + done.stderr, (commands / "asked").read_text().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("found", "said", "served"),
-    [
-        (0, "serving this machine's accelerators\n", "serve"),
-        (2, "serving this machine's accelerators; some cannot be read, see: .venv/bin/telemetry doctor\n", "serve"),
-        (3, "no accelerator here: serving a simulated node\n", "serve --demo"),
-    ],
-)
-def test_what_is_found_decides_what_is_served(tmp_path: Path, found: int, said: str, served: str) -> None:
-    status, output, asked = serve(tmp_path, found, [])
-    assert status == 0, output
-    assert said in output
-    assert asked == ["snapshot --timeout 10 --format json", served]
-
-
-@pytest.mark.parametrize("found", [64, 70, 78])
-def test_an_error_ends_it_with_the_commands_status(tmp_path: Path, found: int) -> None:
-    status, _, asked = serve(tmp_path, found, [])
-    assert status == found
-    assert asked == ["snapshot --timeout 10 --format json"]
-
-
-@pytest.mark.parametrize("choice", [["--demo"], ["--demo", "8xnvidia"], ["--demo=8xnvidia"], ["--replay", "FILE"]])
-def test_a_choice_of_ones_own_is_kept(tmp_path: Path, choice: list[str]) -> None:
-    status, _, asked = serve(tmp_path, 3, choice)
-    assert status == 0
-    assert asked == [" ".join(["serve", *choice])]
-
-
-def test_flags_go_to_all_commands_that_know_them(tmp_path: Path) -> None:
-    flags = ["--config", "c.toml", "--web.listen-address=:9000", "--log.level", "debug"]
-    status, _, asked = serve(tmp_path, 3, flags)
-    assert status == 0
-    assert asked == [
-        "snapshot --config c.toml --timeout 10 --format json",
-        "serve --config c.toml --web.listen-address=:9000 --log.level debug --demo",
-    ]
+SEARCH = "snapshot --timeout 10 --format json"
+REAL_CARDS = "serving this machine's accelerators"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "level"),
+    ("found", "arguments", "asked", "said"),
     [
-        ([], {}, "warning"),
-        (["--log.format=json"], {}, "usual"),
-        ([], {"TELEMETRY_LOG_LEVEL": "debug"}, "debug"),
+        (0, "", [SEARCH, "serve"], f"{REAL_CARDS}\n"),
+        (2, "", [SEARCH, "serve"], f"{REAL_CARDS}; some cannot be read, see: .venv/bin/telemetry doctor\n"),
+        (3, "", [SEARCH, "serve --demo"], "no accelerator here: serving a simulated node\n"),
+        # An error ends it with the command's status.
+        (64, "", [SEARCH], ""),
+        (70, "", [SEARCH], ""),
+        (78, "", [SEARCH], ""),
+        # A choice that is made is kept.
+        (3, "--demo", ["serve --demo"], ""),
+        (3, "--demo 8xnvidia", ["serve --demo 8xnvidia"], ""),
+        (3, "--demo=8xnvidia", ["serve --demo=8xnvidia"], ""),
+        (3, "--replay FILE", ["serve --replay FILE"], ""),
+        # Flags go to all commands that know them.
+        (
+            3,
+            "--config c.toml --web.listen-address=:9000 --log.level debug",
+            [
+                "snapshot --config c.toml --timeout 10 --format json",
+                "serve --config c.toml --web.listen-address=:9000 --log.level debug --demo",
+            ],
+            "",
+        ),
+        # The log is of what is wrong unless something else is chosen.
+        (0, "", [SEARCH, "serve"], "log: warning\n"),
+        (0, "--log.format=json", [SEARCH, "serve --log.format=json"], "log: usual\n"),
     ],
 )
-def test_the_log_is_of_what_is_wrong_unless_somebody_has_chosen(
-    tmp_path: Path, arguments: list[str], environment: dict[str, str], level: str
+def test_what_is_found_and_asked_decides_what_is_served(
+    tmp_path: Path, found: int, arguments: str, asked: list[str], said: str
 ) -> None:
-    _, output, _ = serve(tmp_path, 0, arguments, environment=environment)
-    assert f"log: {level}\n" in output
+    status, output, commands = serve(tmp_path, found, arguments.split())
+    assert (status, commands) == (found if found > 3 else 0, asked), output
+    assert said in output
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("TELEMETRY_LOG_LEVEL", "debug"),
+        ("TELEMETRY_STATE_DIRECTORY", "my/own"),
+        ("TELEMETRY_STATE_RUNTIME_DIRECTORY", "my/own"),
+    ],
+)
+def test_settings_of_the_environment_are_kept(tmp_path: Path, variable: str, value: str) -> None:
+    given = value if "LOG" in variable else f"{tmp_path}/{value}"
+    assert f" {given}" in serve(tmp_path, 0, [], environment={variable: given})[1]
+
+
+def state_below(folder: Path) -> dict[str, str]:
+    places = {"TELEMETRY_STATE_DIRECTORY": f"{folder}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{folder}/run"}
+    return os.environ | places
 
 
 def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
-    state = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
     line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", "--web.listen-address=127.0.0.1:0"]
-    with subprocess.Popen(line, env=os.environ | state, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(line, env=state_below(tmp_path), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
@@ -167,14 +172,9 @@ def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
 
 def test_a_daemon_that_cannot_listen_says_no_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        arguments = ["--demo=1xamd", f"--web.listen-address=127.0.0.1:{taken.getsockname()[1]}"]
-        state = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
-        done = subprocess.run(
-            [made(tmp_path, REAL, PYTHON), *arguments],
-            env=os.environ | state,
-            capture_output=True,
-            text=True,
-        )
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", f"--web.listen-address={address}"]
+        done = subprocess.run(line, env=state_below(tmp_path), capture_output=True, text=True)
     assert done.returncode not in (0, None)
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
@@ -187,10 +187,3 @@ def test_without_roots_rights_state_stays_below_the_checkout() -> None:
         status, output, _ = serve(folder, 0, [], user=nobody)
     assert status == 0
     assert f"state: {folder}/.state/lib runtime: {folder}/.state/run" in output
-
-
-@pytest.mark.parametrize("name", ["TELEMETRY_STATE_DIRECTORY", "TELEMETRY_STATE_RUNTIME_DIRECTORY"])
-def test_places_of_ones_own_are_kept(tmp_path: Path, name: str) -> None:
-    own = f"{tmp_path}/my/own"
-    _, output, _ = serve(tmp_path, 0, [], environment={name: own})
-    assert f" {own}" in output
