@@ -18,8 +18,8 @@ class FastMotion:
 
     def __init__(self, vendor: str, count: int = 4, *, seed: int = 7, faults: Faults = NO_FAULTS) -> None:
         self.now = 5000.0
-        clock = Clock(monotonic=lambda: self.now, wall=lambda: self.now + WALL_MINUS_MONOTONIC)
-        self.source = SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock)
+        self.clock = Clock(monotonic=lambda: self.now, wall=lambda: self.now + WALL_MINUS_MONOTONIC)
+        self.source = SimulatedSource(vendor, count, seed=seed, faults=faults, clock=self.clock)
         self.polls = {poll.name: poll for poll in self.source.parser.polls}
 
     def capture(self, poll: str = "readings") -> Capture:

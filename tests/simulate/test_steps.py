@@ -1,7 +1,12 @@
-"""The steps of a demo follow its cards."""
+"""The owners and the steps of a demo: shown where they are switched on; and the steps follow the cards."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.faults import Faults
@@ -11,6 +16,20 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers import steps
 from telemetry_parsers.ownership import StepCounts
 from telemetry_parsers.peaks.lookup import peak_of
+
+
+@pytest.mark.parametrize("config", ["[attribution]\nenabled = true\n[steps]\nenabled = true\n", ""])
+def test_a_demo_has_owners_and_steps_where_they_are_switched_on(tmp_path: Path, config: str) -> None:
+    with Daemon(tmp_path, config, arguments=("--demo", "5xnvidia,2xascend")) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 7)
+        if config:
+            daemon.until(lambda: 'part="communication"' in (page := daemon.page()) and "allocation_energy" in page)
+        assert ("telemetry_steps_total{" in daemon.page()) == bool(config)
+        cards = [one for one in daemon.document()["devices"] if one["vendor"] == "nvidia"]
+    owners = [[one["owner"]["name"] for one in card["allocations"]] for card in cards]
+    shared = ["48220_3", "48221"]
+    assert owners == ([["48213"], ["48213"], ["llm/serve-0/server"], shared, []] if config else [[]] * 5)
+    assert not (tmp_path / "state" / "ledger.json").exists()
 
 
 class Life:
