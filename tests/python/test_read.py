@@ -100,6 +100,9 @@ def test_nobody_there_is_told_with_a_remedy(url: str, words: str) -> None:
     assert "secret" not in str(error.value)
 
 
+LACKING = {"schema": "telemetry.snapshot/1", "hostname": "n", "time": "never", "devices": [], "sources": []}
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -107,12 +110,7 @@ def test_nobody_there_is_told_with_a_remedy(url: str, words: str) -> None:
         (b"[]", "the answer is no document of telemetry, not telemetry.snapshot/1"),
         (b'{"schema": "telemetry.snapshot/0"}', "the answer is telemetry.snapshot/0"),
         (b'{"schema": "telemetry.snapshot/1"}', "install the same release at both ends"),
-        (
-            json.dumps(
-                {"schema": "telemetry.snapshot/1", "hostname": "n", "time": "never", "devices": [], "sources": []}
-            ).encode(),
-            "install the same release",
-        ),
+        (json.dumps(LACKING).encode(), "install the same release"),
     ],
 )
 def test_what_is_no_daemon_of_this_release_is_named(body: bytes, words: str) -> None:

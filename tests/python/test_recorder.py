@@ -17,22 +17,10 @@ from device_telemetry.stretches import Sample, Stretch, folded
 from kits.daemon import Daemon
 
 
-def device(number: int, vendor: str = "nvidia", **readings: float) -> Device:
-    told = {name: value for name, value in readings.items() if name != "core"}
-    sensors = {"temperature_celsius": {"core": readings["core"], "memory": 99.0}} if "core" in readings else {}
-    return Device(
-        vendor,
-        number,
-        f"{vendor}-{number}",
-        str(number),
-        "M",
-        f"{vendor}-{number}",
-        None,
-        True,
-        None,
-        {**told, **sensors},
-        {},
-    )
+def device(number: int, vendor: str = "nvidia", core: float | None = None, **readings: float) -> Device:
+    name = f"{vendor}-{number}"
+    sensors = {} if core is None else {"temperature_celsius": {"core": core, "memory": 99.0}}
+    return Device(vendor, number, name, str(number), "M", name, None, True, None, {**readings, **sensors}, {})
 
 
 def sample(moment: float, watts: float, joules: float | None = None) -> Sample:
@@ -55,19 +43,13 @@ def test_a_stretch_has_means_extremes_and_energy_of_its_time() -> None:
     assert stretch.numbers() == numbers
 
 
-def test_energy_without_a_counter_is_called_an_estimate() -> None:
-    stretch = Stretch()
-    stretch.enter(0.0)
-    folded([stretch], sample(0.0, 100.0), sample(10.0, 300.0))
-    assert stretch.numbers()["energy_estimated_joules"] == 2000.0
-    assert "energy_joules" not in stretch.numbers()
-
-
-def test_a_counter_that_begins_anew_counts_by_power_for_that_time() -> None:
-    stretch = Stretch()
-    stretch.enter(0.0)
-    folded([stretch], sample(0.0, 100.0, 5000.0), sample(10.0, 100.0, 3.0))
-    assert stretch.numbers()["0/energy_estimated_joules"] == 1000.0
+def test_energy_without_a_counter_or_with_one_that_begins_anew_is_called_an_estimate() -> None:
+    for first, then in (sample(0.0, 100.0), sample(10.0, 300.0)), (sample(0.0, 200.0, 5e3), sample(10.0, 200.0, 3.0)):
+        stretch = Stretch()
+        stretch.enter(0.0)
+        folded([stretch], first, then)
+        assert stretch.numbers()["0/energy_estimated_joules"] == 2000.0
+        assert "0/energy_joules" not in stretch.numbers()
 
 
 @given(
@@ -195,11 +177,9 @@ def test_entering_and_leaving_waits_for_nobody() -> None:
     fed.put(device(0, power_watts=1.0))
     recorder = Recorder("all", source=fed)
     recorder.start()
-    begun = time.monotonic()
-    for _ in range(1000):
+    for _ in range(1000):  # half a minute would be waited for a sample, each time
         with recorder("step"):
             pass
-    assert time.monotonic() - begun < 5
     fed.waiting.put(NotReachableError("end"))
     recorder.stop()
 
@@ -211,12 +191,9 @@ def test_the_energy_of_a_stretch_is_that_of_the_counter(tmp_path: Path) -> None:
 
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 2)
-        recorder = Recorder("all", interval=0.5, url=daemon.address)
-        recorder.start()
-        before, begun = joules(), recorder.results()["energy_joules"]
-        time.sleep(6)
-        recorded = recorder.results()["energy_joules"] - begun
-        counted = joules() - before
-        recorder.stop()
-    # The counter moves with each poll, of which some fall between the two questions.
-    assert recorded == pytest.approx(counted, rel=0.25)
+        with Recorder("all", interval=0.5, url=daemon.address) as recorder:
+            before, begun, after = joules(), recorder.results()["energy_joules"], joules()
+            daemon.until(lambda: joules() - after > 4000.0)
+            first, recorded, last = joules(), recorder.results()["energy_joules"] - begun, joules()
+    # The counter moves with each poll: half a second of both cards, or so, may be counted before or after.
+    assert first - after - 1000.0 <= recorded <= last - before + 1000.0
