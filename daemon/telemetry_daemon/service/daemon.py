@@ -32,6 +32,8 @@ from telemetry_daemon.service import device_nodes, systemd
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
+from telemetry_daemon.service.job_folder import LOOK_SECONDS as LOOK_FOR_JOBS_SECONDS
+from telemetry_daemon.service.job_folder import JobFolder
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.service.memory import give_free_pages_back
@@ -184,6 +186,9 @@ class Service:
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
+        if self._settings.attribution.enabled and self._start.remembers_devices:
+            folder = JobFolder(self._settings.attribution.job_directory, self._poller.ask)
+            self._poller.every("job folder", LOOK_FOR_JOBS_SECONDS, folder.look)
         if self._textfile.is_configured:
             self._poller.every("textfile", self._settings.export.textfile.interval, self._textfile.run)
         self._guard.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Generic, TypeVar
 
@@ -123,6 +123,15 @@ class BilledCard(Generic[_Holder]):
         self._tenure.came(holder, moment)
         self._count_anew()
         return moment
+
+    def visited(self, holder: _Holder, since: float, until: float, gives_way: Callable[[_Holder], bool]) -> float:
+        """A holder had the card in this time only; returns for how many of these seconds that still counts."""
+        begin = min(max(since, self._divided_until), self.seen_until)
+        end = min(max(until, begin), self.seen_until)
+        if end > begin:
+            self._tenure.visited(holder, begin, end, gives_way)
+            self._count_anew()
+        return end - begin
 
     def left(self, holder: _Holder, since: float) -> None:
         """Somebody had the card only until then."""

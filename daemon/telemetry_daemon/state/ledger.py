@@ -24,12 +24,16 @@ from telemetry_daemon.state.stay import (
 from telemetry_daemon.state.tally import Tallies, Tally
 from telemetry_exporters.job_record import NOBODY, JobRecord, Moment, Told, Who
 from telemetry_exporters.past import PastEvent
+from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim
 from telemetry_parsers.readings import Readings
 
 # That many owners that have just gone wait for late news of them.
 MOST_WAITING = 256
+# The claim of a job that has ended is repeated for a minute.
+_REPEATED_SECONDS = 300.0
+_NEVER = (-math.inf, -math.inf)
 # Nobody never ends, so its record is written once a day.
 _DAY_SECONDS = 86_400.0
 # What is there when the first sources have answered was there at our start.
@@ -43,12 +47,14 @@ class Ledger:
         self._hostname = hostname
         self._boot = boot
         self._saved = saved
-        self._now = self._wall = self._began = self._nobody_began = -math.inf
+        self._now = self._wall = self._began = self._nobody_began = self._start_wall = -math.inf
         self._cards: dict[str, BilledCard[Stay]] = {}
         self._devices: dict[str, MergedDevice] = {}
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._nobody = Stay(Who(NOBODY), Moment(0.0, "daemon_start"))
         self._stays: dict[Key, Stay] = {}
+        # When the newest run of each owner ended, in Unix seconds, and when that was noted (monotonic), the oldest first.
+        self._finished: dict[Key, tuple[float, float]] = {}
         # Those that have gone; of these, the ones with an end are in `_stays` no longer.
         self._waiting: dict[Stay, None] = {}
         self._ended: list[JobRecord] = []
@@ -78,7 +84,7 @@ class Ledger:
             for device_id in self._devices.keys() - present:
                 self._lose(device_id)
         for claim in ended:
-            self._end(claim)
+            self._end(claim, devices)
         self._finish_waiting()
         if now - self._nobody_began >= _DAY_SECONDS:
             self._end_day()
@@ -132,6 +138,7 @@ class Ledger:
     def _begin(self) -> None:
         """Go on where the daemon before had come to."""
         self._began = self._nobody_began = self._now
+        self._start_wall = self._wall
         self._nobody.start = Moment(self._wall, "daemon_start")
         saved = self._saved
         self._saved = None
@@ -243,18 +250,57 @@ class Ledger:
         stay.cut_gap(stay.end.time)
         self._left(stay, self._passed(begun.time))
 
-    def _end(self, claim: Claim) -> None:
+    def _end(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
         """Take in when an owner ended that is seen no longer."""
         stay = self._stays.get(key_of(claim.owner))
         ended = claim.ended
-        if stay is None or stay.cards or ended is None or not math.isfinite(ended) or ended > self._wall:
+        if ended is None or not math.isfinite(ended) or ended > self._wall:
+            return
+        if stay is None:
+            self._add_unseen(claim, ended, devices)
+            return
+        if stay.cards:
             return
         if stay.start.told_by == "hook" and ended < stay.start.time:
             return
         del self._stays[stay.key]
         stay.end = Moment(ended, "hook")
         stay.cut_gap(ended)
+        self._remember_end(stay.key, ended)
         self._left(stay, self._passed(ended))
+
+    def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
+        """Add an owner that began and ended between two polls; readings of that time are its own."""
+        key, started = key_of(claim.owner), claim.started
+        is_news = started is not None and started >= self._finished.get(key, _NEVER)[0] - SAME_SECONDS
+        if started is None or not is_news or not started <= ended or ended <= self._start_wall:
+            return
+        found = DeviceNames(devices).find(claim) if claim.names else None
+        device = self._devices.get(found.parent or found.id) if found is not None else None
+        if device is None:
+            return
+        stay = next((one for one in self._waiting if one.key == key and one.start.time == started), None)
+        if stay is None:
+            stay = Stay(Who(*key), Moment(started, "hook"), end=Moment(ended, "hook"), missing_since=self._now)
+            stay.learn(claim.owner)
+            self._waiting[stay] = None
+        if device.id in stay.parts:
+            return
+        part = stay.part(device)
+        part.is_allocated, part.basis = True, ("whole",)
+        counted = self._cards[device.id].visited(stay, self._passed(started), self._passed(ended), self._gives_way)
+        if ended - started - counted > SAME_SECONDS and not stay.gaps:
+            stay.gap(started, ended, ended - started - counted)
+
+    def _gives_way(self, stay: Stay) -> bool:
+        """Return whether an owner has cards only because its processes run there."""
+        return not any(part.is_allocated for part in stay.parts.values())
+
+    def _remember_end(self, key: Key, ended: float) -> None:
+        self._finished.pop(key, None)
+        self._finished[key] = (ended, self._now)
+        while self._now - next(iter(self._finished.values()))[1] > _REPEATED_SECONDS:
+            del self._finished[next(iter(self._finished))]
 
     def _left(self, stay: Stay, moment: float) -> None:
         for device_id in stay.parts:
@@ -297,6 +343,7 @@ class Ledger:
         self._waiting.pop(stay, None)
         if self._stays.get(stay.key) is stay:
             del self._stays[stay.key]
+        self._remember_end(stay.key, stay.end.time)
         stay.is_over = True
         self._ended.append(stay.record(self._hostname, {}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 _Holder = TypeVar("_Holder")
@@ -45,6 +45,16 @@ class Tenure(Generic[_Holder]):
         """Somebody had the card no longer from that moment on."""
         for place in self._from(since):
             self._shares[place] = {one: share for one, share in self._shares[place].items() if one is not holder}
+
+    def visited(self, holder: _Holder, since: float, until: float, gives_way: Callable[[_Holder], bool]) -> None:
+        """A holder had the card in this time only, with the share that others leave; holders that give way leave theirs."""
+        self._from(until)
+        for place in self._from(since):
+            if self._begins[place] >= until:
+                break
+            others = {other: share for other, share in self._shares[place].items() if not gives_way(other)}
+            left = max(0.0, 1.0 - sum(others.values()))
+            self._shares[place] = {**others, holder: left} if left > 0.0 else others
 
     def spans(self, begin: float, end: float) -> Iterator[tuple[float, float, Mapping[_Holder, float]]]:
         """The spans within this time, cut to it."""

@@ -1,0 +1,106 @@
+"""The folder of job files: a job is read at once although no hook reaches the daemon, and one that ended meanwhile has a record."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kits.billed_node import START, Node, by_name, has, job
+from kits.daemon import Daemon
+from telemetry_daemon.service.job_folder import JobFolder
+from telemetry_parsers.ownership import Claim, DeviceName
+
+
+def test_a_change_is_read_and_a_quiet_folder_is_not(tmp_path: Path) -> None:
+    read: list[str] = []
+    folder = JobFolder(str(tmp_path / "jobs"), read.append)
+    folder.look()
+    assert read == []
+    (tmp_path / "jobs").mkdir()
+    os.utime(tmp_path / "jobs", (START, START))
+    folder.look()
+    assert read == ["slurm", "pbs", "flux"]
+    folder.look()
+    assert len(read) == 3
+    (tmp_path / "jobs" / "slurm-1.json").write_text("{}")
+    folder.look()
+    assert len(read) == 6
+
+
+def test_a_change_in_the_tick_of_the_last_look_is_read(tmp_path: Path) -> None:
+    read: list[str] = []
+    folder = JobFolder(str(tmp_path), read.append)
+    folder.look()
+    changed = tmp_path.stat().st_mtime_ns
+    (tmp_path / "slurm-1.json").write_text("{}")
+    os.utime(tmp_path, ns=(changed, changed))
+    folder.look()
+    assert len(read) == 6
+
+
+def test_the_daemon_reads_a_job_whose_hook_cannot_reach_it(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs"
+    jobs.mkdir(mode=0o755)
+    with Daemon(tmp_path, config=f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n') as daemon:
+        daemon.until_state("slurm", "missing")
+        (tmp_path / "run" / "control.sock").unlink()
+        new = jobs / ".new"
+        new.write_text('{"scheduler": "slurm", "id": "12", "user": "anna", "devices": ["0"], "started": 1.0}')
+        new.rename(jobs / "slurm-12.json")
+        daemon.until_state("slurm", "ok")
+
+
+def unseen(name: str, begin: float, end: float) -> Claim:
+    return Claim(job(name), names=(DeviceName("0", "index", "0"),), started=START + begin, ended=START + end)
+
+
+def node() -> Node:
+    made = Node(power=100.0)
+    made.poll()
+    made.runs(60.0)
+    return made
+
+
+def test_a_job_between_two_polls_has_a_record_with_what_the_card_used_then() -> None:
+    it = node()
+    it.claims = (unseen("7", 20.0, 45.0),)
+    it.runs(200.0)
+    it.claims = ()
+    records = by_name(it.ends())
+    assert (records["7"].start.time, records["7"].end.time) == (START + 20.0, START + 45.0)
+    assert records["7"].seconds == pytest.approx(25.0)
+    assert records["7"].energy_joules == pytest.approx(2500.0)
+    assert records["7"].cards[0].is_allocated
+    assert records["nobody"].energy_joules == pytest.approx(100.0 * 260.0 - 2500.0, rel=0.02)
+
+
+def test_it_is_recorded_once_and_a_process_without_an_allocation_gives_way() -> None:
+    it = node()
+    it.gives(has(job("stray"), started=START + 1.0, is_allocated=False))
+    it.runs(20.0)
+    it.claims = (unseen("7", 62.0, 72.0),)
+    it.runs(300.0)
+    records = [record for record in it.ends() if record.owner.name == "7"]
+    assert [record.seconds for record in records] == [pytest.approx(10.0)]
+
+
+def test_a_job_that_ended_before_the_daemon_started_is_not_added_again() -> None:
+    it = node()
+    it.claims = (unseen("7", 20.0, 45.0),)
+    it.runs(200.0)
+    again = it.restarted(5.0)
+    again.runs(200.0)
+    assert [record.owner.name for record in again.ends()].count("7") == 1
+
+
+def test_a_job_that_was_seen_is_not_added_again() -> None:
+    it = node()
+    it.gives(has(job("7"), started=START + 50.0))
+    it.runs(30.0)
+    it.gives()
+    it.claims = (unseen("7", 50.0, 88.0),)
+    it.runs(300.0)
+    records = [record for record in it.ends() if record.owner.name == "7"]
+    assert [record.seconds for record in records] == [pytest.approx(38.0)]
