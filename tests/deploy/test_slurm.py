@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.fake_mthreads_gmi import REFUSAL, TOOL, query_json
+from kits.fake_tools import Answer, ToolFolder
 from kits.slurm import Slurm
 from kits.waiting import until
 from telemetry_daemon.readers.base import Targets
@@ -131,3 +134,27 @@ def test_a_prolog_that_fails_takes_the_node_away(site: Site, slurm: Slurm) -> No
     site.hook("prolog").write_text("#!/bin/sh\nexit 1\n")
     slurm.submit("true")
     until(lambda: slurm.state() in ("drained", "draining", "drain"), "the node is drained")
+
+
+@pytest.mark.parametrize(
+    "is_reachable", [True, False], ids=["the hook reaches the daemon", "the hook does not reach it"]
+)
+def test_short_jobs_in_a_row_have_a_record_each(site: Site, slurm: Slurm, tmp_path: Path, is_reachable: bool) -> None:
+    runtime = tmp_path / ("run" if is_reachable else "elsewhere")
+    site.install(f'#!/bin/sh\nTELEMETRY_STATE_RUNTIME_DIRECTORY={runtime} exec {TELEMETRY} "$@"\n')
+    tools = ToolFolder(tmp_path / "tools")
+    tools.answers(TOOL, {"-q --json": Answer(query_json())}, REFUSAL)
+    config = f'[attribution]\nenabled = true\njob_directory = "{site.jobs}"\n[sources.mthreads-gmi]\ninterval = 1.0\nmode = "always"\n'
+    with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as daemon:
+        daemon.until(lambda: daemon.document()["devices"])
+        # One after the other: each wants the node's both processors.
+        jobs = [slurm.submit(f"sleep {seconds}", processors=2) for seconds in (5, 7, 9, 6, 5, 30, 8, 5, 6, 7)]
+        until(lambda: set(jobs) <= slurm.completed().keys(), "all jobs have ended", 300.0)
+        ledger = tmp_path / "state" / "jobs.jsonl"
+        until(lambda: ledger.exists() and len(ledger.read_text().splitlines()) >= len(jobs), "all have a record", 300.0)
+    records = {record["owner"]["name"]: record for record in map(json.loads, ledger.read_text().splitlines())}
+    for job in jobs:
+        begun, ended = slurm.completed()[job]
+        assert records[job]["start"]["time"] == pytest.approx(begun, abs=2.0)
+        assert records[job]["end"]["time"] == pytest.approx(ended, abs=2.0)
+        assert records[job]["seconds"] == pytest.approx(ended - begun, abs=2.5)

@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 from kits.ports import free_port
@@ -43,6 +44,8 @@ Prolog={prolog}
 Epilog={epilog}
 PrologFlags=Alloc
 PrologEpilogTimeout=60
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/completed
 GresTypes=gpu
 NodeName={node} NodeAddr=127.0.0.1 CPUs=2 Gres=gpu:{cards} State=UNKNOWN
 PartitionName=gpu Nodes={node} Default=YES MaxTime=INFINITE State=UP
@@ -93,9 +96,11 @@ class Slurm:
         """The state of the node: `idle`, `mixed`, `drained` …; empty while nobody answers."""
         return self._asked("sinfo", "-h", "-o", "%T", "-n", NODE).strip()
 
-    def submit(self, script: str, cards: int = 1) -> str:
+    def submit(self, script: str, cards: int = 1, processors: int = 1) -> str:
         """Have a job run the script; its number."""
-        told = self._asked("sbatch", "--parsable", "-n1", f"--gres=gpu:{cards}", "-o/dev/null", "--wrap", script)
+        told = self._asked(
+            "sbatch", "--parsable", "-n1", f"-c{processors}", f"--gres=gpu:{cards}", "-o/dev/null", "--wrap", script
+        )
         assert told.strip().isdigit(), told
         return told.strip()
 
@@ -103,6 +108,19 @@ class Slurm:
         """The state of a job: `RUNNING`, `COMPLETED` …"""
         told = self._asked("scontrol", "-o", "show", "job", number)
         return told.partition("JobState=")[2].partition(" ")[0]
+
+    def completed(self) -> dict[str, tuple[float, float]]:
+        """When each job that has ended began and ended by Slurm's own record, in Unix seconds."""
+        path = self._folder / "completed"
+        lines = path.read_text().splitlines() if path.exists() else []
+        rows = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
+        return {
+            row["JobId"]: (
+                datetime.fromisoformat(row["StartTime"]).timestamp(),
+                datetime.fromisoformat(row["EndTime"]).timestamp(),
+            )
+            for row in rows
+        }
 
     def cancel(self, number: str) -> None:
         """Kill a job."""
