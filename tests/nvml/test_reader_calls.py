@@ -73,26 +73,19 @@ def test_the_fast_tier_call_by_call(bench: Bench) -> None:
     }
 
 
-@pytest.mark.parametrize("tier", ["fast", "slow", "inventory"])
-def test_all_fields_of_a_tier_come_in_one_call(bench: Bench, tier: str) -> None:
-    settled(bench)
-    assert bench.made(tier)["nvmlDeviceGetFieldValues"] == 1
-
-
-def test_nothing_that_blocks_is_ever_called(bench: Bench) -> None:
+def test_nothing_blocks_and_all_fields_of_a_tier_come_in_one_call(bench: Bench) -> None:
     settled(bench)
     assert {call: bench.fake.calls(call) for call in NEVER} == dict.fromkeys(NEVER, 0)
-
-
-def test_the_use_by_processes_is_asked_with_their_lists_only(bench: Bench) -> None:
-    settled(bench)
-    asked = {tier: bench.made(tier).get("nvmlDeviceGetProcessUtilization", 0) for tier in TIERS}
-    assert asked == dict.fromkeys(TIERS, 0) | {"processes": 2}
+    made = {tier: bench.made(tier) for tier in TIERS}
+    assert [made[tier]["nvmlDeviceGetFieldValues"] for tier in ("fast", "slow", "inventory")] == [1, 1, 1]
+    use = {tier: made[tier].get("nvmlDeviceGetProcessUtilization", 0) for tier in TIERS}
+    assert use == dict.fromkeys(TIERS, 0) | {"processes": 2}, "with the lists of processes only"
 
 
 def test_the_library_is_initialised_once_and_the_node_asked_rarely(bench: Bench) -> None:
     settled(bench)
     assert bench.fake.calls("nvmlInitWithFlags") == 1
+    assert [sum(bench.made("fast", gpu).values()) for gpu in (0, 7)] == [9, 9]
     assert bench.made("fast", NODE) == {"nvmlGpmMetricsGet": 8}
     assert bench.made("slow", NODE) == {"nvmlDeviceGetCount_v2": 1, "nvmlSystemGetDriverVersion": 1}
 
@@ -176,11 +169,6 @@ def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
     bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
     assert bench.gpu()["calls"]["UtilizationRates"] == {"gpu": 11, "memory": 12}
     assert bench.fake.calls("nvmlInitWithFlags") == 2
-
-
-def test_eight_gpus_are_asked_alike(bench: Bench) -> None:
-    settled(bench)
-    assert {index: sum(bench.made("fast", index).values()) for index in range(8)} == dict.fromkeys(range(8), 9)
 
 
 def test_exchanged_handles_are_noticed_at_the_next_slow_poll(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -186,16 +187,11 @@ def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call
     assert value(report, "temperature_celsius", "core", device=1) == 49.0
 
 
-def test_what_is_no_text_costs_that_text_only(bench: Bench) -> None:
+def test_a_text_or_a_bus_address_that_is_none_costs_itself_only(bench: Bench) -> None:
     bench.fake.tell(0, "nvmlDeviceGetSerial", "\udcff\udcfe")
-    report = bench.report()
-    assert (report.devices[0].serial, report.devices[0].model) == (None, "NVIDIA H100 80GB HBM3")
-    assert value(report, "utilization_ratio") == 0.98
-
-
-def test_a_bus_address_that_is_none_costs_that_address_only(bench: Bench) -> None:
     bench.fake.fail("nvmlDeviceGetPciInfo_v3", 0, 0)
     report = bench.report()
+    assert (report.devices[0].serial, report.devices[0].model) == (None, "NVIDIA H100 80GB HBM3")
     assert [device.bus_id for device in report.devices[:2]] == [None, "0000:43:00.0"]
     assert value(report, "utilization_ratio") == 0.98
 
@@ -286,22 +282,16 @@ def test_cards_with_limits_of_the_margin_have_no_limits_of_the_temperature(tmp_p
 
 @pytest.mark.parametrize(("profile", "dram"), [("h100", 5.0), ("a100", 1.0)])
 def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: float, tmp_path: Path) -> None:
-    with reading(FakeNvml(tmp_path, profile)) as bench:
+    fake = FakeNvml(tmp_path, profile)
+    for kind, place in itertools.product((0, 1), (2, 7)):
+        fake.refuse(1, f"nvmlDeviceGetMemoryErrorCounter.{kind}.1.{place}")
+    with reading(fake) as bench:
         slow, inventory = bench.report("slow"), bench.report("inventory")
     assert value(inventory, "ecc_corrected_lifetime_total", "dram") == dram
     assert value(inventory, "ecc_uncorrected_lifetime_total", "sram") == 0.0
     assert value(inventory, "ecc_corrected_lifetime_total", "all") is Absent.NOT_REPORTED, "told by place"
+    assert value(inventory, "ecc_corrected_lifetime_total", "all", device=1) == dram, "where no place is told"
     assert value(slow, "ecc_corrected_total", "dram") == dram - (3.0 if profile == "h100" else 1.0)
-
-
-def test_the_total_over_a_boards_life_counts_where_no_place_is_told(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path, "h100")
-    for kind in (0, 1):
-        for place in (2, 7):
-            fake.refuse(0, f"nvmlDeviceGetMemoryErrorCounter.{kind}.1.{place}")
-    with reading(fake) as bench:
-        report = bench.report("inventory")
-    assert value(report, "ecc_corrected_lifetime_total", "all") == 5.0
 
 
 def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None:

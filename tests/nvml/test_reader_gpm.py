@@ -92,6 +92,7 @@ def test_a_mig_instance_has_its_own(tmp_path: Path) -> None:
 
 def test_the_graphics_engine_and_each_pipe_come_with_the_same_call(bench: Bench) -> None:
     gpm(bench)
+    bench.fake.tell(0, "gpm.6", "!3")
     before = bench.fake.calls("nvmlGpmMetricsGet")
     bench.settle()
     report = bench.report()
@@ -102,19 +103,10 @@ def test_the_graphics_engine_and_each_pipe_come_with_the_same_call(bench: Bench)
         "fp32": 0.0975,
         "fp16": 0.04,
         "int": 0.225,
-        "tensor_dfma": 0.0,
+        "tensor_dfma": Absent.NOT_SUPPORTED,
         "tensor_hmma": 0.615,
         "tensor_imma": 0.005,
     }
-
-
-def test_a_pipe_that_the_driver_does_not_tell_costs_itself(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path, "h100")
-    fake.tell(0, "gpm.6", "!3")
-    with reading(fake) as bench:
-        report = bench.report()
-    assert value(report, PIPE, "tensor_dfma") is Absent.NOT_SUPPORTED
-    assert value(report, PIPE, "tensor_hmma") == 0.615
 
 
 def test_all_samples_are_given_back(bench: Bench) -> None:

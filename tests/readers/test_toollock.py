@@ -37,20 +37,16 @@ def now() -> float:
 def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
     folder = tmp_path / "run" / "locks"
     ours, theirs = ToolLocks(folder, "smi"), ToolLocks(folder, "smi")
-    held = ours.take("smi", now(), NEVER)
-    assert is_held(folder, "smi")
+    held = ours.take("/opt/vendor/bin/smi", now(), NEVER)
+    assert is_held(folder, "smi"), "under the tool's name"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "smi.lock").stat().st_mode & 0o777 == 0o600
     with pytest.raises(ToolBusyError, match="smi: another process runs it"):
         theirs.take("smi", now(), NEVER)
     theirs.take("other-smi", now(), NEVER).release()
     held.release()
     assert not is_held(folder, "smi")
     theirs.take("smi", now(), NEVER).release()
-
-
-def test_folder_and_file_are_for_their_owner_alone(tmp_path: Path) -> None:
-    ToolLocks(tmp_path / "locks", "smi").take("smi", now(), NEVER).release()
-    assert (tmp_path / "locks").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "locks" / "smi.lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_lock_that_is_given_back_is_waited_for(tmp_path: Path) -> None:
@@ -72,17 +68,13 @@ def test_closing_ends_the_wait(tmp_path: Path) -> None:
     held.release()
 
 
-def test_release_frees_also_a_copy_that_a_child_kept(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path, "smi")
-    held = locks.take("smi", now(), NEVER)
+def test_a_copy_that_a_child_kept_holds_the_lock_only_if_it_is_left(tmp_path: Path) -> None:
+    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
     assert held.descriptor is not None
     copy = os.dup(held.descriptor)
     held.release()
     assert not is_held(tmp_path, "smi")
     os.close(copy)
-
-
-def test_leave_keeps_it_held_as_long_as_a_child_has_a_copy(tmp_path: Path) -> None:
     held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
     assert held.descriptor is not None
     copy = os.dup(held.descriptor)
@@ -102,12 +94,6 @@ def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
     first.release()
     assert is_held(tmp_path, "smi")
     second.release()
-
-
-def test_a_path_is_locked_under_the_tools_name(tmp_path: Path) -> None:
-    held = ToolLocks(tmp_path, "smi").take("/opt/vendor/bin/smi", now(), NEVER)
-    assert is_held(tmp_path, "smi")
-    held.release()
 
 
 @pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(NOBODY, marks=ONLY_ROOT)])
