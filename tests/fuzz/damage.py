@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from telemetry_parsers.checks.mutations import NASTY_WORDS
+from telemetry_parsers.checks.mutations import NASTY_DATA, NASTY_WORDS
+from telemetry_parsers.model import Plain
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _BLANKS = re.compile(r" {2,}")
@@ -141,3 +142,20 @@ def damaged_bytes(texts: Sequence[str]) -> st.SearchStrategy[bytes]:
     """The same as bytes, and bytes that are no text at all."""
     encoded = damaged(texts).map(lambda text: text.encode("utf-8", "surrogatepass"))
     return st.one_of(encoded, st.binary(max_size=200), st.tuples(encoded, st.binary(max_size=8)).map(b"".join))
+
+
+_PIECES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.sampled_from(NASTY_DATA)),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@st.composite
+def damaged_plain(draw: st.DrawFn, data: Plain) -> Plain:
+    """Return data of which a piece is another, gone or new."""
+    if not isinstance(data, dict) or draw(st.integers(0, 7)) == 0:
+        return draw(_PIECES)
+    key = draw(st.one_of(st.sampled_from(sorted(data)), st.text(max_size=12))) if data else draw(st.text(max_size=12))
+    kept = {name: value for name, value in data.items() if name != key}
+    return kept if draw(st.booleans()) else {**kept, key: draw(damaged_plain(data.get(key)))}

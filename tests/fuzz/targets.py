@@ -6,7 +6,7 @@ import json
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fuzz.damage import damaged, damaged_bytes
+from fuzz.damage import damaged, damaged_bytes, damaged_plain
 from kits import snapshots
 from kits.attackers import converse
 from kits.captures import own_cases, registered_parsers
@@ -121,7 +121,19 @@ def _parser(name: str, parser: Parser) -> Target:
 
     statuses = st.sampled_from([None, 0, 1, -9])
     inputs = st.builds(captured, st.sampled_from(captures), st.integers(0, 20), damaged(texts), damaged_data, statuses)
+    if data:
+        inputs |= _with_damaged_data(captures)
     return Target(name, inputs, _bounded(lambda capture: _keeps_the_contract(parser, capture)))
+
+
+@st.composite
+def _with_damaged_data(draw: st.DrawFn, captures: Sequence[Capture]) -> Capture:
+    """Return a capture of which a piece of the data of one output is another, gone or new."""
+    capture = draw(st.sampled_from(captures))
+    place = draw(st.integers(0, len(capture.outputs) - 1))
+    output = capture.outputs[place]
+    changed = replace(output, data=draw(damaged_plain(output.data)))
+    return replace(capture, outputs=(*capture.outputs[:place], changed, *capture.outputs[place + 1 :]))
 
 
 def _depth(text: str) -> int:

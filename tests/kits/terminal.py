@@ -77,12 +77,16 @@ class Terminal:
 
     def __post_init__(self) -> None:
         self._stream = _Stream(self.screen)
+        self._shown, self._shown_of = "", -1
 
     @property
     def text(self) -> str:
-        """The screen now."""
+        """The screen now; it is drawn again only where something was printed."""
         self.read(0.05)
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        if self._shown_of != len(self.printed):
+            self._shown_of = len(self.printed)
+            self._shown = "\n".join(line.rstrip() for line in self.screen.display)
+        return self._shown
 
     def read(self, seconds: float) -> None:
         """Take what the program prints for so long."""
@@ -103,7 +107,7 @@ class Terminal:
     def shows(self, *wanted: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until all of this is on the screen."""
         until = time.monotonic() + min(scaled(patience_seconds), PATIENCE_SECONDS)
-        while not all(each in self.text for each in wanted):
+        while not _has_all(self.text, wanted):
             assert time.monotonic() < until, f"{wanted} is not on the screen:\n{self.text}"
 
     def prints(self, wanted: bytes, times: int = 1) -> None:
@@ -116,6 +120,7 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal another size."""
         self.screen.resize(rows, columns)
+        self._shown_of = -1
         fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def ended(self) -> int:
@@ -132,6 +137,10 @@ class Terminal:
         """Whether the terminal is set as it was before the program, and shows its ordinary screen."""
         alternate, ordinary = self.printed.rfind(b"\x1b[?1049h"), self.printed.rfind(b"\x1b[?1049l")
         return termios.tcgetattr(self.side) == self.before and ordinary >= alternate
+
+
+def _has_all(text: str, wanted: Sequence[str]) -> bool:
+    return all(each in text for each in wanted)
 
 
 @contextlib.contextmanager

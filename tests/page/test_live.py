@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 from kits.browser import Tab
 from kits.daemon import Daemon
-from kits.waiting import scaled
 from page.nodes import Node
 from page.view import View
 
@@ -21,7 +19,6 @@ pytestmark = pytest.mark.needs("chromium")
 
 # What the browser itself writes of a daemon that is away: by where it was in its request, a name of many.
 AWAY = r"^Failed to load resource: net::ERR_"
-PROMISED_SECONDS = 5.0
 
 
 @pytest.fixture
@@ -46,16 +43,11 @@ def is_the_same_document(tab: Tab) -> bool:
     return len(tab.navigations) == 1 and tab.evaluate("window.first === true")
 
 
-def test_values_change_without_another_page(view: View, node: Node) -> None:
-    with node.daemon():
-        opened(view, node)
-        view.await_news()
-        assert is_the_same_document(view.tab)
-
-
 def test_it_goes_on_by_itself_when_the_daemon_is_back(view: View, node: Node) -> None:
     with node.daemon() as daemon:
         opened(view, node)
+        view.await_news()
+        assert is_the_same_document(view.tab)
         daemon.stop()
     view.tab.until(view.banner, "a banner")
     assert all(view.values())
@@ -83,9 +75,7 @@ def test_the_last_values_stay_and_are_shown_as_old(view: View, node: Node, way: 
         opened(view, node)
         last = view.values()
         daemon.signal(way)
-        began = time.monotonic()
         view.tab.until(view.banner, "a banner")
-        assert time.monotonic() - began < scaled(PROMISED_SECONDS)
         assert re.search(r"\d\d:\d\d:\d\d", view.banner()), "the banner has the time of the last values"
         view.tab.until(view.is_stale, "greyed values")
         assert len(view.values()) == len(last)

@@ -21,19 +21,15 @@ MOST_BYTES, MOST_PACKED = 60_000, 16_000
 MOST_BUSY, LOOK_SECONDS = 0.05, 20.0
 
 
-def test_script_and_style_are_small_and_readable(tab: Tab, demo) -> None:
-    tab.open(demo("16xnvidia"))
+def test_script_and_style_are_small_and_readable_and_ask_the_daemon_only(tab: Tab, demo) -> None:
+    url = demo("16xnvidia")
+    tab.open(url)
+    View(tab).await_live()
+    assert [request for request in tab.requests if not request.startswith(("data:", url))] == []
     source = "\n".join(tab.evaluate(OURS)).encode()
     assert len(source) <= MOST_BYTES
     assert len(gzip.compress(source, 6)) <= MOST_PACKED
     assert max(map(len, source.splitlines())) <= 200, "it is written for people"
-
-
-def test_it_asks_the_daemon_only(tab: Tab, demo) -> None:
-    url = demo("16xnvidia")
-    tab.open(url)
-    View(tab).await_live()
-    assert {request.split("?")[0] for request in tab.requests if not request.startswith(("data:", url))} == set()
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kits.browser import Tab
-from page.looks import barriers, faults
+from page.looks import faults
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -51,8 +51,3 @@ def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
     tab.turn_scripts_off()
     tab.open(address)
     assert faults(tab) == {}
-
-
-def test_nothing_of_it_shuts_anybody_out(tab: Tab, address: str) -> None:
-    tab.open(address)
-    assert barriers(tab) == []

@@ -29,28 +29,11 @@ MIB = 1024.0**2
 VALUES: dict[str, tuple[Callable[[float], str], list[float]]] = {
     "temperature_celsius": (human.celsius, [0, 0.04, 0.5, 9.96, 55, 61.25, 66.04, 87.96, 99.94, 100, 104.5]),
     "power_watts": (human.watts, [0, 0.004, 0.4, 1.5, 5.25, 9.94, 9.96, 10, 74.6, 99.5, 345.2, 700, 1299.6]),
-    "utilization_ratio": (
-        human.percent,
-        [0, 0.0002, 0.00095, 0.001, 0.0123, 0.0994, 0.0996, 0.5, 0.985, 0.992, 0.999, 1],
-    ),
+    "utilization_ratio": (human.percent, [0, 0.0002, 0.00095, 0.001, 0.0123, 0.0994, 0.0996, 0.5, 0.985, 0.992, 0.999, 1]),
     "memory_used_bytes": (
-        human.byte_size,
-        [
-            0,
-            MIB,
-            3 * MIB,
-            15.5 * MIB,
-            97.25 * MIB,
-            512 * MIB,
-            1023 * MIB,
-            1024 * MIB,
-            1500 * MIB,
-            9999 * MIB,
-            65430 * MIB,
-            81550 * MIB,
-        ],
+        human.byte_size, [mib * MIB for mib in (0, 1, 3, 15.5, 97.25, 512, 1023, 1024, 1500, 9999, 65430, 81550)]
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.long

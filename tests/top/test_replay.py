@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.command_line import run_main
 from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml
 from kits.terminal import terminal
@@ -13,12 +14,19 @@ from kits.terminal import terminal
 pytestmark = pytest.mark.needs("cc")
 
 
-def test_a_recording_is_watched_with_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # the first line has room for a short name
-    fake = FakeNvml(tmp_path / "nvml", "h100")
-    path = Path("node.jsonl.gz")
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six seconds of a node with eight cards."""
+    folder = tmp_path_factory.mktemp("recording")
+    fake = FakeNvml(folder / "nvml", "h100")
+    path = folder / "node.jsonl.gz"
     assert run("record", "--from", "tools", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
-    with terminal("top", "--replay", str(path), "--once", "--speed", "0.5", columns=120) as shown:
+    return path
+
+
+def test_a_recording_is_watched_with_keys(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(recording.parent)  # the first line has room for a short name
+    with terminal("top", "--replay", recording.name, "--once", "--speed", "0.5", columns=120) as shown:
         shown.shows("node.jsonl.gz", "8 × NVIDIA H100", "Replay: this is a recording of", "0.5 ×")
         shown.press(" ")
         shown.shows("0.5 ×, paused")
@@ -39,11 +47,10 @@ def test_a_recording_is_watched_with_keys(tmp_path: Path, monkeypatch: pytest.Mo
         assert shown.ended() == 0
 
 
-def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_still_when_told(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path / "nvml", "h100")
-    path = tmp_path / "node.jsonl.gz"
-    assert run("record", "--from", "tools", "-o", str(path), "--for", "4", environment=fake.environment)[0] == 0
-    with Daemon(tmp_path, arguments=("--replay", str(path), "--once")) as daemon:
+def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_still_when_paused(
+    tmp_path: Path, recording: Path
+) -> None:
+    with Daemon(tmp_path, arguments=("--replay", str(recording), "--once")) as daemon:
         daemon.until(lambda: daemon.document()["replay"]["how"] == "ended")
         assert daemon.document()["replay"]["shown"] > daemon.document()["replay"]["recorded"]
         with terminal("top", "--config", str(daemon.config_path), columns=160) as shown:
@@ -54,11 +61,9 @@ def test_a_daemon_that_plays_is_watched_with_its_moment_and_the_screen_stands_st
             assert shown.ended() == 0
 
 
-def test_what_is_wrong_with_a_recording_is_told_beside_the_screen(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path / "nvml", "h100")
+def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: Path, recording: Path) -> None:
     path = tmp_path / "node.jsonl.gz"
-    assert run("record", "-o", str(path), "--for", "6", environment=fake.environment)[0] == 0
-    path.write_bytes(path.read_bytes()[:-40])
+    path.write_bytes(recording.read_bytes()[:-40])
     with terminal("top", "--replay", str(path), columns=200, rows=60) as shown:
         shown.shows("8 × NVIDIA H100")
         assert b"the recording " in shown.printed.partition(b"\x1b[?1049h")[0]
@@ -87,6 +92,7 @@ def test_what_is_wrong_with_a_recording_is_told_beside_the_screen(tmp_path: Path
         (("replay", "speed", "nan"), "'nan' is no speed"),
     ],
 )
-def test_what_does_not_go_together_is_told(arguments: tuple[str, ...], says: str) -> None:
-    status, _, told = run(*arguments)
-    assert (status, says in told) == (64, True), told
+def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...], says: str) -> None:
+    in_a_process = arguments[0] in ("top", "serve")
+    status, _, words = run(*arguments) if in_a_process else run_main(*arguments)
+    assert (status, says in words) == (64, True), words

@@ -1,61 +1,60 @@
-"""`telemetry top` as somebody sees it: the right numbers, the right keys, and a terminal that is left as it was."""
+"""`telemetry top` as a person sees it: the right numbers, the right keys, a terminal that is left as it was; also while things go wrong."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
+import socket
 import subprocess
-import time
+import threading
+from pathlib import Path
 
 import pytest
 
-from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.daemon import COMMAND, Daemon, clean_environment, shared_daemon
 from kits.fake_tools import ToolFolder
 from kits.terminal import terminal
+from kits.waiting import until
 from kits.web_server import running_server
+from telemetry_daemon.cli import build_parser
 from telemetry_daemon.web.messages import Response
 from telemetry_exporters import human
 
 CARDS = "3xnvidia,1xhygon"
+_ALTERNATE, _BACK = b"\x1b[?1049h", b"\x1b[?1049l"
+_SETTINGS = re.compile(r"\b[0-9a-f]+(?::[0-9a-f]+){20,}")
+KEYS = "\x1bOB \x1bOA \r \t \x1b[Z \x1bOD \x1bOC n s r /x \x7f \x1b \x1b[6~ \x1b[5~ \x1bOH \x1bOF pp ?? < > [ ] m 1 3 4 5 2"
+ASCII = {"NO_COLOR": "1", "LANG": "C", "LC_ALL": "C", "LC_CTYPE": "", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+started = shared_daemon(arguments=("--demo", CARDS))
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("daemon")
-    with Daemon(folder, arguments=("--demo", CARDS)) as running:
-        running.until((folder / "run" / "local.sock").exists)
-        running.until(lambda: running.document()["devices"])
-        yield running
+@pytest.fixture
+def daemon(started):
+    started.until((started.folder / "run" / "local.sock").exists)
+    started.until(lambda: started.document()["devices"])
+    return started
 
 
 def of(daemon):
     return ("top", "--config", str(daemon.config_path))
 
 
-def test_the_daemons_cards_are_shown_and_the_terminal_is_left_as_it_was(daemon):
-    with terminal(*of(daemon)) as shown:
-        shown.shows("the daemon of this node", "hygon", "K100_AI", "nvidia  2", "700 W")
-        cap = daemon.document()["devices"][-1]["readings"]["memory_total_bytes"]
-        shown.shows(human.byte_size(cap))
-        shown.press("q")
-        assert shown.ended() == 0
-        assert shown.is_as_it_was
+def quit_well(shown):
+    """The program ends by its key, and leaves the terminal as it was."""
+    shown.press("q")
+    assert shown.ended() == 0
+    assert shown.is_as_it_was
 
 
-def test_numbers_change_by_themselves(daemon):
-    with terminal(*of(daemon)) as shown:
-        shown.shows("K100_AI")
-        first = shown.text
-        shown.shows("K100_AI", patience_seconds=1)
-        until = time.monotonic() + 20
-        while shown.text == first:
-            assert time.monotonic() < until, "nothing changed"
-
-
-def test_keys_lead_through_the_views(daemon):
+def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
     with terminal(*of(daemon), rows=50) as shown:
-        shown.shows("K100_AI")
+        shown.shows("the daemon of this node", "hygon", "K100_AI", "nvidia  2", "700 W")
+        shown.shows(human.byte_size(daemon.document()["devices"][-1]["readings"]["memory_total_bytes"]))
+        first = shown.text
+        until(lambda: shown.text != first, "numbers that change by themselves")
         shown.press("\n")
         shown.shows("readings", "identity", "memory total")
         shown.press("5")
@@ -67,19 +66,24 @@ def test_keys_lead_through_the_views(daemon):
         shown.press("2")
         shown.shows("MODEL", "K100_AI")
         shown.press("/hygon\n")
+        until(lambda: "H100" not in shown.text.split("\n", 3)[3], "the cards of one vendor")
         shown.shows("K100_AI")
-        until = time.monotonic() + 20
-        while "H100" in shown.text.split("\n", 3)[3]:
-            assert time.monotonic() < until, shown.text
+        for columns, rows in ((40, 10), (250, 60), (60, 12), (100, 30)):
+            shown.screen.reset()
+            shown.resize(columns, rows)
+            shown.shows("hygon", "? ")
+        quit_well(shown)
 
 
 def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
-    """The daemon's stream tells one temperature of a card; the others were said to be not reported, twice a second."""
+    """The daemon's stream has one temperature of a card; the others were shown as not reported, twice a second."""
     with terminal(*of(daemon), rows=70) as shown:
         shown.shows("K100_AI")
         shown.press("\n")
         shown.shows("temperature edge", "temperature junction", "temperature core")
-        shown.read(4.0)
+        for _ in range(4):
+            last = shown.text
+            until(lambda last=last: shown.text != last, "new numbers")
         assert b"not reported" not in shown.printed
 
 
@@ -87,53 +91,24 @@ def test_a_card_that_is_looked_at_keeps_all_its_sensors(daemon):
 def test_a_signal_leaves_the_terminal_as_it_was(daemon, number):
     with terminal(*of(daemon)) as shown:
         shown.shows("K100_AI")
-        shown.process.send_signal(number)
+        if number == signal.SIGINT:
+            shown.press("\x03")
+        else:
+            shown.process.send_signal(number)
         assert shown.ended() == 128 + number
         assert shown.is_as_it_was
 
 
-def test_the_keyboards_interrupt_ends_it(daemon):
-    with terminal(*of(daemon)) as shown:
-        shown.shows("K100_AI")
-        shown.press("\x03")
-        assert shown.ended() == 130
-        assert shown.is_as_it_was
-
-
-def test_it_can_be_stopped_and_goes_on(daemon):
-    with terminal(*of(daemon)) as shown:
-        shown.shows("K100_AI")
-        shown.process.send_signal(signal.SIGTSTP)
-        shown.prints(b"\x1b[?1049l")
-        shown.process.send_signal(signal.SIGCONT)
-        shown.prints(b"\x1b[?1049h", times=2)
-        shown.shows("K100_AI")
-        shown.press("q")
-        assert shown.ended() == 0
-        assert shown.is_as_it_was
-
-
-def test_another_size_is_used_at_once(daemon):
-    with terminal(*of(daemon)) as shown:
-        shown.shows("K100_AI")
-        for columns, rows in ((40, 10), (250, 60), (60, 12), (100, 30)):
-            shown.screen.reset()
-            shown.resize(columns, rows)
-            shown.shows("hygon", "? ")
-        shown.press("q")
-        assert shown.ended() == 0
-
-
-def test_without_colours_and_without_unicode(daemon):
-    plain = {"NO_COLOR": "1", "LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    with terminal(*of(daemon), environment=plain) as shown:
+@pytest.mark.parametrize("environment", [ASCII, pytest.param({**ASCII, "LC_ALL": "POSIX"}, marks=pytest.mark.long)])
+def test_without_colours_and_without_unicode(daemon, environment):
+    with terminal(*of(daemon), environment=environment) as shown:
         shown.shows("K100_AI", "ok")
         assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", shown.printed)
         assert shown.printed.isascii()
 
 
-@pytest.mark.parametrize("term", ["dumb", "no-such-terminal", ""])
-def test_a_terminal_that_cannot_show_it_is_told_so(daemon, term):
+@pytest.mark.parametrize("term", ["dumb", "no-such-terminal", pytest.param("", marks=pytest.mark.long)])
+def test_a_terminal_that_cannot_show_it_is_refused(daemon, term):
     with terminal(*of(daemon), environment={"TERM": term}) as shown:
         assert shown.ended() == 64
         assert "telemetry snapshot" in shown.text
@@ -153,16 +128,6 @@ def test_without_a_terminal_it_says_what_to_use_instead(daemon):
     assert "telemetry snapshot --watch" in done.stderr
 
 
-def test_a_daemon_that_is_gone_is_named_and_its_last_values_stay(tmp_path):
-    with Daemon(tmp_path, arguments=("--demo", CARDS)) as daemon:
-        daemon.until((tmp_path / "run" / "local.sock").exists)
-        daemon.until(lambda: daemon.document()["devices"])
-        with terminal(*of(daemon)) as shown:
-            shown.shows("K100_AI")
-            daemon.signal(signal.SIGKILL)
-            shown.shows("K100_AI", "no daemon answers", patience_seconds=30)
-
-
 def test_where_no_daemon_runs_it_polls_by_itself_and_says_so(tmp_path):
     tools = ToolFolder(tmp_path / "tools")
     tools.hangs("ixsmi")
@@ -172,37 +137,25 @@ def test_where_no_daemon_runs_it_polls_by_itself_and_says_so(tmp_path):
     )
     with terminal("top", "--config", str(config), environment={"PATH": tools.search_path}) as shown:
         shown.shows("no daemon here", "ixsmi")
-        shown.press("q")
-        assert shown.ended() == 0
-        assert shown.is_as_it_was
+        quit_well(shown)
 
 
-def test_a_simulation_and_a_recording_are_shown_as_such(tmp_path):
+def test_a_simulation_is_shown_as_such():
     with terminal("top", "--demo", CARDS) as shown:
         shown.shows("Simulated", "K100_AI")
-
-
-def test_many_nodes_the_worst_first_and_the_dead_with_their_reason(daemon):
-    document = json.dumps(daemon.document()).encode()
-    with running_server(lambda request: Response(200, (document,) if "snapshot" in request.path else (b"",))) as server:
-        nodes = (daemon.address, f"127.0.0.1:{server.port}", "127.0.0.1:1")
-        with terminal("top", *nodes, columns=120) as shown:
-            shown.shows(*nodes, "no daemon answers")
-            shown.press("q")
-            assert shown.ended() == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--demo", "2xnvidia", "node1"), "--demo"),
         (("user:secret@node1",), "--password-file"),
         (("--nodes", "/nowhere/nodes"), "/nowhere/nodes"),
-        (("--demo", "2xnobody"), "nobody"),
-        (("--replay", "/nowhere/recording"), "/nowhere/recording"),
+        pytest.param(("--demo", "2xnvidia", "node1"), "--demo", marks=pytest.mark.long),
+        pytest.param(("--demo", "2xnobody"), "nobody", marks=pytest.mark.long),
+        pytest.param(("--replay", "/nowhere/recording"), "/nowhere/recording", marks=pytest.mark.long),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_one_line(tmp_path, arguments, why):
+def test_what_cannot_be_shown_is_refused_in_one_line(arguments, why):
     with terminal("top", *arguments) as shown:
         assert shown.ended() == 64
         assert why in shown.text
@@ -211,8 +164,118 @@ def test_what_cannot_be_shown_is_refused_in_one_line(tmp_path, arguments, why):
 
 
 def test_a_password_is_no_argument():
-    done = subprocess.run(
-        [*COMMAND, "top", "--help"], env=clean_environment({}), capture_output=True, text=True, check=True
-    )
-    assert "--password-file" in done.stdout
-    assert "--password " not in done.stdout
+    text = build_parser("top").format_help()
+    assert "--password-file" in text
+    assert "--password " not in text
+
+
+def test_a_daemon_that_hangs_is_named_and_its_last_values_stay(daemon):
+    with terminal(*of(daemon)) as shown:
+        shown.shows("K100_AI")
+        daemon.signal(signal.SIGSTOP)
+        try:
+            shown.shows("K100_AI", "no answer")
+            shown.press("q")
+            assert shown.ended() == 0
+        finally:
+            daemon.signal(signal.SIGCONT)
+
+
+def test_a_daemon_that_goes_leaves_its_last_values_and_is_followed_again_when_it_is_back(tmp_path):
+    with Daemon(tmp_path, arguments=("--demo", CARDS)) as daemon:
+        daemon.until(lambda: daemon.document()["devices"])
+        with terminal(*of(daemon)) as shown:
+            shown.shows("K100_AI")
+            daemon.process.kill()
+            daemon.process.wait()
+            shown.shows("K100_AI", "no daemon answers")
+            with Daemon(tmp_path, arguments=("--demo", "2xmetax")):
+                shown.shows("metax", "2 × ")
+
+
+def test_every_key_at_every_size_leaves_something_to_see(daemon):
+    with terminal(*of(daemon), columns=120, rows=40) as shown:
+        shown.shows("K100_AI")
+        for columns, rows in ((40, 10), (250, 60), (1, 1), (2, 60), (120, 40)):
+            shown.resize(columns, rows)
+            for key in KEYS.split(" "):
+                shown.press(key)
+        shown.press("\x1b2")
+        shown.shows("K100_AI", "q quit")
+        quit_well(shown)
+
+
+def test_ctrl_z_gives_the_shell_its_terminal_and_fg_brings_everything_back(daemon):
+    command = " ".join((*COMMAND, *of(daemon)))
+    shell = ("bash", "--norc", "--noediting", "-i")
+    with terminal(command=shell, environment={"PS1": "> "}, columns=160) as shown:
+        before = settings(shown)
+        shown.press(f"{command}\n")
+        shown.shows("K100_AI")
+        shown.press("\x1a")
+        shown.prints(_BACK)
+        assert settings(shown) == before
+        shown.press("fg\n")
+        shown.prints(_ALTERNATE, times=2)
+        shown.shows("K100_AI")
+        shown.press("q")
+        shown.prints(_BACK, times=2)
+        assert settings(shown) == before
+
+
+def settings(shell):
+    """The settings of the terminal as the shell's programs find them."""
+    shell.press("clear; stty -g; echo do''ne\n")
+    shell.shows("done")
+    return _SETTINGS.search(shell.text)[0]
+
+
+def test_ctrl_z_is_heard_while_a_frame_is_written(daemon):
+    def is_ignored():
+        status = Path("/proc", str(shown.process.pid), "status").read_text()
+        return int(re.search(r"^SigIgn:\s*(\w+)", status, re.M)[1], 16) >> (signal.SIGTSTP - 1) & 1
+
+    with terminal(*of(daemon), columns=250, rows=60) as shown:
+        shown.shows("K100_AI")
+        for view in "1234" * 4:
+            shown.press(view)
+            assert not any(is_ignored() for _ in range(100))
+            shown.read(0.01)
+        quit_well(shown)
+
+
+@pytest.mark.parametrize(
+    ("answering", "hanging"), [(1, 1), pytest.param(206, 49, marks=pytest.mark.long)], ids=["two", "as many as can be"]
+)
+def test_nodes_that_answer_are_shown_with_their_cards_and_those_that_do_not_are_named(daemon, answering, hanging):
+    document = json.dumps(daemon.document()).encode()
+    with running_server(lambda _: Response(200, (document,), "application/json")) as server, _Silent() as port:
+        # Each address of 127.0.0.0/8 is this machine.
+        nodes = [f"http://localhost:{server.port}/{number}" for number in range(answering)]
+        nodes += [f"127.0.0.{number + 1}:{port}" for number in range(hanging)] + ["127.0.0.1:1"]
+        with terminal("top", *nodes, columns=120) as shown:
+            shown.shows(f"{len(nodes)} nodes", f"{hanging + 1} of {len(nodes)} nodes do not answer")
+            shown.shows("no answer", "127.0.0.1:1", "no daemon answers")
+            shown.shows(f"devices up {4 * answering}")
+            quit_well(shown)
+
+
+class _Silent:
+    """A port that takes connections and never says anything."""
+
+    def __enter__(self):
+        self._listener = socket.create_server(("0.0.0.0", 0), backlog=512)
+        self._taken = []
+        threading.Thread(target=self._take, daemon=True).start()
+        return self._listener.getsockname()[1]
+
+    def _take(self):
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                self._taken.append(self._listener.accept()[0])
+
+    def __exit__(self, *_):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for one in self._taken:
+            one.close()
