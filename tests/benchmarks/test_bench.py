@@ -11,14 +11,13 @@ from pathlib import Path
 
 import bench
 import pytest
-from side_by_side import installs, measured, processes, tables
+from side_by_side import measured, processes, tables
 from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, running, together
 from side_by_side.goals import Results, rows
 from side_by_side.measured import Round, spread
 from side_by_side.processes import Memory
 
 from kits.captures import ROOT
-from kits.fake_nvml.library import FakeNvml
 from kits.ports import free_port
 from kits.waiting import comes_true
 
@@ -87,29 +86,9 @@ def served(name: str, module: str, folder: Path) -> Contestant:
     return Contestant(name, command, port, b"watts", environment)
 
 
-def floor(folder: Path) -> Contestant:
-    program = installs.from_source(
-        "floor", "-I", str(ROOT / "tests" / "nvml_fake"), str(FOLDER / "floor.c"), "-ldl", "-lz"
-    )
-    if isinstance(program, installs.Missing):
-        pytest.skip(str(program))  # it wants zlib's header besides cc
-    (folder / "page").write_text(PAGE)
-    port, fake = free_port(), FakeNvml(folder / "nvml")
-    return Contestant("floor", (str(program), str(port), str(folder / "page"), str(fake.library)), port, b"watts")
-
-
-@pytest.mark.parametrize(
-    "server",
-    [
-        pytest.param(lambda folder: served("asyncio", "bare_page", folder), id="asyncio"),
-        pytest.param(
-            lambda folder: served("client", "client_page", folder), id="client_python", marks=pytest.mark.long
-        ),
-        pytest.param(floor, id="C", marks=[pytest.mark.needs("cc"), pytest.mark.long]),
-    ],
-)
-def test_a_server_of_our_page_serves_all_its_series_and_ends(server, tmp_path: Path) -> None:
-    with running(server(tmp_path)) as found:
+@pytest.mark.parametrize("module", ["bare_page", pytest.param("client_page", marks=pytest.mark.long)])
+def test_a_server_of_our_page_serves_all_its_series_and_ends(module: str, tmp_path: Path) -> None:
+    with running(served("server", module, tmp_path)) as found:
         page = found.scraper.scrape()
         pid = found.process.pid
     assert {f'watts{{gpu="{at}"}}' for at in range(30)} <= {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,16 +11,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import fleet
 import pytest
 from fleet_parts.density import of_prometheus
 from fleet_parts.measure import Load, Outcome
-from fleet_parts.queries import Data, of_boards
 from fleet_parts.report import bytes_per_sample, cost, extrapolated
 from fleet_parts.series import VendorSeries
-from fleet_parts.servers import Disk, Server, Usage
+from fleet_parts.servers import Disk
 from fleet_parts.sizes import Cost
 
 from kits.captures import ROOT
@@ -147,46 +144,6 @@ def test_a_thousand_cards_by_hand() -> None:
     text = extrapolated(found, [VendorSeries("acme", per_card=100.0, per_node=35.0)])
     # 1,000 × 100 + 125 × (35 + 5) = 105,000 series, 7,000 samples/s; 0.014 + 1,000 × 2.5 ms ÷ 15 s cores.
     assert "| acme | 105,000 | 7,000 | 0.42 GB | 18.1 % | 1.21 GB |" in text
-
-
-class Asked(Server):
-    """Answers nothing, and keeps what it is asked."""
-
-    def __init__(self) -> None:
-        self.forms: list[dict[str, list[str]]] = []
-
-    def usage(self) -> Usage:
-        return Usage(float(len(self.forms)), 0, 0)
-
-    def fetch(self, path: str, data: bytes | None = None) -> bytes:
-        self.forms.append(parse_qs((data or b"").decode()))
-        return b""
-
-
-def test_boards_are_asked_as_grafana_asks() -> None:
-    """For all cards or the one that the board shows, in as many points as panels have, and nothing of closed rows."""
-    server = Asked()
-    card = {"job": "j", "instance": "n1", "node": "n1", "vendor": "nvidia", "device": "7"}
-    table = of_boards(server, Data(end=1000.0, seconds=120.0, speed=7.5, one_card=card))
-    queries = [form["query"][0] for form in server.forms]
-    assert [query for query in queries if re.search(r"\$[a-zA-Z_{]", query)] == []
-    assert any('instance=~"n1",vendor=~"nvidia",model=~".*",device=~"7"' in query for query in queries)
-    assert any('instance=~".*"' in query and "[120000ms] @ end()" in query for query in queries)
-    assert {form["step"][0] for form in server.forms if "step" in form} == {str(120 / n) for n in (240, 360, 1440)}
-    assert not any("accelerator_fan_ratio{" in query for query in queries)
-    # A second of CPU time a query.
-    (fleet,) = (line for line in table.splitlines() if line.startswith("| telemetry-fleet |"))
-    assert re.fullmatch(r"\| telemetry-fleet \| (\d+) \| \1\.00 s \| .* 1\.00 s \|", fleet)
-
-
-@pytest.mark.long
-def test_without_a_server_it_says_so(tmp_path: Path) -> None:
-    """What needs no server is shown all the same."""
-    command = [sys.executable, str(FLEET), "--quick", "--nodes", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": str(tmp_path)})
-    assert done.returncode == 0, done.stderr
-    assert "Prometheus is left out: apt-get install prometheus" in done.stdout
-    assert "| nvidia |" in done.stdout
 
 
 @pytest.mark.parametrize(

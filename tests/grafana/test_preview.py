@@ -6,8 +6,8 @@ import itertools
 import json
 import re
 import struct
-
-import pytest
+from functools import cache
+from typing import Any
 
 from grafana.boards import panels_of
 from kits.captures import ROOT
@@ -17,11 +17,13 @@ from telemetry_grafana.promql import FOREIGN, labels_of
 
 PREVIEW = ROOT / "grafana" / "preview"
 IMAGES = ROOT / "docs" / "images"
-# Those of the live page are drawn by another script.
-PICTURES = sorted(path for path in IMAGES.glob("*.png") if not path.name.startswith("telemetry-page"))
-PANELS = [panel for page in PAGES for panel in panels_of(json.loads(page.to_json()))]
 MOST_BYTES = 350_000
 SAMPLE = re.compile(r"([a-z0-9_:]+)\{(.*)\} (\S+) (\d+)\n\Z")
+
+
+@cache
+def panels() -> list[dict[str, Any]]:
+    return [panel for page in PAGES for panel in panels_of(json.loads(page.to_json()))]
 
 
 def test_every_package_is_pinned() -> None:
@@ -36,7 +38,7 @@ def test_every_type_of_panel_can_be_drawn() -> None:
     known = re.search(r"^const KNOWN = \{(.*)\};$", (PREVIEW / "src" / "panels.jsx").read_text(), re.MULTILINE)
     assert known is not None
     types = set(re.findall(r"'?([a-z-]+)'?: \w+", known[1]))
-    assert {panel["type"] for panel in PANELS} <= types
+    assert {panel["type"] for panel in panels()} <= types
 
 
 def test_every_setting_of_a_panel_is_heard() -> None:
@@ -45,7 +47,7 @@ def test_every_setting_of_a_panel_is_heard() -> None:
     known = set(re.findall(r"'([a-zA-Z]+)'", fields.split("const THRESHOLDS", 1)[0]))
     used = {
         key
-        for panel in PANELS
+        for panel in panels()
         for key in (
             *(key for key in panel["fieldConfig"]["defaults"] if key != "custom"),
             *panel["fieldConfig"]["defaults"].get("custom", {}),
@@ -55,18 +57,15 @@ def test_every_setting_of_a_panel_is_heard() -> None:
     assert used - known == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
-def test_every_dashboard_has_its_picture(page) -> None:
-    assert (IMAGES / f"{page.uid}.png").exists(), "run make dashboards-preview"
-
-
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
-def test_a_picture_is_small_and_shown(picture) -> None:
-    content = picture.read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    assert struct.unpack(">I", content[16:20]) == (1600,)
-    assert len(content) < MOST_BYTES
-    assert picture.name in (ROOT / "grafana" / "README.md").read_text()
+def test_every_dashboard_has_a_small_picture_that_is_shown() -> None:
+    pictures = [path for path in IMAGES.glob("*.png") if not path.name.startswith("telemetry-page")]
+    assert {page.uid for page in PAGES} <= {path.stem for path in pictures}, "run make dashboards-preview"
+    for picture in pictures:
+        content = picture.read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n"), picture
+        assert struct.unpack(">I", content[16:20]) == (1600,), picture
+        assert len(content) < MOST_BYTES, picture
+        assert picture.name in (ROOT / "grafana" / "README.md").read_text()
 
 
 def test_the_simulated_fleet_tells_what_a_scrape_would() -> None:
