@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kits.waiting import PATIENCE_SECONDS
 
-SOURCE = Path(__file__).parents[1] / "polling" / "stepped_clock.c"
+SOURCE = Path(__file__).with_suffix(".c")
 
 
 class SteppedClock:

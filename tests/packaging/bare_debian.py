@@ -33,7 +33,7 @@ WHOLE = bool(os.environ.get("TELEMETRY_TEST_WHOLE"))
 # The first that fell on such a machine, for want of a program, of root or of a Python as python.org makes it.
 PART = (
     "tests/packaging/test_automation.py tests/packaging/test_serve_script.py tests/packaging/test_install_script.py"
-    " tests/plugins/test_example_plugin.py tests/polling/test_stepped_clock.py tests/e2e/test_prometheus.py"
+    " tests/plugins/test_example_plugin.py tests/e2e/test_reload.py tests/e2e/test_prometheus.py"
     " tests/faults/test_root_tools.py tests/parsers/test_shared_tables.py tests/benchmarks/test_fleet.py"
 )
 # What the newcomer's shell may hold: a language that the machine lacks, a proxy that leads nowhere, settings of ours.

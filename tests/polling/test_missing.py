@@ -86,15 +86,21 @@ def node(tmp_path: Path) -> Iterator[Node]:
     made.poller.stop()
 
 
-def test_a_tool_that_is_installed_later_is_found_and_asked_by_all_its_polls(node: Node) -> None:
+@pytest.fixture
+def missing(node: Node) -> Node:
+    """A node whose one tool has been looked for and is not there."""
     node.poller.start([node.source()])
     assert node.comes_to("missing")
     assert node.comes_to("missing", poll="slow")
-    assert node.is_looked_for()
-    node.tools.prints("acme-smi", "81.5\n")
-    assert node.comes_to("ok")
-    assert node.comes_to("ok", poll="slow")
-    assert len(node.store.snapshot().devices) == 1
+    return node
+
+
+def test_a_tool_that_is_installed_later_is_found_and_asked_by_all_its_polls(missing: Node) -> None:
+    assert missing.is_looked_for()
+    missing.tools.prints("acme-smi", "81.5\n")
+    assert missing.comes_to("ok")
+    assert missing.comes_to("ok", poll="slow")
+    assert len(missing.store.snapshot().devices) == 1
 
 
 def test_a_tool_that_is_removed_and_comes_back(node: Node) -> None:
@@ -108,12 +114,10 @@ def test_a_tool_that_is_removed_and_comes_back(node: Node) -> None:
     assert node.comes_to("ok")
 
 
-def test_each_look_is_an_attempt_that_says_what_is_missing(node: Node) -> None:
-    node.poller.start([node.source()])
-    assert node.comes_to("missing")
-    first = node.health()
-    assert node.is_looked_for()
-    later = node.health()
+def test_each_look_is_an_attempt_that_says_what_is_missing(missing: Node) -> None:
+    first = missing.health()
+    assert missing.is_looked_for()
+    later = missing.health()
     assert later.attempted_monotonic > first.attempted_monotonic
     assert later.attempted >= first.attempted
     assert later.expires > first.expires
@@ -151,17 +155,14 @@ def _made(path: Path) -> Path:
     return path
 
 
-def test_a_missing_one_is_released_and_resumed(node: Node) -> None:
-    node.poller.start([node.source()])
-    assert node.comes_to("missing")
-    assert node.comes_to("missing", poll="slow")
-    node.poller.release("acme-smi", node.source, math.inf)
-    node.tools.prints("acme-smi", "81.5\n")
-    assert node.comes_to("released")
-    assert node.is_looked_for()
-    assert node.health().state == node.health(poll="slow").state == "released"
-    assert node.poller.resume("acme-smi")
-    assert node.comes_to("ok")
+def test_a_missing_one_is_released_and_resumed(missing: Node) -> None:
+    missing.poller.release("acme-smi", missing.source, math.inf)
+    missing.tools.prints("acme-smi", "81.5\n")
+    assert missing.comes_to("released")
+    assert missing.is_looked_for()
+    assert missing.health().state == missing.health(poll="slow").state == "released"
+    assert missing.poller.resume("acme-smi")
+    assert missing.comes_to("ok")
 
 
 def test_one_that_is_released_while_others_are_looked_for_stays_released(
@@ -183,35 +184,29 @@ def test_one_that_is_released_while_others_are_looked_for_stays_released(
     assert node.health("b-smi").state == node.health("b-smi", "slow").state == "released"
 
 
-def test_a_missing_one_that_is_made_anew_or_removed(node: Node) -> None:
-    node.poller.start([node.source()])
-    assert node.comes_to("missing")
-    node.poller.renew("acme-smi", lambda: node.source(settings=SourceSettings(mode="never")))
-    assert node.comes_to("disabled")
-    node.poller.renew("acme-smi", node.source)
-    assert node.comes_to("missing")
-    node.tools.prints("acme-smi", "81.5\n")
-    assert node.comes_to("ok")
-    node.poller.remove("acme-smi")
-    assert node.health() is None
+def test_a_missing_one_that_is_made_anew_or_removed(missing: Node) -> None:
+    missing.poller.renew("acme-smi", lambda: missing.source(settings=SourceSettings(mode="never")))
+    assert missing.comes_to("disabled")
+    missing.poller.renew("acme-smi", missing.source)
+    assert missing.comes_to("missing")
+    missing.tools.prints("acme-smi", "81.5\n")
+    assert missing.comes_to("ok")
+    missing.poller.remove("acme-smi")
+    assert missing.health() is None
 
 
-def test_after_the_machine_slept_and_its_clock_was_set_it_is_looked_for(node: Node) -> None:
-    node.poller.start([node.source()])
-    assert node.comes_to("missing")
-    node.poller.spread_again()
-    assert node.is_looked_for()
-    node.tools.prints("acme-smi", "81.5\n")
-    assert node.comes_to("ok")
+def test_after_the_machine_slept_and_its_clock_was_set_it_is_looked_for(missing: Node) -> None:
+    missing.poller.spread_again()
+    assert missing.is_looked_for()
+    missing.tools.prints("acme-smi", "81.5\n")
+    assert missing.comes_to("ok")
 
 
-def test_cards_that_fall_asleep_are_told_as_ever(node: Node) -> None:
-    node.poller.start([node.source()])
-    assert node.comes_to("missing")
-    node.pci = PciView(2, 1)
-    assert node.comes_to("suspended")
-    node.pci = PciView(2, 0)
-    assert node.comes_to("missing")
+def test_cards_that_fall_asleep_are_told_as_ever(missing: Node) -> None:
+    missing.pci = PciView(2, 1)
+    assert missing.comes_to("suspended")
+    missing.pci = PciView(2, 0)
+    assert missing.comes_to("missing")
 
 
 def test_files_that_are_not_there_start_no_worker_until_they_are(node: Node) -> None:

@@ -230,16 +230,6 @@ def test_one_that_is_not_quite_regular_is_met_nearly_always(interval, jitter):
     assert met >= 190
 
 
-def test_two_at_once_that_drift_past_each_other_are_both_expected():
-    chance, regulars, met = random.Random(7), Regulars(), 0
-    times = sorted([100 + 15 * turn for turn in range(400)] + [103 + 15.01 * turn for turn in range(400)])
-    for at in times:
-        turn = regulars.next_turn(at)
-        met += turn is not None and turn.opens <= at <= turn.closes
-        regulars.came(at + chance.uniform(0, 0.001))
-    assert met >= 0.95 * len(times)
-
-
 def test_a_crowd_at_random_times_is_hardly_ever_waited_for():
     chance, regulars, at, open_seconds = random.Random(7), Regulars(), 0.0, 0.0
     while at < 1000:

@@ -71,14 +71,6 @@ def test_metrics_are_the_page_and_the_process():
     assert complaints(body_of(response)) == []
 
 
-def test_openmetrics_ends_after_the_process():
-    response = Node().get("/metrics", accept=OPENMETRICS)
-    assert response.content_type.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
-    assert body_of(response).endswith(PROCESS_TEXT + b"# EOF\n")
-    assert body_of(response).count(b"# EOF") == 1
-    assert "process_max_fds" in {family.name for family in read_openmetrics(body_of(response).decode())}
-
-
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 @pytest.mark.parametrize("query", ["", "?name[]=accelerator_up&name[]=process_max_fds", "?name[]=nothing"])
 def test_compressed_and_not_it_is_the_same_page(accept, query):

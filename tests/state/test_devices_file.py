@@ -19,22 +19,12 @@ CARD = Identity(
 )  # fmt: skip
 
 
-def test_what_is_saved_is_loaded(tmp_path):
+def test_what_is_saved_is_loaded_but_for_simulated_devices(tmp_path, caplog):
     path = devices_file.path_in(str(tmp_path / "state"))
-    devices_file.save(path, Remembered((CARD,)))
+    assert (devices_file.load(path), caplog.records) == (Remembered(), [])
+    devices_file.save(path, Remembered((CARD, Identity("s", "amd", "0", "Y", simulated=True))))
     assert devices_file.load(path) == Remembered((CARD,))
     assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
-
-
-def test_simulated_devices_are_not_remembered(tmp_path):
-    path = devices_file.path_in(str(tmp_path))
-    devices_file.save(path, Remembered((Identity("s", "amd", "0", "Y", simulated=True),)))
-    assert devices_file.load(path) == Remembered()
-
-
-def test_no_file_is_no_fault(tmp_path, caplog):
-    assert devices_file.load(devices_file.path_in(str(tmp_path))) == Remembered()
-    assert caplog.records == []
 
 
 def test_a_file_tells_since_when_it_knows_the_node(tmp_path):

@@ -156,15 +156,6 @@ def test_slots_and_events_move_with_the_wall_clock():
     assert node.history.past(first=node.history.slot_of_time(node.wall - SLOT_SECONDS)).slots == 1
 
 
-def test_the_oldest_slots_go():
-    node = Node()
-    for number in range(SLOTS + 10):
-        node.put(watts(float(number)))
-        node.slots()
-    last, _, gaps = node.power()
-    assert (last, gaps) == ([float(number) for number in range(10, SLOTS + 10)], ())
-
-
 def test_an_old_gap_is_no_gap_of_the_slots_that_take_its_place():
     node = Node()
     for number in range(LENGTH + SLOTS // 2):

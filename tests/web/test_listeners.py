@@ -89,9 +89,6 @@ def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
 )
 def test_an_address_that_cannot_be_had_is_told(address: str, complaint: str) -> None:
     assert complaint in start_error(address)
-
-
-def test_no_address_at_all_is_told() -> None:
     assert "no listen address is given" in start_error()
 
 

@@ -239,42 +239,30 @@ class FakeConnection:
         raise AssertionError("nobody asked for that")
 
 
-def connections_in(most: int, phases: list[Phase]) -> tuple[OpenConnections, list[FakeConnection]]:
-    limited, connections = OpenConnections(most), [FakeConnection() for _ in phases]
-    for connection, phase in zip(connections, phases, strict=True):
-        limited.add(connection)
-        limited.move(connection, Phase.UNFINISHED, phase)
-    return limited, connections
+ANSWERING, WAITING, UNFINISHED = Phase.ANSWERING, Phase.WAITING, Phase.UNFINISHED
 
 
 @pytest.mark.parametrize(
-    ("phases", "dropped"),
+    ("most", "phases", "aborted"),
     [
-        ([Phase.ANSWERING, Phase.WAITING, Phase.WAITING, Phase.LEAVING], 3),
-        ([Phase.ANSWERING, Phase.WAITING, Phase.WAITING, Phase.ANSWERING], 1),
+        pytest.param(
+            4, [ANSWERING, WAITING, WAITING, Phase.LEAVING, UNFINISHED], [0, 0, 0, 1, 0], id="one that leaves"
+        ),
+        pytest.param(4, [ANSWERING, WAITING, WAITING, ANSWERING, UNFINISHED], [0, 1, 0, 0, 0], id="one that waits"),
+        pytest.param(6, [WAITING, *[ANSWERING] * 5], [0, 1, 1, 0, 0, 0], id="answers that nobody takes"),
+        pytest.param(10, [UNFINISHED] * 20, [1] * 15 + [0] * 5, id="the unfinished have half of the places"),
     ],
 )
-def test_the_connection_that_does_least_is_dropped_first(phases: list[Phase], dropped: int) -> None:
-    limited, connections = connections_in(4, phases)
-    connections.append(FakeConnection())
-    limited.add(connections[-1])
-    assert [number for number, connection in enumerate(connections) if connection.aborted] == [dropped]
-    assert len(limited) == 4
-
-
-def test_without_connections_there_is_none_to_drop() -> None:
+def test_of_too_many_connections_the_oldest_of_those_that_do_least_is_dropped(
+    most: int, phases: list[Phase], aborted: list[int]
+) -> None:
+    limited, connections = OpenConnections(most), [FakeConnection() for _ in phases]
+    for connection, phase in zip(connections, phases, strict=True):
+        limited.add(connection)
+        limited.move(connection, UNFINISHED, phase)
+    assert [connection.aborted for connection in connections] == aborted
+    assert len(limited) == len(phases) - sum(aborted)
     assert not OpenConnections().evict_one()
-
-
-def test_of_too_many_who_do_not_take_their_answer_the_oldest_goes() -> None:
-    _, connections = connections_in(6, [Phase.WAITING, *[Phase.ANSWERING] * 5])
-    assert [connection.aborted for connection in connections] == [0, 1, 1, 0, 0, 0]
-
-
-def test_the_unfinished_never_take_more_than_half_of_a_small_limit() -> None:
-    limited, connections = connections_in(10, [Phase.UNFINISHED] * 20)
-    assert limited.count(Phase.UNFINISHED) == 5
-    assert sum(connection.aborted for connection in connections) == 15
 
 
 def test_a_client_with_too_many_connections_costs_others_nothing() -> None:

@@ -51,18 +51,13 @@ def test_a_certificate_and_key_written_into_the_file(pki: Pki, web_file: WebFile
         assert fetch(running.port, tls=pki.trusting(pki.client)).status == 200
 
 
-def test_requests_on_a_kept_connection_and_in_bulk(pki: Pki, web_file: WebFile) -> None:
-    with running_server(config_file=web_file(pki.tls_section())) as running:
-        client = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=60, context=pki.trusting())
-        for number in range(10):
-            client.request("GET", f"/{number}")
-            assert client.getresponse().read() == f"GET /{number}?\n".encode()
-        client.close()
-        with tls_client(running.port, pki.trusting()) as bulk:
-            bulk.sendall(REQUEST * 100 + b"GET /last HTTP/1.0\r\n\r\n")
-            received = b""
-            while piece := bulk.recv(65536):
-                received += piece
+def test_requests_in_bulk(pki: Pki, web_file: WebFile) -> None:
+    file = web_file(pki.tls_section())
+    with running_server(config_file=file) as running, tls_client(running.port, pki.trusting()) as bulk:
+        bulk.sendall(REQUEST * 100 + b"GET /last HTTP/1.0\r\n\r\n")
+        received = b""
+        while piece := bulk.recv(65536):
+            received += piece
     assert received.count(b"HTTP/1.1 200 OK") == 101
     assert received.endswith(b"GET /last?\n")
 
