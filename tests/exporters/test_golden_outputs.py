@@ -10,6 +10,7 @@ import pytest
 
 from kits import snapshots as kit
 from telemetry_exporters import csv
+from telemetry_exporters.families import OwnerSeries
 from telemetry_exporters.json import document
 from telemetry_exporters.prometheus import text_page
 from telemetry_exporters.style import Colour
@@ -19,7 +20,7 @@ from telemetry_parsers.model import STATES, Absent, MergedReading, Problem, Proc
 from telemetry_parsers.recorded import Recorded
 
 FOLDER = Path(__file__).parent / "golden"
-WIDTHS = (50, 80, 120, 160, 250)
+WIDTHS = (10, 50, 72, 80, 102, 108, 116, 120, 160, 250)
 GIB = 2.0**30
 of = kit.reading
 POWER, CAP = of("power_watts", 80.0), of("power_cap_watts", 400.0)
@@ -173,9 +174,19 @@ def absences():
     return kit.snapshot(*lacking, amd, kit.device(11, up=False))
 
 
+def room():
+    """Cards with a long name and with much to show: columns go where space is short, and numbers stay whole."""
+    awake = kit.full_device(0, bus_id="0000:1a:00.0", driver="550.54.15")
+    more = (of("clock_hertz", 1.98e9, "sm"), of("throttled", 0.0, "sw_thermal"))
+    model = "An accelerator with a very long marketing name and 128 GiB of memory"
+    return kit.snapshot(
+        replace(awake, readings=(*awake.readings, *more)), kit.device(1), kit.full_device(2, model=model)
+    )
+
+
 SCENES = {
     scene.__name__.replace("_", "-"): scene
-    for scene in (temperatures, pairs, columns, states, identities, sources, of_the_daemon, owners, absences)
+    for scene in (temperatures, pairs, columns, states, identities, sources, of_the_daemon, owners, absences, room)
 }
 SMALL = {
     "no source": kit.snapshot,
@@ -206,9 +217,9 @@ def shown(snapshot, command_lines):
     yield "document", json.dumps(document(snapshot), indent=1, ensure_ascii=False) + "\n"
 
 
-def page_of(snapshot):
+def page_of(snapshot, **parts):
     """Return the page without what says the same of each metric everywhere."""
-    lines = text_page(snapshot).decode().splitlines(keepends=True)
+    lines = text_page(snapshot, **parts).decode().splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("# HELP"))
 
 
@@ -220,6 +231,20 @@ def text_of(forms):
 def test_each_form_of_a_snapshot(name, assert_golden):
     lines = {4711: 'train.py "\x1b[2J\n\u202e -e 3'}
     assert_golden(FOLDER / f"{name}.txt", text_of(shown(SCENES[name](), lines)))
+
+
+def test_series_of_owners(assert_golden):
+    """Processes are shown by their program without its arguments, the sixteen largest each; one owner labels its card."""
+    users = [Process(0, pid, "python3", float(pid)) for pid in range(1, 41)]
+    named = (Process(0, 50, "/opt/bin/python train.py --password=hunter2", 5.0), Process(0, 51, "", 4.0))
+    card = kit.full_device(4, processes=(Process(0, 17, "a", 5.0), Process(0, 18, "b", 7.0)))
+    part = kit.device(5, parent=card.id, processes=(Process(0, 17, "a", 5.0),))
+    snapshot = kit.snapshot(
+        kit.full_device(0, allocations=(kit.allocation(),)), kit.shared_device(1), kit.full_device(2, processes=users),
+        kit.full_device(3, processes=(*named, Process(0, 52, "no memory"), kit.process(memory=9.0))), card, part,
+    )  # fmt: skip
+    shown = OwnerSeries(process_metrics=True, inline_labels=("user", "job_id"))
+    assert_golden(FOLDER / "owner-series.txt", page_of(snapshot, of_owners=shown))
 
 
 def test_what_is_said_of_a_node_as_a_whole(assert_golden):

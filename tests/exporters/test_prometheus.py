@@ -119,15 +119,6 @@ def test_every_metric_of_the_catalogue_keeps_the_rules_of_names():
     )
 
 
-def test_openmetrics_names_families_without_suffix_and_gives_units():
-    page = openmetrics_page(kit.snapshot(kit.full_device())).decode()
-    assert "# TYPE accelerator info\n" in page
-    assert "# TYPE accelerator_energy_joules counter\n# UNIT accelerator_energy_joules joules\n" in page
-    assert "# UNIT accelerator_temperature_celsius celsius\n" in page
-    assert "\naccelerator_energy_joules_total{" in page
-    assert page.endswith("\n# EOF\n")
-
-
 def test_openmetrics_of_a_renderer_is_open_ended_so_that_process_metrics_can_follow():
     assert not Renderer().page(kit.snapshot(kit.full_device()), Syntax.OPENMETRICS).endswith(EOF)
 
