@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from kits.captures import ROOT, shared_folder
+from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
 from telemetry_daemon.profiling.folders import find
 from telemetry_daemon.profiling.formats import installed
@@ -21,7 +22,7 @@ from telemetry_exporters.profile_screen import LINES, screen
 from telemetry_exporters.style import Colour
 from telemetry_exporters.text import display_width
 from telemetry_parsers.profiles.combine import ReadFile, combine
-from telemetry_parsers.profiles.facts import Call, Device, Facts, Kernel, Split
+from telemetry_parsers.profiles.facts import Facts
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))
 GOLDEN = Path(__file__).parent / "real.txt"
@@ -39,62 +40,15 @@ def outcomes() -> list[Outcome]:
 
 def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
     assert len(outcomes) > 60
-    assert_golden(GOLDEN, "".join(f"{line}\n" for outcome in outcomes for line in lines_of(outcome) if line.strip()))
+    assert_golden(GOLDEN, "".join(f"{line}\n" for outcome in outcomes for line in lines_of(outcome)))
 
 
 def lines_of(outcome: Outcome) -> Iterator[str]:
     yield outcome.found.shown
-    facts = outcome.facts
-    if facts is None:
+    if outcome.facts is None:
         yield f"  is_known={outcome.is_known} {outcome.trouble.partition(';')[0][:80]}"
-        return
-    names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
-    counts = ("remarks", "problems", "rank_places", "node_folders")
-    yield "  " + shown(
-        {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
-    )
-    for device in facts.devices:
-        yield from of_device(device)
-    yield from (f"  link {shown({one.name: getattr(link, one.name) for one in fields(link)})}" for link in facts.links)
-    yield from (f"  hint {hint.cause} {hint.text}" for hint in facts.hints)
-    if facts.calls:
-        yield f"  host {sums(facts.calls)}"
-
-
-def of_device(device: Device) -> Iterator[str]:
-    """Return the lines of a device: its whole split, its first step and the sums of all, and sums of its kernels."""
-    card = device.card
-    known = {"rank": device.rank, "index": card.index, "model": card.model, "uuid": card.uuid, "bus": card.bus_id}
-    yield "  device " + shown(known | {"begin": device.begin_ns, "end": device.end_ns, "dtype": device.dtype})
-    yield f"    {of_split(device.split)}"
-    if device.flops is not None:
-        yield f"    {device.flops}"
-    if device.steps:
-        first = device.steps[0]
-        marks = {"cut": sum(one.is_cut for one in device.steps), "mean": sum(one.is_mean for one in device.steps)}
-        yield f"    first step {first.name} begin={first.begin_ns} {of_split(first.split)}"
-        yield f"    {len(device.steps)} steps {shown(marks)} {of_split(*(one.split for one in device.steps))}"
-    for work in ("compute", "communication", "copy"):
-        if kernels := [one for one in device.kernels if one.work == work]:
-            shapes = {(one.grid, one.block, one.occupancy_ratio) for one in kernels}
-            yield f"    {work} {sums(kernels)} longest={max(one.longest_ns or 0 for one in kernels)} shapes={len(shapes)}"
-
-
-def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
-    """Return how many there are, their calls and nanoseconds, and which comes first."""
-    counts = {"names": len(found), "calls": sum(one.calls for one in found), "ns": sum(one.total_ns for one in found)}
-    return f"{shown(counts)} first={found[0].name[:24]!r}"
-
-
-def of_split(*splits: Split) -> str:
-    """Return the sum of splits, without what none of them has."""
-    found = {one.name: [getattr(split, one.name) for split in splits] for one in fields(Split)}
-    known = {name: [value for value in values if value is not None] for name, values in found.items()}
-    return shown({name.removesuffix("_ns"): sum(values) for name, values in known.items() if values})
-
-
-def shown(values: dict[str, object]) -> str:
-    return " ".join(f"{name}={value}" for name, value in values.items() if value not in (None, ""))
+    else:
+        yield from of_facts(outcome.facts)
 
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:

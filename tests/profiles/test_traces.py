@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kits.traces import event, read_as
+from profiles.facts_text import of_facts
 from telemetry_parsers.profiles.facts import Device, Facts, Flops
 from telemetry_parsers.profiles.formats import ascend_trace, hip_trace, mindspore_trace, torch_trace
 
@@ -49,29 +53,6 @@ def kineto(events: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
     described = [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}, {"id": 1, "name": "NVIDIA H100 80GB HBM3"}]
     told = {"schemaVersion": 1, "deviceProperties": described, "distributedInfo": {"rank": 5, "world_size": 8}}
     return told | {"traceEvents": events} | keys
-
-
-def test_a_step_of_torch_is_split() -> None:
-    facts = read(kineto(step_of_torch()))
-    device = one(facts)
-    step = device.steps[0]
-    assert (facts.clock, facts.ranks, device.rank, device.card.model) == ("unix", 8, 5, "NVIDIA H100 80GB HBM3")
-    assert (step.name, step.begin_ns, step.is_cut) == ("ProfilerStep#3", NOW * 1000, False)
-    split = step.split
-    # Three kernels ran, and the trace has one launch of the host.
-    assert (split.span_ns, split.data_wait_ns, split.launches) == (10_000_000, 3_000_000, 1)
-    assert device.split.launches == 3
-    assert (split.compute_ns, split.communication_ns, split.exposed_communication_ns) == (
-        4_000_000,
-        2_000_000,
-        1_000_000,
-    )
-    assert (split.copy_ns, split.exposed_copy_ns, split.idle_ns) == (1_000_000, 500_000, 4_500_000)
-    gemm = device.kernels[0]
-    assert (gemm.name, gemm.calls, gemm.total_ns, gemm.longest_ns) == ("gemm", 2, 4_000_000, 2_000_000)
-    assert (gemm.grid, gemm.block, gemm.occupancy_ratio) == ("4×1×1", "128×1×1", 0.25)
-    assert (facts.calls[0].name, facts.calls[0].calls) == ("cudaLaunchKernel", 1)
-    assert (device.flops, device.dtype) == (Flops("shapes", 65536.0, 65536.0), "bf16")
 
 
 RENAMED = {
@@ -169,39 +150,10 @@ def test_flops_of_an_operator(case: str) -> None:
     assert (flops and flops.total) == expected
 
 
-def test_a_step_that_had_only_begun_is_cut() -> None:
-    events = [*step_of_torch(), event("user_annotation", "ProfilerStep#4", NOW + 10_000, 50, pid=99, tid=99)]
-    device = one(read(kineto(events)))
-    assert [step.is_cut for step in device.steps] == [False, True]
-    assert device.flops is not None
-    assert device.flops.per_step == 65536
-
-
-def test_steps_that_the_program_marks_count_where_the_profiler_marks_none() -> None:
-    marked = [entry | {"name": entry["name"].replace("ProfilerStep#", "train_step ")} for entry in step_of_torch()]
-    assert [step.name for step in one(read(kineto(marked))).steps] == ["train_step 3"]
-    assert [step.name for step in one(read(kineto(step_of_torch() + marked))).steps] == ["ProfilerStep#3"]
-
-
 def test_a_trace_without_a_device_says_so() -> None:
     facts = read(kineto([entry for entry in step_of_torch() if entry["pid"] == 99]))
     assert not facts.devices
     assert "nothing in the trace ran on a device" in facts.remarks[0]
-
-
-def test_a_damaged_trace_shows_lower_bounds_only() -> None:
-    import json
-
-    data = json.dumps(kineto(step_of_torch())).encode()
-    facts = read(data[: data.rindex(b'{"ph"')])
-    device = one(facts)
-    assert "cut" in facts.problems[0].text
-    assert device.steps[0].is_cut
-    assert (device.split.compute_ns, device.split.idle_ns, device.split.exposed_communication_ns) == (
-        2_000_000,
-        None,
-        None,
-    )
 
 
 def ascend(*, is_whole: bool) -> list[dict[str, Any]]:
@@ -223,19 +175,6 @@ def ascend(*, is_whole: bool) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_an_ascend_timeline_is_split() -> None:
-    facts = read(ascend(is_whole=True), "device_2/timeline/msprof_2_1_1.json")
-    device = one(facts)
-    split = device.split
-    assert (facts.format, facts.clock, device.card.index) == ("ascend-trace", "boot", 2)
-    assert (device.begin_ns, split.span_ns) == (1_000_500, 999_500)
-    assert (split.compute_ns, split.communication_ns, split.exposed_communication_ns) == (200_250, 400_000, 349_250)
-    assert (split.copy_ns, split.exposed_copy_ns, split.idle_ns, split.launches) == (100_000, 100_000, 350_000, 3)
-    assert [(link.kind, link.source, link.target, link.bytes_moved, link.busy_ns) for link in facts.links] == [
-        ("SDMA", "0", "1", 4096, 50_000)
-    ]
-
-
 def test_calls_of_one_collective_are_added_up_and_their_group_is_not_told() -> None:
     more = [
         event("", f"hcom_allReduce__428_{call}_1@10.1.2.3%eth0_6000", 2000 + 100 * call, 50, pid=11, tid=9)
@@ -245,48 +184,6 @@ def test_calls_of_one_collective_are_added_up_and_their_group_is_not_told() -> N
     kernels = {kernel.name: (kernel.calls, kernel.total_ns) for kernel in one(facts).kernels}
     assert kernels["hcom_allReduce"] == (4, 550_000)
     assert "10.1.2.3" not in repr(facts)
-
-
-def test_what_other_files_of_a_timeline_hold_is_unknown() -> None:
-    tasks = read([entry for entry in ascend(is_whole=False) if entry["pid"] == 3])
-    collectives = read([entry for entry in ascend(is_whole=False) if entry["pid"] == 11])
-    assert (tasks.format, collectives.format) == ("ascend-tasks", "ascend-collectives")
-    assert (one(tasks).split.compute_ns, one(tasks).split.communication_ns, one(tasks).split.idle_ns) == (
-        200_250,
-        None,
-        None,
-    )
-    known = one(collectives).split
-    assert (known.compute_ns, known.communication_ns, known.exposed_communication_ns, known.idle_ns) == (
-        None,
-        400_000,
-        None,
-        None,
-    )
-
-
-def test_the_wait_before_an_iteration_belongs_to_it() -> None:
-    def iteration(number: int, begin: float, length: float) -> dict[str, Any]:
-        return event("Iteration Time", f"Iteration {number}", begin, length, args={"Iteration ID": number})
-
-    def wait(number: int, time: float, length: float) -> dict[str, Any]:
-        return {
-            "ph": "t",
-            "cat": "Data_aug Bound",
-            "name": f"Data_aug Bound {number}",
-            "ts": time,
-            "args": {"Data_aug Bound(us)": length},
-        }
-
-    facts = read(
-        [iteration(1, 100, 50), wait(1, 180, 30.5), iteration(2, 180, 20), wait(2, 200, 0), iteration(3, 200, 10)]
-    )
-    found = [(step.name, step.begin_ns, step.split.span_ns, step.split.data_wait_ns) for step in one(facts).steps]
-    assert found == [
-        ("Iteration 1", 100_000, 50_000, None),
-        ("Iteration 2", 150_000, 50_000, 30_500),
-        ("Iteration 3", 200_000, 10_000, 0),
-    ]
 
 
 def nanoseconds(name: str, pid: int, begin: int, end: int, **more: Any) -> dict[str, Any]:
@@ -336,8 +233,22 @@ def test_hipprof_and_rocprof_print_nanoseconds() -> None:
     assert (splits[0][0].compute_ns, splits[0][0].copy_ns, splits[0][0].idle_ns) == (1001, 500, 1500)
 
 
-def test_mindspore_timelines_know_their_lanes_by_number() -> None:
-    events = [
+def iterations() -> list[dict[str, Any]]:
+    """The wait before an iteration belongs to it."""
+
+    def iteration(number: int, begin: float, length: float) -> dict[str, Any]:
+        return event("Iteration Time", f"Iteration {number}", begin, length, args={"Iteration ID": number})
+
+    def wait(number: int, time: float, length: float) -> dict[str, Any]:
+        name = f"Data_aug Bound {number}"
+        return {"ph": "t", "cat": "Data_aug Bound", "name": name, "ts": time, "args": {"Data_aug Bound(us)": length}}
+
+    return [iteration(1, 100, 50), wait(1, 180, 30.5), iteration(2, 180, 20), wait(2, 200, 0), iteration(3, 200, 10)]
+
+
+def mindspore() -> list[dict[str, Any]]:
+    """Timelines of MindSpore know their lanes by number."""
+    return [
         event("", "MatMul-op1", 100, 50.5, pid=2, tid="5"),
         event("", "Default/DropoutGenMask-op9", 140, 20, pid=9000, tid="0"),
         event("", "GetNext", 100, 500, pid=9000, tid="0"),
@@ -346,21 +257,34 @@ def test_mindspore_timelines_know_their_lanes_by_number() -> None:
         event("", "1", 90, 200, pid=2, tid="Steps"),
         event("", "Default", 100, 500, pid=2, tid="Scope Name"),
     ]
-    device = one(read(events, "ascend_timeline_display_6.json"))
-    assert (device.rank, device.card.index, device.steps[0].name) == (6, 2, "step 1")
-    split = device.steps[0].split
-    assert (split.compute_ns, split.communication_ns, split.exposed_communication_ns) == (60_000, 30_000, 20_000)
-    assert (split.idle_ns, split.copy_ns) == (120_000, None)
-    gpu = [
-        event("", "Default/op", NOW, 300, tid="Ops"),
-        event(
-            "",
-            "add",
-            NOW + 5,
-            2,
-            tid="17",
-            args={"type": "cuLaunchKernel", "op_full_name": "x", "block_dim": "32,1,1", "grid_dim": "8,1,1"},
-        ),
-    ]
-    device = one(read(gpu, "gpu_timeline_display_0.json"))
-    assert [(kernel.name, kernel.total_ns, kernel.grid) for kernel in device.kernels] == [("add", 2000, "8×1×1")]
+
+
+def mindspore_on_gpus() -> list[dict[str, Any]]:
+    told = {"type": "cuLaunchKernel", "op_full_name": "x", "block_dim": "32,1,1", "grid_dim": "8,1,1"}
+    return [event("", "Default/op", NOW, 300, tid="Ops"), event("", "add", NOW + 5, 2, tid="17", args=told)]
+
+
+def traces() -> Iterator[tuple[str, object]]:
+    """Return traces with the names of their files."""
+    step = step_of_torch()
+    marked = [entry | {"name": entry["name"].replace("ProfilerStep#", "train_step ")} for entry in step]
+    yield "step.json", kineto(step)
+    yield (
+        "step-that-had-only-begun.json",
+        kineto([*step, event("user_annotation", "ProfilerStep#4", NOW + 10_000, 50, pid=99, tid=99)]),
+    )
+    yield "steps-of-the-program.json", kineto(marked)
+    yield "steps-of-the-program-and-the-profiler.json", kineto(step + marked)
+    whole = json.dumps(kineto(step)).encode()
+    yield "cut.json", whole[: whole.rindex(b'{"ph"')]
+    yield "device_2/timeline/msprof_2_1_1.json", ascend(is_whole=True)
+    yield "tasks.json", [entry for entry in ascend(is_whole=False) if entry["pid"] == 3]
+    yield "collectives.json", [entry for entry in ascend(is_whole=False) if entry["pid"] == 11]
+    yield "iterations.json", iterations()
+    yield "ascend_timeline_display_6.json", mindspore()
+    yield "gpu_timeline_display_0.json", mindspore_on_gpus()
+
+
+def test_what_is_read_in_made_up_traces(assert_golden: Callable[[Path, str], None]) -> None:
+    texts = ["\n".join([name, *of_facts(read(trace, name), in_full=True), ""]) for name, trace in traces()]
+    assert_golden(Path(__file__).parent / "traces.txt", "".join(texts))

@@ -1,0 +1,67 @@
+"""Facts of a profile as golden files show them: sums of what there is much of, or every kernel and step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+from telemetry_parsers.profiles.facts import Call, Device, Facts, Kernel, Link, Split
+
+
+def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
+    """Return the lines of all that one file says."""
+    names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
+    counts = ("remarks", "problems", "rank_places", "node_folders")
+    known = {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
+    yield f"  {shown(known)}"
+    for device in facts.devices:
+        yield from filter(str.strip, of_device(device, in_full=in_full))
+    yield from (f"  link {shown({one.name: getattr(link, one.name) for one in fields(Link)})}" for link in facts.links)
+    yield from (f"  hint {hint.cause} {hint.text}" for hint in facts.hints)
+    if in_full:
+        yield from (f"  host {call.name} calls={call.calls} ns={call.total_ns}" for call in facts.calls)
+    elif facts.calls:
+        yield f"  host {sums(facts.calls)}"
+
+
+def of_device(device: Device, *, in_full: bool) -> Iterator[str]:
+    """Return the lines of a device: its whole split, its steps and kernels."""
+    card = device.card
+    known = {"rank": device.rank, "index": card.index, "model": card.model, "uuid": card.uuid, "bus": card.bus_id}
+    yield "  device " + shown(known | {"begin": device.begin_ns, "end": device.end_ns, "dtype": device.dtype})
+    yield f"    {of_split(device.split)}"
+    if device.flops is not None:
+        yield f"    {device.flops}"
+    for step in device.steps if in_full else device.steps[:1]:
+        marks = f"cut={step.is_cut} mean={step.is_mean}"
+        yield f"    step {step.name} begin={step.begin_ns} {marks} {of_split(step.split)}"
+    if device.steps and not in_full:
+        marks = f"cut={sum(one.is_cut for one in device.steps)} mean={sum(one.is_mean for one in device.steps)}"
+        yield f"    {len(device.steps)} steps {marks} {of_split(*(one.split for one in device.steps))}"
+    if in_full:
+        yield from (
+            f"    {shown({one.name: getattr(kernel, one.name) for one in fields(Kernel)})}" for kernel in device.kernels
+        )
+        return
+    for work in ("compute", "communication", "copy"):
+        if kernels := [one for one in device.kernels if one.work == work]:
+            shapes = {(one.grid, one.block, one.occupancy_ratio) for one in kernels}
+            longest = max(one.longest_ns or 0 for one in kernels)
+            yield f"    {work} {sums(kernels)} longest={longest} shapes={len(shapes)}"
+
+
+def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
+    """Return how many there are, their calls and nanoseconds, and which comes first."""
+    counts = {"names": len(found), "calls": sum(one.calls for one in found), "ns": sum(one.total_ns for one in found)}
+    return f"{shown(counts)} first={found[0].name[:24]!r}"
+
+
+def of_split(*splits: Split) -> str:
+    """Return the sum of splits, without what none of them has."""
+    found = {one.name: [getattr(split, one.name) for split in splits] for one in fields(Split)}
+    known = {name: [value for value in values if value is not None] for name, values in found.items()}
+    return shown({name.removesuffix("_ns"): sum(values) for name, values in known.items() if values})
+
+
+def shown(values: dict[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items() if value not in (None, ""))
