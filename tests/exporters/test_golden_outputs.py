@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kits import snapshots as kit
-from telemetry_exporters import csv
+from telemetry_exporters import csv, json
 from telemetry_exporters.families import OwnerSeries
-from telemetry_exporters.json import document
 from telemetry_exporters.prometheus import text_page
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Chosen, Detail, table
@@ -214,7 +212,7 @@ def shown(snapshot, command_lines):
         yield f"table with {detail}", table(snapshot, 0, Colour.NEVER, detail, chosen=chosen)
     yield "csv", csv.render(snapshot).replace("\r\n", "\n")
     yield "processes as csv", csv.processes(snapshot, command_lines).replace("\r\n", "\n")
-    yield "document", json.dumps(document(snapshot), indent=1, ensure_ascii=False) + "\n"
+    yield "document", json.render(snapshot)
 
 
 def page_of(snapshot, **parts):

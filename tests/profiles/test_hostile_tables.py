@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kits.tables import TEXTS, facts_of, known_facts
+from profiles.facts_text import of_facts
 from profiles.made_ranks import communication
 from telemetry_parsers.profiles.contract import NotReadError
 from telemetry_parsers.profiles.facts import Facts, Split
@@ -128,6 +130,11 @@ def test_each_file_is_known_by_one_format_and_read() -> None:
         assert SECRET not in repr(facts), name
 
 
+def test_what_is_read_in_each_file(assert_golden: Callable[[Path, str], None]) -> None:
+    texts = ["\n".join([name, *of_facts(facts_of(name, content), in_full=True), ""]) for name, content in FILES.items()]
+    assert_golden(Path(__file__).parent / "tables.txt", "".join(texts))
+
+
 def test_every_format_of_these_tools_has_a_file_here() -> None:
     of_tools = {one.name for one in TEXTS if one.tool.startswith(("Ascend", "MindSpore"))} - {"ascend-other"}
     assert of_tools == {facts_of(name, content).format for name, content in FILES.items()}
@@ -210,26 +217,12 @@ def test_a_cell_of_a_megabyte_keeps_its_row() -> None:
     assert (facts.links[0].bytes_moved, facts.links[0].busy_ns) == (1_300_500, 2_500_000)
 
 
-def test_a_matrix_counts_each_call_once() -> None:
-    links = facts_of("communication_matrix.json", FILES["communication_matrix.json"]).links
-    assert [(link.kind, link.source, link.target, link.bytes_moved) for link in links] == [
-        ("HCCS in a group", "0", "1", 8_500_000),
-        ("HCCS in a group", "1", "0", 8_500_000),
-    ]
-
-
 def test_a_rank_table_of_thousands_is_known() -> None:
     devices = [{"device_id": str(rank % 8), "device_ip": HIDDEN, "rank_id": str(rank)} for rank in range(4096)]
     facts = facts_of(
         "hccl.json", json.dumps({"server_count": "1", "server_list": [{"server_id": "a", "device": devices}]})
     )
     assert (facts.ranks, len(facts.rank_places)) == (4096, 4096)
-
-
-def test_the_time_of_the_host_is_no_kernel() -> None:
-    assert facts_of("gpu_op_type_info_0.csv", FILES["gpu_op_type_info_0.csv"]).devices == ()
-    (kernel,) = facts_of("gpu_op_detail_info_0.csv", FILES["gpu_op_detail_info_0.csv"]).devices[0].kernels
-    assert (kernel.calls, kernel.total_ns) == (10, 70_250)
 
 
 def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from profiles.made_ranks import answered, ascend_rank, combined, mindspore_cluster
 from profiles.test_first_collective import WAITING
 from profiles.test_traces import NOW, event, kineto, step_of_torch
+from telemetry_exporters import profile_json
 from telemetry_exporters.profile_screen import LINES, screen
 from telemetry_exporters.style import Colour
 from telemetry_exporters.text import display_width
@@ -42,9 +43,27 @@ def slow_rank(folder: Path) -> None:
         ascend_rank(folder, rank, slow=2)
 
 
+def equal_ranks(folder: Path) -> None:
+    for rank in range(4):
+        ascend_rank(folder, rank)
+
+
+def cluster(folder: Path) -> None:
+    mindspore_cluster(folder, nodes=2, cards=2)
+
+
+def slow_rank_of_a_cluster(folder: Path) -> None:
+    mindspore_cluster(folder, nodes=2, cards=4, slow=6)
+
+
 def no_rank_table(folder: Path) -> None:
     mindspore_cluster(folder)
     (folder / "hccl.json").unlink()
+
+
+def no_places_of_nodes(folder: Path) -> None:
+    mindspore_cluster(folder)
+    (folder / "host_ips_mapping.txt").unlink()
 
 
 def sums(folder: Path) -> None:
@@ -54,16 +73,29 @@ def sums(folder: Path) -> None:
 
 MADE: dict[str, Callable[[Path], None]] = {
     made.__name__.replace("_", "-"): made
-    for made in (one_card, many_kernels, first_collective, slow_rank, no_rank_table, sums)
+    for made in (
+        one_card,
+        many_kernels,
+        first_collective,
+        equal_ranks,
+        slow_rank,
+        cluster,
+        slow_rank_of_a_cluster,
+        no_rank_table,
+        no_places_of_nodes,
+        sums,
+    )
 }
 
 
-@pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("name", MADE)
-def test_a_screen(tmp_path: Path, assert_golden: Callable[[Path, str], None], name: str, width: int) -> None:
+def test_screens_and_document(tmp_path: Path, assert_golden: Callable[[Path, str], None], name: str) -> None:
     MADE[name](tmp_path)
-    shown = screen(answered(combined(tmp_path)), width, Colour.NEVER)
-    lines = shown.splitlines()
-    assert len(lines) <= LINES
-    assert max(display_width(line) for line in lines) <= width
-    assert_golden(GOLDEN / f"{name}-{width}.txt", shown)
+    answer = answered(combined(tmp_path))
+    for width in (80, 200):
+        shown = screen(answer, width, Colour.NEVER)
+        lines = shown.splitlines()
+        assert len(lines) <= LINES
+        assert max(display_width(line) for line in lines) <= width
+        assert_golden(GOLDEN / f"{name}-{width}.txt", shown)
+    assert_golden(GOLDEN / f"{name}.json", profile_json.render(answer))
