@@ -27,8 +27,6 @@ IN_QUERY = {
     "performance_state": 0.0,
 }
 BOTH = ("-q --json", "-q")
-USAGE = Answer("Usage: mthreads-gmi [-h]\n  -h  show this help\n")
-SILENT = Answer(status=1)
 
 
 def card(running: Daemon) -> Any:
@@ -41,12 +39,6 @@ def card(running: Daemon) -> Any:
         pytest.param(BOTH, REFUSAL, "-q --json", [], IN_QUERY, id="json"),
         pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only", marks=pytest.mark.long),
         pytest.param((), REFUSAL, "", ["-q --json", "-q"], IN_TABLE, id="table only"),
-        pytest.param(
-            (), USAGE, "", ["-q --json", "-q"], IN_TABLE, id="table only, prints its usage", marks=pytest.mark.long
-        ),
-        pytest.param(
-            (), SILENT, "", ["-q --json", "-q"], IN_TABLE, id="table only, refuses in silence", marks=pytest.mark.long
-        ),
     ],
 )
 def test_each_version_is_asked_for_the_best_that_it_knows(

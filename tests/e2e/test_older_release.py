@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,8 @@ from typing import Any
 import pytest
 
 from kits.captures import ROOT
-from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.command_line import run_main
+from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 
 if sys.version_info >= (3, 11):
@@ -64,14 +64,8 @@ def test_every_setting_of_its_configuration_is_in_force(tmp_path: Path) -> None:
     text = (LEFT / "telemetry.toml").read_text()
     file = tmp_path / "telemetry.toml"
     file.write_text(text.replace("/etc/telemetry/", f"{tmp_path}/").replace("/opt/parsers", f"{tmp_path}/parsers"))
-    said = {
-        command: subprocess.run(
-            [*COMMAND, "config", command, "--config", str(file)],
-            env=clean_environment({}), capture_output=True, text=True,
-        )
-        for command in ("check", "show")
-    }  # fmt: skip
-    assert [done.returncode for done in said.values()] == [0, 0], said["check"].stderr
+    said = {command: run_main("config", command, "--config", str(file)) for command in ("check", "show")}
+    assert [done.status for done in said.values()] == [0, 0], said["check"].stderr
     assert "the configuration is valid" in said["check"].stdout
     shown, given = (dict(settings(tomllib.loads(each))) for each in (said["show"].stdout, file.read_text()))
     assert {name: shown.get(name) for name in given} == given

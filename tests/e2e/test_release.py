@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import pytest
-
 from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
@@ -15,19 +13,10 @@ from kits.fake_tools import ToolFolder
 FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"
 
 
-@pytest.fixture
-def tools(tmp_path: Path) -> ToolFolder:
-    folder = ToolFolder(tmp_path / "tools")
-    folder.prints("mthreads-gmi", TABLE)
-    return folder
-
-
-def daemon(tmp_path: Path, tools: ToolFolder) -> Daemon:
-    return Daemon(tmp_path, FAST + "[sources.host]\ninterval = 1.0\n", environment=tools.environment)
-
-
-def test_a_released_source_is_left_alone_until_it_is_resumed(tmp_path: Path, tools: ToolFolder) -> None:
-    with daemon(tmp_path, tools) as running:
+def test_a_released_source_is_left_alone_until_it_is_resumed_or_the_time_is_over(tmp_path: Path) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints("mthreads-gmi", TABLE)
+    with Daemon(tmp_path, FAST + "[sources.host]\ninterval = 1.0\n", environment=tools.environment) as running:
         running.until_state("mthreads-gmi", "ok")
         config = ("--config", str(running.config_path))
         status, out, _ = run_main("release", "mthreads-gmi", *config)
@@ -48,24 +37,9 @@ def test_a_released_source_is_left_alone_until_it_is_resumed(tmp_path: Path, too
         for action in ("release", "resume"):
             status, _, error = run_main(action, "nvmll", *config)
             assert (status, "there is no source named 'nvmll'; the sources are" in error) == (64, True), error
-
-
-def test_a_release_for_a_time_ends_by_itself(tmp_path: Path, tools: ToolFolder) -> None:
-    with daemon(tmp_path, tools) as running:
+        assert run_main("release", "mthreads-gmi", "--for", "2s", *config)[0] == 0
         running.until_state("mthreads-gmi", "ok")
-        assert run_main("release", "mthreads-gmi", "--for", "2s", "--config", str(running.config_path))[0] == 0
-        running.until_state("mthreads-gmi", "released")
-        running.until_state("mthreads-gmi", "ok")
-        assert (
-            "for 20 d 0 h;"
-            in run_main("release", "mthreads-gmi", "--for", "20d", "--config", str(running.config_path))[1]
-        )
-
-
-def test_a_release_outlives_a_reload(tmp_path: Path, tools: ToolFolder) -> None:
-    with daemon(tmp_path, tools) as running:
-        running.until_state("mthreads-gmi", "ok")
-        assert run_main("release", "mthreads-gmi", "--config", str(running.config_path))[0] == 0
+        assert "for 20 d 0 h;" in run_main("release", "mthreads-gmi", "--for", "20d", *config)[1]
         running.write_config("[sources.mthreads-gmi]\ninterval = 0.7\n")
         running.signal(signal.SIGHUP)
         running.until(lambda: running.logged("configuration reloaded"))

@@ -50,16 +50,15 @@ def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
 
 @pytest.mark.parametrize(
     ("environment", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
 def test_colours(environment: dict[str, str], coloured: bool) -> None:  # a column of the table
     """On a terminal, unless it cannot or the user does not want them (https://no-color.org)."""
     assert ("\x1b[" in on_a_terminal(80, {"TERM": "xterm", **environment})) is coloured
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_a_pipe_gets_utf_8_whatever_the_locale_says(encoding: str) -> None:
-    status, out, error = shell('"$@"', *PARSE, environment={"PYTHONIOENCODING": encoding})
+def test_a_pipe_gets_utf_8_whatever_the_locale_says() -> None:
+    status, out, error = shell('"$@"', *PARSE, environment={"PYTHONIOENCODING": "ascii"})
     assert (status, "MTT S80" in out.decode("utf-8"), "°C" in out.decode("utf-8"), error) == (0, True, True, "")
 
 

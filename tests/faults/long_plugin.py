@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -59,20 +57,6 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
         assert daemon.stop()[0] == 0
 
 
-def test_a_worker_that_is_stopped_is_replaced(tmp_path: Path, plugin: SwitchedPlugin) -> None:
-    """SIGSTOP, as from a debugger: the deadline ends it, since SIGKILL needs no cooperation."""
-    daemon, _ = tool_node(tmp_path, plugin.config)
-    with daemon:
-        daemon.until(lambda: series(daemon, POWER))
-        frozen = workers(daemon)
-        for pid in frozen:
-            os.kill(pid, signal.SIGSTOP)
-        daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
-        assert (daemon.source(PLUGIN)["reason"], series(daemon, POWER)) == ("timeout", [])
-        daemon.until(lambda: series(daemon, POWER))
-        assert not [pid for pid in frozen if alive(pid)]
-
-
 @pytest.mark.parametrize("word", ["parse-eat", "read-eat"])
 def test_a_plugin_that_eats_all_memory_gets_an_error_of_its_own(
     tmp_path: Path, plugin: SwitchedPlugin, word: str
@@ -87,19 +71,3 @@ def test_a_plugin_that_eats_all_memory_gets_an_error_of_its_own(
         assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
         plugin.says("81")
         daemon.until(lambda: series(daemon, POWER))
-
-
-@pytest.mark.parametrize(
-    "first",
-    ["1/0", "import time; time.sleep(3600)", "import os; os._exit(3)", "raise SystemExit", "import nothing_of_it"],
-)
-def test_a_plugin_that_cannot_be_imported_keeps_nothing_else_from_starting(
-    tmp_path: Path, plugin: SwitchedPlugin, first: str
-) -> None:
-    plugin.write(first)
-    daemon, _ = tool_node(tmp_path, plugin.config.partition("[sources")[0])
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        assert [line.rpartition(" ")[2] for line in series(daemon, "telemetry_plugin_load_failures{")] == ["1.0"]
-        assert daemon.logged("acme.py") == 1
-        assert series(daemon, POWER) == []
