@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
-from telemetry_parsers.steps import MOST_FILES_OF_A_USER, SCHEMA
 
 pytestmark = pytest.mark.needs("cc")
 CONFIG = """
@@ -37,43 +34,6 @@ def documented() -> str:
     found = re.search(r"```python\n(.*?def report_steps.*?)```", text, re.DOTALL)
     assert found is not None
     return found[1]
-
-
-def rank(uuid: str, **told: object) -> str:
-    return json.dumps({"schema": SCHEMA, "job_id": "77", "rank": 0, "card": {"uuid": uuid}, "steps": 1, **told})
-
-
-@pytest.mark.long
-def test_a_thousand_hostile_files_cost_themselves_only(tmp_path: Path) -> None:
-    folder = tmp_path / "steps"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(1))
-    with Daemon(tmp_path, CONFIG.format(folder=folder), environment=fake.environment) as daemon:
-        daemon.until(lambda: daemon.document()["devices"])
-        uuid = daemon.document()["devices"][0]["uuid"]
-        (folder / "good.json").write_text(rank(uuid, steps=5))
-        daemon.until(lambda: "telemetry_steps_total{" in daemon.page())
-        hostile = (
-            "[" * 4000,
-            rank(uuid, steps=float("inf")),
-            rank(uuid, rank='9"} 1\n# evil'),
-            rank(uuid, seconds={"x" * 3000: 1}),
-        )
-        for number in range(1000):
-            (folder / f"bad-{number}.json").write_text(hostile[number % len(hostile)])
-            (folder / f"many-{number}.json").write_text(rank(uuid, job_id=f"flood-{number}"))
-        (folder / "link.json").symlink_to("/dev/zero")
-        os.mkfifo(folder / "pipe.json")
-        (folder / "good.json").write_text(rank(uuid, steps=6))
-        daemon.until(lambda: 'job_id="77",rank="0"} 6' in daemon.page() and daemon.page().count("flood-") > 100)
-        assert daemon.page().count("telemetry_steps_total{") == MOST_FILES_OF_A_USER
-        assert "evil" not in daemon.page()
-        assert psutil.Process(daemon.pid).memory_info().rss < 80 << 20
-        for file in folder.iterdir():
-            if file.name != "good.json":
-                file.unlink()
-        daemon.until(lambda: daemon.page().count("telemetry_steps_total{") == 1)
 
 
 def test_what_a_job_writes_as_documented_stands_beside_its_card(tmp_path: Path) -> None:

@@ -1,32 +1,21 @@
-"""Sixty thousand polls in fast motion and a hundred thousand scrapes, no two alike: memory, descriptors and threads stay."""
+"""A hundred thousand scrapes, no two alike: memory, descriptors and threads stay; long_day.py has the polls."""
 
 from __future__ import annotations
 
-import gc
 import http.client
 import os
 import random
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from kits.daemon import Daemon
-from kits.fed_node import FedNode
 from kits.processes import holdings, rss_mib
-from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.polling import schedule
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.node import DemoNode
-from telemetry_daemon.site.routes import Site
-from telemetry_daemon.state.health import SourceFacts
 from telemetry_daemon.web.messages import Request
 from telemetry_parsers.metrics import BY_NAME
 
-POLLS = 60_000
 SCRAPES = 100_000
 SCRAPERS = 4
 DEMO = "2xnvidia,1xhygon,1xascend"
@@ -55,58 +44,6 @@ def varied(random_from: random.Random) -> Request:
         path += f"/{random_from.getrandbits(64):x}"
     headers = {"accept": random_from.choice(ACCEPTS), "accept-encoding": random_from.choice(ENCODINGS)}
     return Request(random_from.choice(("GET", "GET", "GET", "HEAD")), path, query, headers)
-
-
-class Motion(FedNode):
-    """A simulated node whose clock jumps from poll to poll, and its site."""
-
-    def __init__(self) -> None:
-        super().__init__(now=5000.0, wall_at_start=1.8e9)
-        self.polls = 0
-        self.site = Site(self.store.snapshot, self.store.ready, lambda _: b"")
-        self.sources = DemoNode(DEMO, self.clock).sources(Settings())
-        for source in self.sources:
-            self.store.add_source(SourceFacts(source.name, source.parser.vendor, source.parser.gives))
-        self._random = random.Random(SEED)  # varied, and the same again
-
-    def steps(self, polls: int, scrapes_each: int) -> Iterator[None]:
-        """So many polls, with as many scrapes after each."""
-        end = self.polls + polls
-        while self.polls < end:
-            self.now += 2.0
-            for source in self.sources:
-                for poll in source.parser.polls:
-                    if self.now % max(2.0, schedule.base_interval(poll, source.settings)) >= 2.0:
-                        continue
-                    answer = source.ask(poll, Targets())
-                    capture = replace(answer.capture, monotonic_time=self.now)
-                    self.store.put(source.name, poll, capture, answer.report, answer.result, poll.interval)
-                    self.polls += 1
-            for _ in range(scrapes_each):
-                assert self.site.respond(varied(self._random)).status in (200, 404)
-            yield
-
-
-def own_weight() -> tuple[float, int, int]:
-    """Our memory in MiB, descriptors and threads."""
-    gc.collect()
-    return rss_mib(os.getpid()), len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
-
-
-@pytest.mark.timeout(1800)
-def test_sixty_thousand_polls_and_as_many_scrapes_leave_nothing_behind() -> None:
-    motion = Motion()
-    for _ in motion.steps(POLLS // 10, 1):
-        pass
-    before = own_weight()
-    for _ in motion.steps(POLLS - POLLS // 10, 1):
-        pass
-    after = own_weight()
-    print(
-        f"{motion.polls} polls: RSS {before[0]:.1f} to {after[0]:.1f} MiB, {after[1]} descriptors, {after[2]} threads"
-    )
-    assert after[1:] == before[1:]
-    assert after[0] <= before[0] * 1.05 + 2.0
 
 
 class Scraper(threading.Thread):
