@@ -59,59 +59,40 @@ _HURRY = 15.0
 _TRAINING = KINDS[0]
 
 
-def _lose(course: Course, position: int) -> None:
-    card = course.cards[position]
-    card.lost_from, card.lost_until = course.now, course.now + _WHILE_SECONDS
+def _act(course: Course, position: int, act: str) -> None:
+    """Do to a card what the word says; any other word is the code of an event."""
+    card, until = course.cards[position], course.now + _WHILE_SECONDS
+    match act:
+        case "lost":
+            card.lost_from, card.lost_until = course.now, until
+        case "hot":
+            card.hot_until = until
+        case "link down":
+            card.links_down[0] = until
+        case "slow":
+            card.slow_until = until
+        case "uncorrected error":
+            card.uncorrected += 1
+        case "reset":
+            card.come_back()
+        case _:
+            _act_on_work(course, position, act)
 
 
-def _heat(course: Course, position: int) -> None:
-    course.cards[position].hot_until = course.now + _WHILE_SECONDS
-
-
-def _cut_link(course: Course, position: int) -> None:
-    course.cards[position].links_down[0] = course.now + _WHILE_SECONDS
-
-
-def _slow_down(course: Course, position: int) -> None:
-    course.cards[position].slow_until = course.now + _WHILE_SECONDS
-
-
-def _hang(course: Course, position: int) -> None:
-    course.workload.hang((position,), course.now + _WHILE_SECONDS)
-
-
-def _count_error(course: Course, position: int) -> None:
-    course.cards[position].uncorrected += 1
-
-
-def _reset(course: Course, position: int) -> None:
-    course.cards[position].come_back()
-
-
-def _train(course: Course, position: int) -> None:
-    """A job for ever, also on a card that was lost until now."""
-    if course.cards[position].is_lost(course.now):
-        course.cards[position].come_back()
-    course.workload.jobs[position] = Job(_TRAINING, (position,), course.now, _FOR_EVER, 0.8, 4711)
-
-
-def _stop(course: Course, position: int) -> None:
-    course.workload.jobs[position] = None
-
-
-_LASTING: Mapping[str, Callable[[Course, int], None]] = {
-    "lost": _lose,
-    "hot": _heat,
-    "link down": _cut_link,
-    "slow": _slow_down,
-    "hung": _hang,
-    "idle": _stop,
-}
-_ONCE: Mapping[str, Callable[[Course, int], None]] = {
-    "uncorrected error": _count_error,
-    "reset": _reset,
-    "training": _train,
-}
+def _act_on_work(course: Course, position: int, act: str) -> None:
+    match act:
+        case "hung":
+            course.workload.hang((position,), course.now + _WHILE_SECONDS)
+        case "idle":
+            course.workload.jobs[position] = None
+        case "training":  # for ever, also on a card that was lost until now
+            if course.cards[position].is_lost(course.now):
+                course.cards[position].come_back()
+            course.workload.jobs[position] = Job(_TRAINING, (position,), course.now, _FOR_EVER, 0.8, 4711)
+        case "hung tool":  # the reader's
+            pass
+        case _:
+            course.events.append((course.now, position, act))
 
 
 @dataclass
@@ -125,23 +106,14 @@ class StagedReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         stage = read_stage(self.stage)
-        for act, positions in stage["once"][self.done :]:
-            self._do(_ONCE.get(act), act, positions)
+        for act, positions in (*stage["once"][self.done :], *stage["lasting"]):
+            for position in positions:
+                _act(self.course, position, act)
         self.done = len(stage["once"])
-        for act, positions in stage["lasting"]:
-            if act != "hung tool":
-                self._do(_LASTING[act], act, positions)
         capture = self.reader.read(poll, targets)
         if any(act == "hung tool" for act, _ in stage["lasting"]):
             return replace(capture, outputs=(), failure=Failure("failed", "timeout", "no answer in time (staged)"))
         return capture
-
-    def _do(self, act: Callable[[Course, int], None] | None, name: str, positions: list[int]) -> None:
-        for position in positions:
-            if act is None:  # the code of an event
-                self.course.events.append((self.course.now, position, name))
-            else:
-                act(self.course, position)
 
     def close(self) -> None:
         self.reader.close()
