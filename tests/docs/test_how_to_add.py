@@ -22,105 +22,14 @@ else:
 
 PAGE = ROOT / "docs" / "architecture.md"
 PLUGIN = ROOT / "tests" / "example_plugin"
+# What is written by hand; questions.txt asks what the packages of the copy make of the vendor.
+ADDED = Path(__file__).parent / "added"
 NOT_COPIED = shutil.ignore_patterns(
     ".*_cache", ".venv", ".git", ".hypothesis", "__pycache__", "build", "dist", "node_modules"
 )
 SOURCE_FOLDERS = ("benchmarks", "daemon", "exporters", "grafana", "parsers", "tests")
 WORDS = {"vendor": "anvil", "module": "acme_smi", "source": "acme-smi", "group": "presence", "command": "greet"}
 VENDORS = "parsers/telemetry_parsers/vendors"
-
-RECORD = '''
-"""Acme: what is declared of the vendor, once; its parsers stand in this folder."""
-
-from telemetry_parsers.demo import BASIC, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
-
-VENDOR = Vendor(
-    word="anvil",
-    name="Acme",
-    pci=Pci(0xACE0),
-    nodes=(DeviceNodes(("/dev/anvil[0-9]*",), ("anvil*",)),),
-    permissions="`/dev/anvil*`",
-    tools=(ToolMarks("acme-smi", ("Acme System Management",)),),
-    pool=Pool(
-        comment="The tool.",
-        sources=("acme-smi",),
-        classes=("1200",),
-        privileged=True,
-        mounts=(Mount("acme", "/opt/acme"),),
-    ),
-    demo=Demo(
-        source="acme-smi",
-        form="text",
-        tool_version="2.5.0",
-        driver="2.5.0",
-        card=Card("Anvil 3000", 65536, 0, 60.0, 300.0, (500, 1500), (1200, 1200), 70.0, 95.0, 5),
-        identity="ACME-{uuid}",
-        fast=(*BASIC, "power_cap_watts"),
-    ),
-)
-'''
-ALERT = """\
-        warning(
-            name="AcceleratorCoolantLow",
-            condition="accelerator_coolant_flow_ratio < $coolant_share",
-            hold="5m",
-            summary="{vendor} {device} on {instance} gets little coolant",
-            meaning="The pump of the card gives little coolant.",
-            check="The pump.",
-            remedy="Mend the pump.",
-        ),
-"""
-COMMAND = '''
-"""`telemetry greet`: says hello."""
-
-import argparse
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Whom."""
-    parser.add_argument("name", metavar="NAME", help="whom to greet")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Greet."""
-    print(f"hello {arguments.name}")
-    return 0
-'''
-COMMAND_TEST = """
-from telemetry_daemon import cli
-
-
-def test_it_greets(capsys):
-    assert cli.main(["greet", "anvil"]) == 0
-    assert capsys.readouterr().out == "hello anvil\\n"
-"""
-# What the packages of the copy make of the vendor, as JSON.
-QUESTIONS = """
-import json, pathlib, sys
-from telemetry_daemon.readers import pci
-from telemetry_daemon.masking.harmless import KNOWN
-from telemetry_daemon.service.device_nodes import NODES
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_daemon.simulate.source import simulated_sources
-from telemetry_parsers.text.lines import foreign_tool
-
-card = pathlib.Path(sys.argv[1]) / "0000:3b:00.0"
-card.mkdir(parents=True)
-(card / "vendor").write_text("0xace0")
-(card / "class").write_text("0x120000")
-(source,) = simulated_sources(parse_demo("2xanvil"))
-report = source.parser.parse(source.reader.read(source.parser.polls[0], Targets()))
-print(json.dumps({
-    "pci": pci.counts(pci.scan(card.parent)),
-    "nodes": [node for node in NODES if "anvil" in node],
-    "simulated": [[device.vendor, device.model] for device in report.devices],
-    "readings": sorted({reading.metric for reading in report.readings}),
-    "foreign": foreign_tool("Acme System Management 2.5.0", "cnmon"),
-    "harmless": "anvil" in KNOWN,
-}))
-"""
 
 
 class House:
@@ -201,7 +110,7 @@ def named(title: str) -> set[str]:
 
 
 def add_vendor(house: House) -> None:
-    house.write(f"{VENDORS}/anvil/__init__.py", RECORD)
+    house.write(f"{VENDORS}/anvil/__init__.py", (ADDED / "vendor.txt").read_text())
     house.insert(f"{VENDORS}/__init__.py", "    ascend,\n", "    anvil,\n")
     house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    anvil.VENDOR,\n")
     house.write(f"{VENDORS}/anvil/acme_smi.py", plugins_parser())
@@ -246,7 +155,9 @@ def add_metric(house: House) -> None:
 
 def add_alert(house: House) -> None:
     house.insert(
-        "grafana/telemetry_grafana/rules/presence.py", '        critical(\n            name="AcceleratorLost"', ALERT
+        "grafana/telemetry_grafana/rules/presence.py",
+        '        critical(\n            name="AcceleratorLost"',
+        (ADDED / "alert.txt").read_text(),
     )
     house.insert(
         "exporters/telemetry_exporters/thresholds.py",
@@ -278,12 +189,12 @@ def add_alert(house: House) -> None:
 
 
 def add_command(house: House) -> None:
-    house.write("daemon/telemetry_daemon/commands/greet.py", COMMAND)
+    house.write("daemon/telemetry_daemon/commands/greet.py", (ADDED / "command.txt").read_text())
     house.insert("daemon/telemetry_daemon/cli.py", '    ("version"', '    ("greet", "say hello"),\n')
     house.insert(".ci/man_page.py", '    "version": ', '    "greet": "Says hello.",\n')
     example = '    "greet": {"telemetry greet you": "Say hello."},\n'
     house.insert("daemon/telemetry_daemon/commands/examples.py", '    "version": ', example)
-    house.write("tests/commands/test_greet.py", COMMAND_TEST)
+    house.write("tests/commands/test_greet.py", (ADDED / "command_test.txt").read_text())
 
 
 HOW_TOS = {
@@ -340,7 +251,7 @@ def test_make_docs_writes_the_rest(house: House) -> None:
 
 
 def test_the_daemon_knows_the_vendor(house: House, tmp_path: Path) -> None:
-    assert json.loads(house.python("-c", QUESTIONS, tmp_path / "pci")) == {
+    assert json.loads(house.python("-c", (ADDED / "questions.txt").read_text(), tmp_path / "pci")) == {
         "pci": {"anvil": 1},
         "nodes": ["/dev/anvil[0-9]*"],
         "simulated": [["anvil", "Anvil 3000"]] * 2,

@@ -124,33 +124,33 @@ def fleet() -> Series:
     """The whole course of the fleet, with a value a minute."""
     series: dict[str, str] = {}
 
-    def tell(metric: str, labels: Mapping[str, str], value: float, growth: float = 0.0, steps: int = STEPS) -> None:
+    def add(metric: str, labels: Mapping[str, str], value: float, growth: float = 0.0, steps: int = STEPS) -> None:
         name = ",".join(f'{label}="{text}"' for label, text in labels.items())
         series[f"{metric}{{{name}}}"] = f"{value!r}+{growth * STEP_SECONDS!r}x{steps}"
 
     def count(metric: str, labels: Mapping[str, str], a_second: float, steps: int = STEPS) -> None:
         # As if it had begun long before: Prometheus does not extrapolate a counter below zero.
-        tell(metric, labels, a_second * 86_400, a_second, steps)
+        add(metric, labels, a_second * 86_400, a_second, steps)
 
-    for one in CARDS:
+    for card in CARDS:
         for metric, value in {
             "accelerator_up": 1.0,
-            "accelerator_power_watts": one.watts,
-            "accelerator_utilization_ratio": one.busy,
-            "accelerator_foreign_memory_bytes": one.foreign_bytes,
-            "accelerator:utilization_ratio:rate5m": one.busy,
+            "accelerator_power_watts": card.watts,
+            "accelerator_utilization_ratio": card.busy,
+            "accelerator_foreign_memory_bytes": card.foreign_bytes,
+            "accelerator:utilization_ratio:rate5m": card.busy,
         }.items():
-            tell(metric, one.labels, value)
-        count("accelerator_energy_estimated_joules_total", one.labels, one.watts)
-        claims = {"job": "telemetry", "instance": one.node, "source": "kubelet"}
-        tell("telemetry_claims_unresolved", claims, 2.0 * (one.node == "node0"))
+            add(metric, card.labels, value)
+        count("accelerator_energy_estimated_joules_total", card.labels, card.watts)
+        claims = {"job": "telemetry", "instance": card.node, "source": "kubelet"}
+        add("telemetry_claims_unresolved", claims, 2.0 * (card.node == "node0"))
     for had in HAD:
         labels = {**had.card.labels, **had.who}
         steps = STEPS - (ENDED_STEPS_AGO if had.has_ended else 0)
-        tell("accelerator_allocation_ratio", {**labels, "basis": had.basis}, had.share, steps=steps)
-        tell("accelerator_allocation_memory_used_bytes", labels, had.memory_bytes, steps=steps)
+        add("accelerator_allocation_ratio", {**labels, "basis": had.basis}, had.share, steps=steps)
+        add("accelerator_allocation_memory_used_bytes", labels, had.memory_bytes, steps=steps)
         if had.is_whole_of_living_job:
-            tell("accelerator:allocation_utilization_ratio:rate5m", labels, had.card.busy)
+            add("accelerator:allocation_utilization_ratio:rate5m", labels, had.card.busy)
         count("accelerator_allocation_seconds_total", labels, had.share, steps)
         count("accelerator_allocation_busy_seconds_total", labels, had.share * had.card.busy, steps)
         count("accelerator_allocation_energy_joules_total", labels, had.share * had.card.watts, steps)

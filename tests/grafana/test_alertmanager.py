@@ -93,8 +93,8 @@ HELD_BACK = {
 
 
 def alerts_of(text: str, job: str) -> Iterator[dict[str, str]]:
-    for one in text.split("; "):
-        name, place, code = (*one.split(", "), "", "")[:3]
+    for part in text.split("; "):
+        name, place, code = (*part.split(", "), "", "")[:3]
         labels = {**PLACES[place], **({"code": code} if code else {}), "job": job}
         yield alert(name, labels, SEVERITY.get(name, "warning"))
 
@@ -103,11 +103,11 @@ def test_one_trouble_is_told_once(manager: Alertmanager) -> None:
     def names(why: str = "") -> set[str]:
         return {labels["alertname"] for labels in manager.uninhibited() if why in ("", labels.get("job"))}
 
-    told = {why: set(names.split()) for why, (_, names) in HELD_BACK.items()}
+    wanted = {why: set(names.split()) for why, (_, names) in HELD_BACK.items()}
     for why, (alerts, _) in HELD_BACK.items():
         manager.send(list(alerts_of(alerts, why)))
     # All at one moment: what holds others back does so a moment after it has come, the wrong ones too.
-    until(lambda: {why: names(why) for why in told} == told, "that one trouble is told once")
+    until(lambda: {why: names(why) for why in wanted} == wanted, "that one trouble is told once")
     manager.send([alert("TelemetryAbsent", {})])
     until(lambda: "TelemetryDown" not in names(), "nodes of an absent cluster")
     assert "TelemetryAbsent" in names()

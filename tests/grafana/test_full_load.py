@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,7 +112,7 @@ SPINS_UNSEEN = replace(SPINS, activity=None, cap=None)
 IDLE_UNSEEN = replace(IDLE, activity=None, cap=None)
 
 HUNG, SLOWER, NODE_SLOW = "AcceleratorsHung", "AcceleratorSlowerThanPeers", "AcceleratorNodeSlow"
-THROTTLED = "AcceleratorThermalThrottling"
+THROTTLED, BRAKE = "AcceleratorThermalThrottling", "AcceleratorPowerBrake"
 
 
 def healthy() -> dict[str, Nodes]:
@@ -149,61 +149,50 @@ def healthy() -> dict[str, Nodes]:
     }
 
 
-def broken() -> dict[str, tuple[Nodes, Mapping[str, int]]]:
+def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
+    """By the alert that fires, and how often."""
+    hot, brake = ("throttled", "hw_thermal", 'id="id3"'), ("throttled", "hw_power_brake")
     return {
-        "all cards of a node hang": (one(later(HANGS)), {HUNG: 1}),
-        "one card hangs, the others wait": (one(later(HANGS, TRAINS)), {HUNG: 1}),
-        "one card hangs, the others work": (one(later(SPINS), (3,)), {HUNG: 1}),
-        "three cards hang, the fourth does something else": (
-            (works(works(node(), later(HANGS)), always(replace(TRAINS, busy=0.5)), (3,)),),
-            {HUNG: 1},
-        ),
-        "hung since before Prometheus saw it": (one(always(HANGS)), {HUNG: 1}),
-        "hung without memory and cap told": (
-            one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
-            {HUNG: 1},
-        ),
-        "the same, and the first power of the idle cards was told as 0": (
-            at_first(one(later(SPINS_UNSEEN, IDLE_UNSEEN)), 0),
-            {HUNG: 1},
-        ),
-        "a power-capped fleet hangs": (one(later(replace(HANGS, cap=300), CAPPED)), {HUNG: 1}),
-        "one card is slow": (one(later(SLOW), (3,)), {SLOWER: 1}),
-        "one card is slow under the common cap": (
-            (works(works(node(), always(CAPPED)), later(replace(CAPPED, hertz=8e8, watts=210), CAPPED), (3,)),),
-            {SLOWER: 1},
-        ),
-        "one card is slow in a job that pauses": (
-            (works(works(node(), PAUSING), turns(SLOW, 20, IN_PAUSE, 4), (3,)),),
-            {SLOWER: 1},
-        ),
-        "one card is slow because of heat": (
-            told(one(later(SLOW), (3,)), steady(1), "throttled", "hw_thermal", 'id="id3"'),
-            {THROTTLED: 1},
-        ),
-        "one card is slow, and heat held it down before": (
-            told(
-                one(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)),
-                "1x14 0x60",
-                "throttled",
-                "hw_thermal",
-                'id="id3"',
+        (HUNG, 1): {
+            "all cards of a node hang": one(later(HANGS)),
+            "one card hangs, the others wait": one(later(HANGS, TRAINS)),
+            "one card hangs, the others work": one(later(SPINS), (3,)),
+            "three cards hang, the fourth does something else": (
+                works(works(node(), later(HANGS)), always(replace(TRAINS, busy=0.5)), (3,)),
             ),
-            {SLOWER: 1},
-        ),
-        "one card is slow because of a power brake that comes and goes": (
-            told(one(later(SLOW), (3,)), "1 1 0 " * 25, "throttled", "hw_power_brake", 'id="id3"'),
-            {"AcceleratorPowerBrake": 1},
-        ),
-        "one card is slow and has no cap, which is told as 0": (one(later(replace(SLOW, cap=0)), (3,)), {SLOWER: 1}),
-        "one node is slow": (many(5, always(TRAINS), later(SLOW)), {NODE_SLOW: 1}),
-        "one node is slow because of the power brake": (
-            (
+            "hung since before Prometheus saw it": one(always(HANGS)),
+            "hung without memory and cap told": one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
+            "the same, and the first power of the idle cards was told as 0": at_first(
+                one(later(SPINS_UNSEEN, IDLE_UNSEEN)), 0
+            ),
+            "a power-capped fleet hangs": one(later(replace(HANGS, cap=300), CAPPED)),
+        },
+        (SLOWER, 1): {
+            "one card is slow": one(later(SLOW), (3,)),
+            "one card is slow under the common cap": (
+                works(works(node(), always(CAPPED)), later(replace(CAPPED, hertz=8e8, watts=210), CAPPED), (3,)),
+            ),
+            "one card is slow in a job that pauses": (
+                works(works(node(), PAUSING), turns(SLOW, 20, IN_PAUSE, 4), (3,)),
+            ),
+            "one card is slow, and heat held it down before": told(
+                one(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)), "1x14 0x60", *hot
+            ),
+            "one card is slow and has no cap, which is told as 0": one(later(replace(SLOW, cap=0)), (3,)),
+        },
+        (THROTTLED, 1): {"one card is slow because of heat": told(one(later(SLOW), (3,)), steady(1), *hot)},
+        (BRAKE, 1): {
+            "one card is slow because of a power brake that comes and goes": told(
+                one(later(SLOW), (3,)), "1 1 0 " * 25, *brake, 'id="id3"'
+            )
+        },
+        (NODE_SLOW, 1): {"one node is slow": many(5, always(TRAINS), later(SLOW))},
+        (BRAKE, CARDS): {
+            "one node is slow because of the power brake": (
                 *many(4, always(TRAINS), always(TRAINS)),
-                *told((works(node("node5"), later(SLOW)),), steady(1), "hw_power_brake"),
-            ),
-            {"AcceleratorPowerBrake": CARDS},
-        ),
+                *told((works(node("node5"), later(SLOW)),), steady(1), *brake),
+            )
+        },
     }
 
 
@@ -228,10 +217,11 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool]) -> None:
     series, firing = {}, {}
     for name, nodes in healthy().items():
         series[name], firing[name] = nodes, {minute: {} for minute in MINUTES}
-    for name, (nodes, alerts) in broken().items():
-        series[name], firing[name] = nodes, {63: alerts}
+    for (alert, count), scenes in broken().items():
+        series |= scenes
+        firing |= {name: {63: {alert: count}} for name in scenes}
     # A node that was seen before is beside each.
-    told = {
+    played = {
         name: {
             key: values
             for key, values in {**all_of(*nodes), **seen_before({"job": "accelerators"})}.items()
@@ -240,7 +230,7 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool]) -> None:
         for name, nodes in series.items()
         if is_wanted(name)
     }
-    assert_firing(folder, told, {name: firing[name] for name in told}, of_full_load())
+    assert_firing(folder, played, {name: firing[name] for name in played}, of_full_load())
 
 
 @pytest.mark.needs("promtool")

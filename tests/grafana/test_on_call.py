@@ -239,61 +239,67 @@ def event_before_a_restart(code: str) -> Node:
     return node
 
 
+def quiet(*nodes: Node, is_full: bool = False) -> Scene:
+    return Scene(nodes, {}, ALWAYS, is_full)
+
+
+def fires(alert: str, *nodes: Node) -> Scene:
+    """One alert, long after the turn."""
+    return Scene(nodes, {alert: 1})
+
+
 def scenes() -> dict[str, Scene]:
     return {
-        "all is well": Scene((Node(),), QUIET, ALWAYS, is_full=True),
-        "the daemon is restarted": Scene((Node().restarted(),), QUIET, ALWAYS, is_full=True),
-        "the driver is loaded anew": Scene(
-            (Node().tells(counting_anew(58), "busy_seconds").tells(counting_anew(1), "pcie_replays"),),
-            QUIET,
-            ALWAYS,
-            is_full=True,
+        "all is well": quiet(Node(), is_full=True),
+        "the daemon is restarted": quiet(Node().restarted(), is_full=True),
+        "the driver is loaded anew": quiet(
+            Node().tells(counting_anew(58), "busy_seconds").tells(counting_anew(1), "pcie_replays"), is_full=True
         ),
-        "the driver takes minutes to load": Scene((slow_to_start(),), QUIET, ALWAYS),
-        "the cards are released": Scene((silent_on_purpose("released"),), QUIET, ALWAYS),
-        "the cards sleep": Scene((silent_on_purpose("suspended"),), QUIET, ALWAYS),
-        "a card is partitioned anew": Scene((partitioned_anew(),), QUIET, ALWAYS),
-        "cards that tell no limit": Scene((told_by_none(Node()),), QUIET, ALWAYS),
-        "some cards are idle": Scene((idle(0, 1, 2),), QUIET, ALWAYS),
-        "a junction below its own limit": Scene((junction_under_its_own_limit(),), QUIET, ALWAYS),
-        "a junction as hot as they get, without a limit": Scene(
-            (told_by_none(Node().tells(steady(94), "temperature_celsius", "junction")),), QUIET, ALWAYS
+        "the driver takes minutes to load": quiet(slow_to_start()),
+        "the cards are released": quiet(silent_on_purpose("released")),
+        "the cards sleep": quiet(silent_on_purpose("suspended")),
+        "a card is partitioned anew": quiet(partitioned_anew()),
+        "cards that tell no limit": quiet(told_by_none(Node())),
+        "some cards are idle": quiet(idle(0, 1, 2)),
+        "a junction below its own limit": quiet(junction_under_its_own_limit()),
+        "a junction as hot as they get, without a limit": quiet(
+            told_by_none(Node().tells(steady(94), "temperature_celsius", "junction"))
         ),
-        "two clusters with nodes of the same name": Scene((clustered("a"), clustered("b")), QUIET, ALWAYS),
-        "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
+        "two clusters with nodes of the same name": quiet(clustered("a"), clustered("b")),
+        "two agents that send the same": quiet(replica("a"), replica("b")),
         "two agents that send the same of a node with a card less than expected": Scene(
             (never_had(replica("a"), 3), never_had(replica("b"), 3)),
             {"AcceleratorsFewerThanExpected": 2, "AcceleratorNotListed": 2},
         ),
-        "a pod for each vendor": Scene((of_one_vendor("a"), of_one_vendor("b")), QUIET, ALWAYS),
-        "a node dies": Scene((Node().dead(),), {"TelemetryDown": 1, "TelemetryAbsent": 1}),
-        "one of two nodes dies": Scene((Node().dead(), Node("node2:19820")), {"TelemetryDown": 1}),
-        "a node never answered": Scene((Node(), never_seen()), {"TelemetryDown": 1}),
+        "a pod for each vendor": quiet(of_one_vendor("a"), of_one_vendor("b")),
+        "a node dies": fires("TelemetryDown", Node().dead()),
+        "one of two nodes dies": fires("TelemetryDown", Node().dead(), Node("node2:19820")),
+        "a node never answered": fires("TelemetryDown", Node(), never_seen()),
         "the agent of one of two clusters dies": Scene(
             (clustered("a").unscraped(), clustered("b")), {"TelemetryAbsent": 1}, (50, 62)
         ),
-        "all nodes of a pool are taken away": Scene(
-            (Node("node2:19820", {"cluster": "a", "job": "pool"}).unscraped(), clustered("a")), QUIET, ALWAYS
+        "all nodes of a pool are taken away": quiet(
+            Node("node2:19820", {"cluster": "a", "job": "pool"}).unscraped(), clustered("a")
         ),
-        "a node comes and goes": Scene((Node().answering(FLAPPING),), {"TelemetryDown": 1}),
-        "the driver hangs": Scene((Node().failing("stuck"),), {"TelemetrySourceStuck": 1}),
+        "a node comes and goes": fires("TelemetryDown", Node().answering(FLAPPING)),
+        "the driver hangs": fires("TelemetrySourceStuck", Node().failing("stuck")),
         "the driver is gone": Scene(
             (Node().failing("failed").tells(steady(2), "telemetry_source_problems"),),
             {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
         ),
-        "a source fails most of the time": Scene((Node().tells(FLAPPING, "source_up"),), {"TelemetrySourceFailing": 1}),
-        "a card is lost": Scene((Node().lost(3),), {"AcceleratorLost": 1}),
-        "a card is lost with its partitions": Scene((lost_with_its_partitions(),), {"AcceleratorLost": 1}),
+        "a source fails most of the time": fires("TelemetrySourceFailing", Node().tells(FLAPPING, "source_up")),
+        "a card is lost": fires("AcceleratorLost", Node().lost(3)),
+        "a card is lost with its partitions": fires("AcceleratorLost", lost_with_its_partitions()),
         "a node is rebooted whose card was lost with its partitions": Scene(
             (rebooted_with_a_lost_card(),), {"AcceleratorLost": 1, "TelemetryDown": 1}, (48,)
         ),
         "a card goes for two minutes and comes back for two": Scene(
             (comes_and_goes(" ".join(["0 0 1 1"] * 9)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
         ),
-        "a node is rebooted twice, and its driver finds a card late": Scene(
-            (comes_and_goes(f"stale _x2 0 1x9 stale _x2 0 1x{END}"),), QUIET, ALWAYS
+        "a node is rebooted twice, and its driver finds a card late": quiet(
+            comes_and_goes(f"stale _x2 0 1x9 stale _x2 0 1x{END}")
         ),
-        "a card is added": Scene((with_another_card(Node(), TURN),), QUIET, ALWAYS),
+        "a card is added": quiet(with_another_card(Node(), TURN)),
         "a card is swapped, and the old one forgotten": Scene(
             (with_another_card(forgotten(Node()), 35),), QUIET, (29, 45, 62)
         ),
@@ -309,15 +315,13 @@ def scenes() -> dict[str, Scene]:
         "a card is forgotten, and later the memory is lost": Scene(
             (forgotten_before_a_new_image(),), QUIET, (29, 45, 62)
         ),
-        "Prometheus is down for ten minutes": Scene((unseen_for_a_while(),), QUIET, ALWAYS),
-        "the memory is lost while Prometheus is down": Scene(
-            (unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "remembers_since"),), QUIET, ALWAYS
+        "Prometheus is down for ten minutes": quiet(unseen_for_a_while()),
+        "the memory is lost while Prometheus is down": quiet(
+            unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "remembers_since")
         ),
-        "the memory is lost, and a card is swapped": Scene((with_another_card(Node().reimaged(3), 32),), QUIET, ALWAYS),
-        "the memory is lost, and the cards come one after the other": Scene((slow_after_a_new_image(),), QUIET, ALWAYS),
-        "the memory is lost, and one of two agents": Scene(
-            (replica("a").reimaged(), replica("b").unscraped()), QUIET, ALWAYS
-        ),
+        "the memory is lost, and a card is swapped": quiet(with_another_card(Node().reimaged(3), 32)),
+        "the memory is lost, and the cards come one after the other": quiet(slow_after_a_new_image()),
+        "the memory is lost, and one of two agents": quiet(replica("a").reimaged(), replica("b").unscraped()),
         "a card was forgotten, and the daemon starts with its memory": Scene(
             (forgotten(Node()).tells(f"5x44 _ _ 2800x{END}", "process_start_time"),), QUIET, (46, 50, 62)
         ),
