@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from merge.reports import Node, card, numbers, reported, values
@@ -259,7 +259,6 @@ def garble(device: Device, how: str, number: int) -> Device:
     return device
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.one_of(st.just(()), st.lists(GARBLES, min_size=3, max_size=3).map(tuple)), max_size=8),
     st.integers(min_value=0, max_value=8),
