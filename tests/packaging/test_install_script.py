@@ -7,14 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from kits.captures import ROOT
-from kits.daemon import Daemon
+from kits.fed_node import demo_snapshot
 from kits.offline_bundle import Bundle, bundle
-from kits.web_server import cheap_hash, make_pki
+from kits.web_server import cheap_hash, make_pki, running_server
+from telemetry_daemon.web.messages import Request, Response
+from telemetry_exporters.prometheus import Renderer
 
 # What is there on every node, and is still there after a purge.
 FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")
@@ -166,15 +170,20 @@ PASSWORDS = f"basic_auth_users:\n  prometheus: {cheap_hash('secret')}\n"
 CERTIFICATES = "  client_ca_file: authority.crt\n  client_auth_type: RequireAndVerifyClientCert\n"
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the keys that web configuration files name."""
-    folder = tmp_path_factory.mktemp("web")
+@contextmanager
+def served(folder: Path, web_config: str, path: str) -> Iterator[str]:
+    """The address of a node with a card, guarded by this configuration."""
+    page = Renderer().text(demo_snapshot("1xamd"))
     make_pki(folder)
-    return folder
+    (folder / "web.yml").write_text(web_config)
+
+    def answer(request: Request) -> Response:
+        return Response(200, (page,)) if request.path in (path, "/readyz") else Response(404, (b"",))
+
+    with running_server(answer, config_file=folder / "web.yml" if web_config else "") as server:
+        yield f"127.0.0.1:{server.port}"
 
 
-@pytest.mark.needs("openssl")
 @pytest.mark.parametrize(
     ("web_config", "path", "said"),
     [
@@ -189,23 +198,19 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_the_scrape_after_an_installation(
-    tmp_path: Path, web: Path, web_config: str, path: str, said: list[str]
-) -> None:
+def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path: str, said: list[str]) -> None:
     """However the page is guarded, the installation tells that it is served."""
-    (web / "web.yml").write_text(web_config)
-    arguments = ["--demo", "1xamd", "--web.telemetry-path", path, "--web.config.file", str(web / "web.yml")]
-    with Daemon(tmp_path, arguments=tuple(arguments if web_config else arguments[:-2])) as daemon:
-        done = scrape(daemon.address, path)
+    with served(tmp_path, web_config, path) as address:
+        done = scrape(address, path)
         assert done.returncode == 0, done.stdout + done.stderr
         for line, start in zip(done.stdout.splitlines(), said, strict=True):
-            assert line.startswith(start.format(daemon.address))
+            assert line.startswith(start.format(address))
 
 
 def test_a_scrape_that_is_not_answered_fails(tmp_path: Path) -> None:
-    with Daemon(tmp_path, arguments=("--demo", "1xamd")) as daemon:
-        assert scrape(daemon.address, "/no-such-page").returncode == 1
-    assert scrape(daemon.address, "/metrics").returncode == 1
+    with served(tmp_path, "", "/metrics") as address:
+        assert scrape(address, "/no-such-page").returncode == 1
+    assert scrape(address, "/metrics").returncode == 1
 
 
 def scrape(address: str, path: str) -> subprocess.CompletedProcess[str]:

@@ -162,7 +162,6 @@ def test_a_socket_of_files_is_said_as_such(tmp_path: Path) -> None:
     assert script_module("announce").where(f"unix:{tmp_path}/web") == f"listening on unix:{tmp_path}/web"
 
 
-@pytest.mark.needs("openssl")
 def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
     (tmp_path / "web.yml").write_text(make_pki(tmp_path).tls_section())
     with running_server(config_file=tmp_path / "web.yml") as server:
