@@ -44,6 +44,11 @@ def value(report: Report, metric: str, label: str = "", device: int = 0) -> Valu
     return found[0] if found else None
 
 
+def failure_of(capture: Capture) -> tuple[str, str | None, str]:
+    assert capture.failure is not None
+    return capture.failure.state, capture.failure.reason, capture.failure.text
+
+
 def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
     fast, slow, inventory = (PARSER.parse(ask(tier)) for tier in ("fast", "slow", "inventory"))
     assert [(device.model, device.bus_id, device.serial, device.driver) for device in fast.devices] == [
@@ -167,52 +172,46 @@ def test_mpc_instances_are_devices_within_their_parent(fake: FakeMtml, ask: Call
 
 
 @pytest.mark.parametrize(
-    ("code", "state", "reason"),
+    ("code", "reason"),
     [
-        (codes.DRIVER_NOT_LOADED, "failed", "driver_gone"),
-        (codes.NO_PERMISSION, "failed", "no_permission"),
-        (codes.DRIVER_TOO_OLD, "failed", "library_mismatch"),
-        (codes.UNKNOWN, "failed", "driver_gone"),
+        (codes.DRIVER_NOT_LOADED, "driver_gone"),
+        (codes.NO_PERMISSION, "no_permission"),
+        (codes.DRIVER_TOO_OLD, "library_mismatch"),
+        (codes.UNKNOWN, "driver_gone"),
     ],
 )
 def test_a_library_that_cannot_be_initialised_is_not_tried_at_every_poll(
-    fake: FakeMtml, ask: Callable[..., Capture], code: int, state: str, reason: str
+    fake: FakeMtml, ask: Callable[..., Capture], code: int, reason: str
 ) -> None:
     fake.tell("node", init=f"!{code}")
     for _ in range(3):
-        failure = ask().failure
-        assert failure is not None
-        assert (failure.state, failure.reason) == (state, reason)
-        assert failure.text.endswith(f"(MTML error {code})")
+        assert failure_of(ask())[:2] == ("failed", reason)
+        assert failure_of(ask())[2].endswith(f"(MTML error {code})")
     assert fake.calls("mtmlLibraryInit") == 1
 
 
 def test_a_driver_that_goes_while_it_is_used_ends_the_session(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert ask().failure is None
     fake.tell("node", count=f"!{codes.DRIVER_NOT_LOADED}")
-    failure = ask().failure
-    assert failure is not None
-    assert failure.reason == "driver_gone"
+    assert failure_of(ask())[1] == "driver_gone"
     assert fake.calls("mtmlLibraryShutDown") == 1
     assert fake.calls("mtmlLibraryFreeDevice") == 2
 
 
 def test_without_the_library_the_source_is_missing(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     (fake.folder / "libmtml.so.2").unlink()
-    failure = ask().failure
-    assert failure is not None
-    assert (failure.state, failure.reason) == ("missing", None)
-    assert "libmtml.so.2 is not installed" in failure.text
+    state, reason, text = failure_of(ask())
+    assert (state, reason) == ("missing", None)
+    assert "libmtml.so.2 is not installed" in text
 
 
 def test_without_the_binding_no_process_is_started(fake: FakeMtml) -> None:
     started: list[Any] = []
     worker = Worker("mtml", {"mtml": TARGET}, environment=fake.environment, launcher=started.append)  # type: ignore[arg-type]  # never called
     poll = Poll("fast", Library("mtml", ("fast",), module="no_such_module", package="device-telemetry[moorethreads]"))
-    failure = WorkerReader("mtml", worker).read(poll, Targets()).failure
-    assert failure is not None
-    assert (failure.state, started) == ("missing", [])
-    assert "pip install 'device-telemetry[moorethreads]'" in failure.text
+    state, _, text = failure_of(WorkerReader("mtml", worker).read(poll, Targets()))
+    assert (state, started) == ("missing", [])
+    assert "pip install 'device-telemetry[moorethreads]'" in text
 
 
 def test_another_package_of_that_name_is_told_from_the_binding(fake: FakeMtml, tmp_path: Path) -> None:
@@ -220,10 +219,9 @@ def test_another_package_of_that_name_is_told_from_the_binding(fake: FakeMtml, t
     (tmp_path / "other" / "pymtml.py").write_text('"""Says hello."""\n')
     environment = {**fake.environment, "PYTHONPATH": str(tmp_path / "other")}
     worker = Worker("mtml", {"mtml": TARGET}, environment=environment)
-    failure = WorkerReader("mtml", worker).read(POLLS["fast"], Targets()).failure
+    state, _, text = failure_of(WorkerReader("mtml", worker).read(POLLS["fast"], Targets()))
     worker.close()
-    assert failure is not None
-    assert (failure.state, "pip uninstall pymtml" in failure.text) == ("missing", True)
+    assert (state, "pip uninstall pymtml" in text) == ("missing", True)
 
 
 def test_after_a_pause_the_library_and_lost_cards_are_tried_again(fake: FakeMtml, tmp_path: Path) -> None:

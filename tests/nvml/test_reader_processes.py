@@ -77,10 +77,12 @@ def test_instances_have_no_ratio_but_their_number(tmp_path: Path) -> None:
 
 
 def test_a_process_in_several_lists_is_one_of_the_kind_that_says_most(bench: Bench) -> None:
-    bench.fake.processes(0, [Process(71, 5), Process(72, None), Process(73, 7)])
+    bench.fake.processes(0, [Process(71, 5), Process(72, None), Process(73, 7), Process(75, None)])
     bench.fake.processes(0, [Process(71, 5), Process(74, 4)], "Graphics")
     bench.fake.processes(0, [Process(72, 6)], "MPSCompute")
-    found = [one for one in bench.report("processes").processes if one.device == 0]
+    report = bench.report("processes")
+    found = [one for one in report.processes if one.device == 0]
+    assert report.problems == ()
     assert [(one.pid, one.kind, one.memory_used_bytes) for one in found] == [
-        (71, "compute", 5.0), (72, "mps", 6.0), (73, "compute", 7.0), (74, "graphics", 4.0),
+        (71, "compute", 5.0), (72, "mps", 6.0), (73, "compute", 7.0), (75, "compute", None), (74, "graphics", 4.0),
     ]  # fmt: skip

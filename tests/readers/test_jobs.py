@@ -69,11 +69,8 @@ def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
     slurm = told(of, "slurm")
     assert names(slurm) == {"10_2": ["0", "1"]}
     assert slurm.claims[0].keys == ("slurm:12", "sluid:sX")
-    assert (slurm.claims[0].owner.user, slurm.claims[0].owner.account, slurm.claims[0].started) == (
-        "anna",
-        "physics",
-        LONG_AGO,
-    )
+    owner = slurm.claims[0].owner
+    assert (owner.user, owner.account, slurm.claims[0].started) == ("anna", "physics", LONG_AGO)
     assert names(told(of, "pbs")) == {"3[1].head": ["GPU-1"]}
     assert names(told(of, "flux")) == {"ƒ2Ek": ["2"]}
 

@@ -96,10 +96,8 @@ class StandIn(ModuleType):
         return ctypes.c_void_p(index * _PLACES_OF_GPU + 1)
 
     def nvmlDeviceGetHandleByPciBusId(self, bus_id: str) -> ctypes.c_void_p:  # noqa: N802
-        for index in range(self.nvmlDeviceGetCount()):
-            if self._bus_id(f"gpu.{index}").endswith(bus_id.upper()):
-                return self.nvmlDeviceGetHandleByIndex(index)
-        raise NVMLError(_NOT_FOUND)
+        wanted = [self._bus_id(f"gpu.{index}").endswith(bus_id.upper()) for index in range(self.nvmlDeviceGetCount())]
+        return self.nvmlDeviceGetHandleByIndex(wanted.index(True))
 
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int:  # noqa: N802
         return len(self._migs(handle))

@@ -17,6 +17,7 @@ import pytest
 
 from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, put_on_node
 from kits.pod_resources import allocatable, listed, pod
+from kits.processes import own_holdings
 from kits.waiting import PATIENCE_SECONDS, until
 from telemetry_daemon.config.settings import AttributionSettings
 from telemetry_daemon.readers.base import Targets
@@ -56,10 +57,6 @@ def failure(capture: Capture) -> tuple[str, str | None, str]:
     return capture.failure.state, capture.failure.reason, capture.failure.text
 
 
-def descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
 def owners(capture: Capture) -> list[str]:
     assert capture.failure is None, capture.failure
     return [claim.owner.name for claim in PARSER.parse(capture).claims]
@@ -92,19 +89,14 @@ def test_what_lies_on_the_node_about_pods_is_told(kubelet: FakeKubelet, tmp_path
         (f"memory/kubepods/burstable/pod{UID}", UID),
         (f"memory/kubepods/pod{UID}", UID),
         ("kubepods/besteffort/pod" + "ab" * 16, "ab" * 16),
+        ("system.slice", None),  # no cgroups of pods are to be seen
         (f"{KIND}/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod{UID.replace('-', '_')}.slice", UID),
     ],
 )
-def test_pods_live_whose_cgroup_is_there(kubelet: FakeKubelet, tmp_path: Path, folder: str, uid: str) -> None:
+def test_pods_live_whose_cgroup_is_there(kubelet: FakeKubelet, tmp_path: Path, folder: str, uid: str | None) -> None:
     (tmp_path / "sys/fs/cgroup" / folder).mkdir(parents=True)
     [output] = read(tmp_path).outputs
-    assert output.data["living_pod_uids"] == [uid]
-
-
-def test_nobody_is_dead_where_no_cgroups_are_to_be_seen(kubelet: FakeKubelet, tmp_path: Path) -> None:
-    (tmp_path / "sys/fs/cgroup/system.slice").mkdir(parents=True)
-    [output] = read(tmp_path).outputs
-    assert output.data["living_pod_uids"] is None
+    assert output.data["living_pod_uids"] == (None if uid is None else [uid])
 
 
 def test_the_kubelet_is_found_where_distributions_or_the_configuration_put_it(tmp_path: Path) -> None:
@@ -299,7 +291,7 @@ def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, restart
     kubelet.stop()
     one = reader_of(tmp_path)
     one.read(PODS, Targets())
-    before = descriptors()
+    before = own_holdings().descriptors
     number, over = [0], threading.Event()
 
     def restart() -> None:
@@ -327,4 +319,4 @@ def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, restart
         over.set()
         restarting.join()
     assert refused <= {"failed", "missing"}
-    until(lambda: descriptors() <= before, "all descriptors are closed")
+    until(lambda: own_holdings().descriptors <= before, "all descriptors are closed")
