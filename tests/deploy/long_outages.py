@@ -29,7 +29,7 @@ OUTAGE_SECONDS = int(os.environ.get("OUTAGE_SECONDS", "1800"))
 TIMES = 6
 CUT_SECONDS = 20
 pytestmark = [
-    pytest.mark.needs("prometheus", "vmagent", "victoria-metrics", "openssl"),
+    pytest.mark.needs("prometheus", "vmagent", "victoria-metrics"),
     pytest.mark.timeout(2 * OUTAGE_SECONDS + 1200),
 ]
 

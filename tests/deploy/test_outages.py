@@ -8,7 +8,7 @@ import pytest
 
 from deploy.outages import all_pairs, restart_queues, scraped, stores_of
 
-pytestmark = pytest.mark.needs("prometheus", "vmagent", "victoria-metrics", "openssl")
+pytestmark = pytest.mark.needs("prometheus", "vmagent", "victoria-metrics")
 
 
 def test_every_sample_is_stored_once(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from kits.prometheus import ConfiguredPrometheus, tool
 from kits.waiting import until
 from kits.web_server import cheap_hash, make_pki
 
-pytestmark = pytest.mark.needs("prometheus", "promtool", "openssl")
+pytestmark = pytest.mark.needs("prometheus", "promtool")
 
 TARGETS = 12
 RECEIVER = ("--web.enable-remote-write-receiver",)

@@ -69,7 +69,6 @@ def test_a_node_with_cards(tmp_path: Path, tells_owners: bool) -> None:
     assert bool(imported & OF_OWNERS) == tells_owners
 
 
-@pytest.mark.needs("openssl")
 def test_tls_after_a_reload(tmp_path: Path) -> None:
     """What was left out of the imports is there once it is needed."""
     pki = make_pki(tmp_path)

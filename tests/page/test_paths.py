@@ -17,7 +17,7 @@ from kits.daemon import Daemon
 from kits.web_server import cheap_hash, connect, make_pki
 from page.view import View
 
-pytestmark = pytest.mark.needs("chromium", "openssl")
+pytestmark = pytest.mark.needs("chromium")
 
 STREAMS = 32
 SMALL = "2xnvidia"
