@@ -126,10 +126,14 @@ def test_the_user_of_a_number_is_looked_up_and_a_job_of_another_boot_has_ended(
 
 
 @pytest.mark.parametrize("source", ["slurm", "pbs", "flux", "job-map"])
+def missing(of: JobsReader, source: str) -> bool:
+    failure = captured(of, source).failure
+    return failure is not None and failure.state == "missing"
+
+
+@pytest.mark.parametrize("source", ["slurm", "pbs", "flux", "job-map"])
 def test_without_a_folder_the_source_is_missing(tmp_path: Path, source: str) -> None:
-    failure = captured(reader(tmp_path, "jobstats:/gpustat"), source).failure
-    assert failure is not None
-    assert failure.state == "missing"
+    assert missing(reader(tmp_path, "jobstats:/gpustat"), source)
 
 
 def test_a_scheduler_that_told_of_a_job_is_there_without_jobs(tmp_path: Path, folder: OwnFolder) -> None:
@@ -139,9 +143,7 @@ def test_a_scheduler_that_told_of_a_job_is_there_without_jobs(tmp_path: Path, fo
     folder.remove(file_name("slurm", "12"))
     assert told(of, "slurm").outcome == "ok"
     assert told(of, "slurm").claims == ()
-    pbs = captured(of, "pbs").failure
-    assert pbs is not None
-    assert pbs.state == "missing"
+    assert missing(of, "pbs")
 
 
 def hostile(root: Path) -> dict[str, str]:

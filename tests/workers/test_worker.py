@@ -46,15 +46,12 @@ def ask(worker: Worker, poll: str, *texts: str, seconds: float = PATIENCE_SECOND
     return problem_texts(worker.call(parse_question(poll, *texts), seconds))
 
 
-def test_it_parses_what_it_is_given(worker: Worker) -> None:
-    assert ask(worker, "echo", "Temp 41°C\n", "\udcff") == ["Temp 41°C\n", "\udcff"]
-
-
-def test_it_describes_the_parser(worker: Worker, launcher: CountingLauncher) -> None:
+def test_it_describes_the_parser_and_parses_what_it_is_given(worker: Worker, launcher: CountingLauncher) -> None:
     assert (worker.pid, launcher.launches) == (None, []), "nothing runs until it is asked"
     described = worker.call(Describe(f"{workers.NAUGHTY}:PARSER"), PATIENCE_SECONDS)
     assert described["name"] == "naughty"
     assert described["polls"][0]["request"]["alternatives"] == [["naughty-smi"]]
+    assert ask(worker, "echo", "Temp 41°C\n", "\udcff") == ["Temp 41°C\n", "\udcff"]
     assert [ask(worker, "number") for _ in range(3)] == [["1"], ["2"], ["3"]]
     assert launcher.pids == [worker.pid], "one process answers all calls"
 

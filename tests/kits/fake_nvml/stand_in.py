@@ -36,14 +36,7 @@ _STRUCTURES = {
 _TEXTS = ("Name", "UUID", "Serial", "BoardPartNumber", "VbiosVersion", "GspFirmwareVersion", "Version")
 # nvmlFieldValue_t, and the number and form of each of its types.
 _FIELD = struct.Struct("IIqqII8s")
-_KINDS = {
-    "double": (0, "d"),
-    "uint": (1, "I"),
-    "ulong": (2, "L"),
-    "ullong": (3, "Q"),
-    "llong": (4, "q"),
-    "int": (5, "i"),
-}
+_KINDS = dict(zip(("double", "uint", "ulong", "ullong", "llong", "int"), enumerate("dILQqi"), strict=True))
 # The fields of `same_as_call` in fields.c: call, which word of its answer, kind.
 _SAME_AS_CALL = {
     int(number): (call, int(word), kind.lower())
