@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from kits import snapshots as kit
 from telemetry_exporters import stream_json
+from telemetry_exporters.text import cleaned
 from telemetry_exporters.verdict import judge
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "stream.schema.json").read_text(encoding="utf-8"))
@@ -65,3 +66,17 @@ def test_the_schema_refuses_what_is_no_such_event(name, spoil):
     spoil(data)
     with pytest.raises(jsonschema.ValidationError):
         validate(name, data)
+
+
+def test_codes_and_reasons_are_cleaned_as_all_texts_are():
+    hostile = "a\x00b\x1b[31m\u202egpj"
+    states = (kit.reading(metric, 1.0, hostile) for metric in ("throttled", "event_open"))
+    snapshot = kit.snapshot(kit.device(0, *states, model=hostile))
+    (device,) = snapshot.devices
+    entry = stream_json.device(device, judge(snapshot)[device.id])
+    assert (entry["throttled_by"], entry["open_events"], entry["model"]) == (
+        [cleaned(hostile)],
+        [cleaned(hostile)],
+        cleaned(hostile),
+    )
+    assert hostile not in str(entry)

@@ -8,40 +8,31 @@ from kits.captures import registered_parsers, text_capture
 from telemetry_parsers.model import Absent
 
 HEAD = "Timestamp, DeviceId, GPU Power (W)"
+XPU_SMI = registered_parsers()["xpu-smi"]
 
 
-def powers(text: str) -> list[float]:
-    report = registered_parsers()["xpu-smi"].parse(text_capture(registered_parsers()["xpu-smi"], text))
-    return [one.value for one in report.readings if one.metric == "power_watts" and not isinstance(one.value, Absent)]
+def readings(text: str) -> dict[tuple[int | None, str], float]:
+    """Return the numbers by card and metric."""
+    report = XPU_SMI.parse(text_capture(XPU_SMI, text))
+    return {
+        (None if one.device is None else report.devices[one.device].index, one.metric): one.value
+        for one in report.readings
+        if not isinstance(one.value, Absent)
+    }
 
 
 @pytest.mark.parametrize(
     ("row", "watts"),
     [
-        ("06:14:46.000,    0, 114.60", [114.6]),
-        ("06:14:46.000,    0, 11\x004.60", []),
-        ("06:14:46.000,    0, 114\x00", []),
-        ("\x00" * 9 + "06:14:46.000,    0, 114.60", [114.6]),
-        ("06:14:46.000" + " " * 7980 + ", 0, 114.60", []),
-    ],
-    ids=[
-        "whole",
-        "a hole in the number",
-        "a hole behind it",
-        "a hole elsewhere",
-        "a number at the end of what is looked at",
+        pytest.param("06:14:46.000,    0, 114.60", 114.6, id="whole"),
+        pytest.param("06:14:46.000,    0, 11\x004.60", None, id="a hole in the number"),
+        pytest.param("06:14:46.000,    0, 114\x00", None, id="a hole behind it"),
+        pytest.param("\x00" * 9 + "06:14:46.000,    0, 114.60", 114.6, id="a hole elsewhere"),
+        pytest.param("06:14:46.000" + " " * 7980 + ", 0, 114.60", None, id="at the end of what is looked at"),
     ],
 )
-def test_a_number_with_a_hole_or_cut_off_is_none(row: str, watts: list[float]) -> None:
-    assert powers(f"{HEAD}\n{row}\n") == watts
-
-
-def readings(text: str) -> dict[tuple[int | None, str], float]:
-    report = registered_parsers()["xpu-smi"].parse(text_capture(registered_parsers()["xpu-smi"], text))
-    numbers = [one for one in report.readings if not isinstance(one.value, Absent)]
-    return {
-        (report.devices[one.device].index if one.device is not None else None, one.metric): one.value for one in numbers
-    }
+def test_a_number_with_a_hole_or_cut_off_is_none(row: str, watts: float | None) -> None:
+    assert readings(f"{HEAD}\n{row}\n").get((0, "power_watts")) == watts
 
 
 def test_a_row_is_read_under_the_headings_above_it() -> None:

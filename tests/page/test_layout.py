@@ -1,13 +1,18 @@
-"""The page on a phone, a laptop and a wall: nothing is cut, overlaps or scrolls sideways, and what should fit on a screen fits."""
+"""The page on a phone, a laptop and a wall, with and without scripts: nothing is cut or overlaps; what it weighs and costs."""
 
 from __future__ import annotations
 
+import gzip
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from kits.browser import Tab
+from kits.waiting import scaled
 from page.looks import below_the_screen, faults
+from page.nodes import Node
 from page.view import View
 
 pytestmark = pytest.mark.needs("chromium")
@@ -57,3 +62,77 @@ def test_the_whole_width_is_used(tab: Tab, demo: Demo) -> None:
             "Math.max(...[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right))"
         )
         assert used > 0.9 * width
+
+
+@pytest.fixture
+def address(demo: Callable[[str], str]) -> str:
+    return demo("16xnvidia")
+
+
+def test_the_table_is_whole_and_can_be_loaded_anew(tab: Tab, address: str) -> None:
+    tab.turn_scripts_off()
+    tab.open(address)
+    cells = "[...document.querySelectorAll('table')].flatMap(t => [...t.rows].map(r => r.innerText))"
+    rows = tab.evaluate(cells)
+    assert len([row for row in rows if "GPU-" in row and "°C" in row and "W" in row]) == 16
+    assert tab.count("meta[http-equiv=refresh]") == 0
+    before = tab.loads
+    reload_link = (
+        "[...document.links].find(a => a.checkVisibility() && a.href.split('?')[0] === location.href && a.innerText)"
+    )
+    assert tab.evaluate(f"{reload_link}?.innerText"), "a link that loads the page anew"
+    tab.evaluate(f"{reload_link}.click()")
+    tab.until(lambda: tab.loads > before, "the page loaded anew")
+
+
+def test_a_card_has_its_readings_and_reasons(tab: Tab, address: str) -> None:
+    tab.turn_scripts_off()
+    tab.open(address)
+    before = tab.loads
+    tab.click("[data-device] a")
+    tab.until(lambda: tab.loads > before, "the card's page")
+    assert "GPU-" in tab.text()
+    assert "not supported" in tab.text()
+    assert tab.count("dl.list > div") > 60
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
+    tab.resize(width, 900)
+    tab.turn_scripts_off()
+    tab.open(address)
+    assert faults(tab) == {}
+
+
+OURS = "[...document.querySelectorAll('script, style')].map(e => e.textContent)"
+MOST_BYTES, MOST_PACKED = 60_000, 16_000
+# Of a core, at 128 cards with new values each second.
+MOST_BUSY, LOOK_SECONDS = 0.05, 20.0
+
+
+def test_script_and_style_are_small_and_readable_and_ask_the_daemon_only(tab: Tab, demo) -> None:
+    url = demo("16xnvidia")
+    tab.open(url)
+    View(tab).await_live()
+    assert [request for request in tab.requests if not request.startswith(("data:", url))] == []
+    source = "\n".join(tab.evaluate(OURS)).encode()
+    assert len(source) <= MOST_BYTES
+    assert len(gzip.compress(source, 6)) <= MOST_PACKED
+    assert max(map(len, source.splitlines())) <= 200, "it is written for people"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [(2560, 1440), (390, 844)])
+def test_a_full_node_costs_the_browser_little(tab: Tab, tmp_path: Path, size: tuple[int, int]) -> None:
+    node = Node(tmp_path, "128xnvidia", config="[sources.nvml]\ninterval = 1.0\n")
+    tab.resize(*size)
+    with node.daemon():
+        tab.open(node.url)
+        View(tab).await_live()
+        tab.until(lambda: len(View(tab).devices()) == 128, "all cards")
+        began, busy = time.monotonic(), tab.busy_seconds()
+        while time.monotonic() - began < LOOK_SECONDS:
+            tab.browser.listen(1.0)
+        share = (tab.busy_seconds() - busy) / (time.monotonic() - began)
+    assert share <= scaled(MOST_BUSY), f"{share:.1%} of a core"
