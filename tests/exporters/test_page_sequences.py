@@ -30,24 +30,8 @@ KEYS = (
 )
 ACME = Metric("accelerator_acme_level", "gauge", "", "A plugin's.", label="tank")
 NUMBERS = (
-    0.0,
-    -0.0,
-    1,
-    True,
-    1.0,
-    0.1,
-    999999.5,
-    1e6,
-    1000000.25,
-    1 << 60,
-    1e16,
-    1e21,
-    1e22,
-    5e-324,
-    1.7e308,
-    -2.5,
-    -1e9,
-)
+    0.0, -0.0, 1, True, 1.0, 0.1, 999999.5, 1e6, 1000000.25, 1 << 60, 1e16, 1e21, 1e22, 5e-324, 1.7e308, -2.5, -1e9,
+)  # fmt: skip
 UNFIT = (math.nan, math.inf, -math.inf)
 ANY_VALUE = st.sampled_from((*NUMBERS, *Absent)) | st.floats(allow_nan=False, allow_infinity=False)
 

@@ -16,7 +16,9 @@ def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
     yield f"  {shown(known)}"
     for device in facts.devices:
         yield from filter(str.strip, of_device(device, in_full=in_full))
-    yield from (f"  link {shown({one.name: getattr(link, one.name) for one in fields(Link)})}" for link in facts.links)
+    yield from (
+        f"  link {shown({field.name: getattr(link, field.name) for field in fields(Link)})}" for link in facts.links
+    )
     yield from (f"  hint {hint.cause} {hint.text}" for hint in facts.hints)
     if in_full:
         yield from (f"  host {call.name} calls={call.calls} ns={call.total_ns}" for call in facts.calls)
@@ -36,29 +38,34 @@ def of_device(device: Device, *, in_full: bool) -> Iterator[str]:
         marks = f"cut={step.is_cut} mean={step.is_mean}"
         yield f"    step {step.name} begin={step.begin_ns} {marks} {of_split(step.split)}"
     if device.steps and not in_full:
-        marks = f"cut={sum(one.is_cut for one in device.steps)} mean={sum(one.is_mean for one in device.steps)}"
-        yield f"    {len(device.steps)} steps {marks} {of_split(*(one.split for one in device.steps))}"
+        marks = f"cut={sum(step.is_cut for step in device.steps)} mean={sum(step.is_mean for step in device.steps)}"
+        yield f"    {len(device.steps)} steps {marks} {of_split(*(step.split for step in device.steps))}"
     if in_full:
         yield from (
-            f"    {shown({one.name: getattr(kernel, one.name) for one in fields(Kernel)})}" for kernel in device.kernels
+            f"    {shown({field.name: getattr(kernel, field.name) for field in fields(Kernel)})}"
+            for kernel in device.kernels
         )
         return
     for work in ("compute", "communication", "copy"):
-        if kernels := [one for one in device.kernels if one.work == work]:
-            shapes = {(one.grid, one.block, one.occupancy_ratio) for one in kernels}
-            longest = max(one.longest_ns or 0 for one in kernels)
+        if kernels := [kernel for kernel in device.kernels if kernel.work == work]:
+            shapes = {(kernel.grid, kernel.block, kernel.occupancy_ratio) for kernel in kernels}
+            longest = max(kernel.longest_ns or 0 for kernel in kernels)
             yield f"    {work} {sums(kernels)} longest={longest} shapes={len(shapes)}"
 
 
 def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
     """Return how many there are, their calls and nanoseconds, and which comes first."""
-    counts = {"names": len(found), "calls": sum(one.calls for one in found), "ns": sum(one.total_ns for one in found)}
+    counts = {
+        "names": len(found),
+        "calls": sum(part.calls for part in found),
+        "ns": sum(part.total_ns for part in found),
+    }
     return f"{shown(counts)} first={found[0].name[:24]!r}"
 
 
 def of_split(*splits: Split) -> str:
     """Return the sum of splits, without what none of them has."""
-    found = {one.name: [getattr(split, one.name) for split in splits] for one in fields(Split)}
+    found = {field.name: [getattr(split, field.name) for split in splits] for field in fields(Split)}
     known = {name: [value for value in values if value is not None] for name, values in found.items()}
     return shown({name.removesuffix("_ns"): sum(values) for name, values in known.items() if values})
 

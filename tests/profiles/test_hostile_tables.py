@@ -124,8 +124,8 @@ def totals(facts: Facts) -> dict[object, float]:
 def test_each_file_is_known_by_one_format_and_read() -> None:
     for name, content in FILES.items():
         facts = facts_of(name, content)
-        told = (facts.devices, facts.calls, facts.hints, facts.links, facts.node_folders, facts.boot_to_unix_ns)
-        assert any(told), name
+        parts = (facts.devices, facts.calls, facts.hints, facts.links, facts.node_folders, facts.boot_to_unix_ns)
+        assert any(parts), name
         assert HIDDEN not in repr(facts), name
         assert SECRET not in repr(facts), name
 

@@ -260,8 +260,8 @@ def mindspore() -> list[dict[str, Any]]:
 
 
 def mindspore_on_gpus() -> list[dict[str, Any]]:
-    told = {"type": "cuLaunchKernel", "op_full_name": "x", "block_dim": "32,1,1", "grid_dim": "8,1,1"}
-    return [event("", "Default/op", NOW, 300, tid="Ops"), event("", "add", NOW + 5, 2, tid="17", args=told)]
+    arguments = {"type": "cuLaunchKernel", "op_full_name": "x", "block_dim": "32,1,1", "grid_dim": "8,1,1"}
+    return [event("", "Default/op", NOW, 300, tid="Ops"), event("", "add", NOW + 5, 2, tid="17", args=arguments)]
 
 
 def traces() -> Iterator[tuple[str, object]]:
