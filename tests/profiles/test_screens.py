@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profiles.made_ranks import answered, ascend_rank, combined, mindspore_cluster
+from profiles.made_ranks import PLANTED, answered, ascend_rank, combined, mindspore_cluster
 from profiles.test_first_collective import WAITING
 from profiles.test_traces import NOW, event, kineto, step_of_torch
 from telemetry_exporters import profile_json
@@ -66,6 +67,13 @@ def no_places_of_nodes(folder: Path) -> None:
     (folder / "host_ips_mapping.txt").unlink()
 
 
+def rank_table_of_other_nodes(folder: Path) -> None:
+    mindspore_cluster(folder / "a")
+    mindspore_cluster(folder / "b")
+    (folder / "a/hccl.json").unlink()
+    shutil.copy(folder / "b/hccl.json", folder / "hccl.json")
+
+
 def sums(folder: Path) -> None:
     rows = f'0,MatMul,AI_CORE,12,600.5,51\n0,"{LONG}",AI_CORE,3,20.25,9\n0,cut\n'
     (folder / "op_statistic.csv").write_text(f"Device_id,OP Type,Core Type,Count,Total Time(us),Max Time(us)\n{rows}")
@@ -83,6 +91,7 @@ MADE: dict[str, Callable[[Path], None]] = {
         slow_rank_of_a_cluster,
         no_rank_table,
         no_places_of_nodes,
+        rank_table_of_other_nodes,
         sums,
     )
 }
@@ -97,5 +106,8 @@ def test_screens_and_document(tmp_path: Path, assert_golden: Callable[[Path, str
         lines = shown.splitlines()
         assert len(lines) <= LINES
         assert max(display_width(line) for line in lines) <= width
+        assert PLANTED not in shown
         assert_golden(GOLDEN / f"{name}-{width}.txt", shown)
+    assert PLANTED not in profile_json.render(answer)
+    assert "10.11.12.13" not in repr([member.device for member in answer.profile.members])
     assert_golden(GOLDEN / f"{name}.json", profile_json.render(answer))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kits.traces import profile_captures
+from profiles.facts_text import of_facts
 from telemetry_daemon.profiling.folders import Found
 from telemetry_daemon.profiling.reading import read_one
 from telemetry_parsers.profiles.combine import ReadFile, combine
@@ -35,23 +35,12 @@ FORMATS: tuple[TextFormat, ...] = (
     runs_csv.FORMAT,
     sums_csv.FORMAT,
 )
-# Name, work, calls, nanoseconds of a kernel; name, calls, nanoseconds of what the host did.
-Told = tuple[tuple[tuple[str, str, int, int], ...], tuple[tuple[str, int, int], ...]]
 
 
 def read(text: str, name: str = "x.csv") -> Facts | None:
     clue = Clue(name, (), text.encode())
     fitting = next((one for one in FORMATS if one.recognises(clue)), None)
     return None if fitting is None else fitting.read(clue, text.splitlines())
-
-
-def told(facts: Facts | None) -> Told:
-    assert facts is not None
-    kernels = sorted(
-        (one.name, one.work, one.calls, one.total_ns) for device in facts.devices for one in device.kernels
-    )
-    calls = sorted((one.name, one.calls, one.total_ns) for one in facts.calls)
-    return tuple(kernels), tuple(calls)  # type: ignore[return-value]  # sorted lists of the same
 
 
 NSYS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
@@ -71,108 +60,69 @@ def ncu(*durations: tuple[str, str]) -> str:
     return NCU + "".join(rows)
 
 
-# Of each: the text, its kernels, what the host did, and whether something is left out and said.
-MEANT: dict[str, tuple[str, Told, bool]] = {
+# Made-up tables; what is read in them stands in `texts.txt`.
+MEANT: dict[str, str] = {
     "a kernel in two grids is one kernel": (
         NSYS + ",GridXYZ,BlockXYZ,Name\n60.0,600,2,300,300,300,300,0,   1    1    1, 128    1    1,k\n"
-        "40.0,400,2,200,200,200,200,0,   2    1    1, 128    1    1,k\n",
-        ((("k", "compute", 4, 1000),), ()),
-        False,
+        "40.0,400,2,200,200,200,200,0,   2    1    1, 128    1    1,k\n"
     ),
     "a function of the host among kernels": (
         NSYS + ",Category,Operation\n50.0,600,2,300,300,300,300,0,CUDA_API,cudaMalloc\n"
-        "30.0,400,2,200,200,200,200,0,CUDA_KERNEL,k\n20.0,200,2,100,100,100,100,0,MEMORY_OPER,anything\n",
-        ((("anything", "copy", 2, 200), ("k", "compute", 2, 400)), (("cudaMalloc", 2, 600),)),
-        False,
+        "30.0,400,2,200,200,200,200,0,CUDA_KERNEL,k\n20.0,200,2,100,100,100,100,0,MEMORY_OPER,anything\n"
     ),
     "copies as nsys of 2020 counts them": (
-        "Time(%),Total Time (ns),Operations,Average,Minimum,Maximum,Operation\n100.0,500,5,100,90,110,[CUDA memcpy HtoD]\n",
-        ((("[CUDA memcpy HtoD]", "copy", 5, 500),), ()),
-        False,
+        "Time(%),Total Time (ns),Operations,Average,Minimum,Maximum,Operation\n100.0,500,5,100,90,110,[CUDA memcpy HtoD]\n"
     ),
     "sizes of copies are no times": (
         NSYS + ",Name\n100.0,500,5,100,100,100,100,0,k\n\n"
-        "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n5.0,5,1.0,1.0,1.0,1.0,0.0,[CUDA memcpy HtoD]\n",
-        ((("k", "compute", 5, 500),), ()),
-        False,
+        "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n5.0,5,1.0,1.0,1.0,1.0,0.0,[CUDA memcpy HtoD]\n"
     ),
     "memory that is allocated on a device": (
-        (
         '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
         '"MEMORY_ALLOCATION","MEMORY_ALLOCATION_ALLOCATE","Agent 4",1024,"0x01",1,1000,2000\n'
-        ),
-        ((), (("MEMORY_ALLOCATION_ALLOCATE", 1, 1000),)),
-        False,
     ),
-    "copies of rocprofv3": (
-        SUMS3 + '"MEMORY_COPY_HOST_TO_DEVICE",2,200,100.0,100.00,90,110,1.0\n',
-        ((("MEMORY_COPY_HOST_TO_DEVICE", "copy", 2, 200),), ()),
-        False,
-    ),
+    "copies of rocprofv3": (SUMS3 + '"MEMORY_COPY_HOST_TO_DEVICE",2,200,100.0,100.00,90,110,1.0\n'),
     "domains of rocprofv3": (
-        SUMS3 + '"KERNEL_DISPATCH",2,200,100.0,50.00,90,110,1.0\n"HIP_RUNTIME_API_EXT",2,200,100.0,50.00,90,110,1.0\n',
-        ((("KERNEL_DISPATCH", "compute", 2, 200),), (("HIP_RUNTIME_API_EXT", 2, 200),)),
-        False,
+        SUMS3 + '"KERNEL_DISPATCH",2,200,100.0,50.00,90,110,1.0\n"HIP_RUNTIME_API_EXT",2,200,100.0,50.00,90,110,1.0\n'
     ),
     "kernels that look like functions of the host": (
-        SUMS + '"SAXPY",2,200,100,50.0\n"ncclDevKernel_Generic_4",2,200,100,25.0\n"ncclAllReduce",1,100,100,25.0\n',
-        (
-            (("SAXPY", "compute", 2, 200), ("ncclDevKernel_Generic_4", "communication", 2, 200)),
-            (("ncclAllReduce", 1, 100),),
-        ),
-        False,
+        SUMS + '"SAXPY",2,200,100,50.0\n"ncclDevKernel_Generic_4",2,200,100,25.0\n"ncclAllReduce",1,100,100,25.0\n'
     ),
-    "a name that is cut within its brackets": (SUMS + "k<4, 5, 6, 7, 8", ((), ()), True),
-    "names with commas and without quotes": (SUMS + "k<4, 5>(int, int),2,200,100,100.0\n", ((("k<4, 5>(int, int)", "compute", 2, 200),), ()), False),
-    "a total that is not calls times their mean": (SUMS + '"k",2,900,100,100.0\n"l",2,200,100,50.0\n', ((("l", "compute", 2, 200),), ()), True),
-    "means without their decimals": (SUMS + '"k",1000,1999,1,100.0\n', ((("k", "compute", 1000, 1999),), ()), False),
-    "decimal commas of nvprof": (
-        NVPROF + '"100,00%","12,052ms",1,"12,052ms","12,052ms","12,052ms",k\n', ((("k", "compute", 1, 12_052_000),), ()), False
-    ),
+    "a name that is cut within its brackets": (SUMS + "k<4, 5, 6, 7, 8"),
+    "names with commas and without quotes": (SUMS + "k<4, 5>(int, int),2,200,100,100.0\n"),
+    "a total that is not calls times their mean": (SUMS + '"k",2,900,100,100.0\n"l",2,200,100,50.0\n'),
+    "means without their decimals": (SUMS + '"k",1000,1999,1,100.0\n'),
+    "decimal commas of nvprof": (NVPROF + '"100,00%","12,052ms",1,"12,052ms","12,052ms","12,052ms",k\n'),
     "unified memory of nvprof": (
         '"Device","Count","Avg Size","Min Size","Max Size","Total Size","Total Time","Name"\n,,KB,KB,KB,MB,us,\n\n'
         + NVPROF
-        + "100.00%,1.0us,1,1.0us,1.0us,1.0us,k\n",
-        ((("k", "compute", 1, 1000),), ()),
-        False,
+        + "100.00%,1.0us,1,1.0us,1.0us,1.0us,k\n"
     ),
     "a row that is garbled": (
-        RUNS + '"KERNEL_DISPATCH","Agent 4",1,1,"k",1000,2000\n"KERNEL_DISPATCH","Agent 4",1,2,"k\n"KERNEL_DISPATCH","Agent 4",1,3,"k",3000,4000\n',
-        ((("k", "compute", 2, 2000),), ()),
-        True,
+        RUNS
+        + '"KERNEL_DISPATCH","Agent 4",1,1,"k",1000,2000\n"KERNEL_DISPATCH","Agent 4",1,2,"k\n"KERNEL_DISPATCH","Agent 4",1,3,"k",3000,4000\n'
     ),
     "a blank line below the headings": (
-        (
         "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID\n\n"
         '1,0,1,2,2,64,64,"k",1000,2000,0\n'
-        ),
-        ((("k", "compute", 1, 1000),), ()),
-        False,
     ),
-    "microseconds that may be thousands": (ncu(("117,344", "usecond")), ((), ()), True),
-    "microseconds that may be thousands with a point": (ncu(("117.344", "usecond")), ((), ()), True),
-    "another number shows the sign of decimals": (
-        ncu(("117,344", "usecond"), ("1,5", "usecond")), ((("k0", "compute", 1, 117_344), ("k1", "compute", 1, 1500)), ()), False
-    ),
-    "another number shows that commas divide thousands": (
-        ncu(("117,344", "usecond"), ("1.5", "usecond")), ((("k0", "compute", 1, 117_344_000), ("k1", "compute", 1, 1500)), ()), False
-    ),
-    "nanoseconds are whole": (ncu(("1,000", "nsecond"), ("12,345,678", "ns")), ((("k0", "compute", 1, 1000), ("k1", "compute", 1, 12_345_678)), ()), False),
-}  # fmt: skip
+    "microseconds that may be thousands": (ncu(("117,344", "usecond"))),
+    "microseconds that may be thousands with a point": (ncu(("117.344", "usecond"))),
+    "another number shows the sign of decimals": (ncu(("117,344", "usecond"), ("1,5", "usecond"))),
+    "another number shows that commas divide thousands": (ncu(("117,344", "usecond"), ("1.5", "usecond"))),
+    "nanoseconds are whole": (ncu(("1,000", "nsecond"), ("12,345,678", "ns"))),
+}
+MARKERS = ("7_marker_api_stats.csv", SUMS3 + '"forward pass",2,200,100.0,100.00,90,110,1.0\n')
 
 
-@pytest.mark.parametrize("what", MEANT)
-def test_a_table_says_what_it_means(what: str) -> None:
-    text, expected, is_left_out = MEANT[what]
-    facts = read(text)
-    assert told(facts) == expected
-    assert facts is not None
-    assert bool(facts.problems) == is_left_out
-
-
-def test_a_file_that_has_its_name_tells_whose_rows_it_has() -> None:
-    text = SUMS3 + '"forward pass",2,200,100.0,100.00,90,110,1.0\n'
-    assert told(read(text, "7_marker_api_stats.csv")) == ((), (("forward pass", 2, 200),))
+def test_what_is_read_in_made_up_texts(assert_golden: Callable[[Path, str], None]) -> None:
+    named = {**{name: ("x.csv", text) for name, text in MEANT.items()}, "a name that tells whose rows it has": MARKERS}
+    texts = []
+    for what, (name, text) in named.items():
+        facts = read(text, name)
+        assert facts is not None, what
+        texts.append("\n".join([what, *of_facts(facts, in_full=True), ""]))
+    assert_golden(Path(__file__).parent / "texts.txt", "".join(texts))
 
 
 def test_what_was_measured_is_no_estimate() -> None:
@@ -210,7 +160,7 @@ def real_texts() -> list[Path]:
 
 
 def texts() -> Iterator[str]:
-    yield from (text for text, _, _ in MEANT.values())
+    yield from MEANT.values()
     yield from (path.read_text()[:4000].rpartition("\n")[0] + "\n" for path in real_texts())
 
 
@@ -226,11 +176,13 @@ def test_a_text_that_is_cut_says_nothing_that_the_whole_does_not(place: int, sha
     cut = read(whole[: int(len(whole) * share)])
     if cut is None:
         return
-    most = {name: (calls, total) for name, _, calls, total in told(read(whole))[0]}
-    for name, _, calls, total in told(cut)[0]:
+    facts = read(whole)
+    assert facts is not None
+    most = [kernel for device in facts.devices for kernel in device.kernels]
+    for kernel in (kernel for device in cut.devices for kernel in device.kernels):
         # A name may be cut where it is the last word of its row.
-        known = [numbers for other, numbers in most.items() if other.startswith(name)]
-        assert any(calls <= other[0] and total <= other[1] for other in known), (name, calls, total, most)
+        known = [other for other in most if other.name.startswith(kernel.name)]
+        assert any(kernel.calls <= other.calls and kernel.total_ns <= other.total_ns for other in known), (kernel, most)
 
 
 @few
@@ -250,7 +202,7 @@ def test_a_text_with_other_bytes_raises_nothing(place: int, flips: list[tuple[fl
 
 def test_columns_that_nobody_asked_for_go_nowhere() -> None:
     """A secret in a further column of each row is in nothing that comes out."""
-    for text, _, _ in MEANT.values():
+    for text in MEANT.values():
         lines = [
             f'{line},"{"Hostname" if not place else "s3cret"}"' for place, line in enumerate(text.splitlines()) if line
         ]

@@ -84,15 +84,6 @@ def test_no_key_breaks_it(state, pressed):
         fits(frame(state, size), size, state.glyphs)
 
 
-@settings(max_examples=25)
-@given(st.lists(keys, max_size=20), st.builds(Size, st.integers(40, 200), st.integers(10, 50)))
-def test_no_keys_break_what_people_look_at(pressed, size):
-    state = State(nodes=(looked_at.node(9, "a"), looked_at.node(2, "b")), view=View.NODES)
-    for key in pressed:
-        state = press(state, key, size)
-        fits(frame(state, size), size, state.glyphs)
-
-
 @pytest.mark.parametrize("view", View)
 def test_simulated_cards_are_marked_in_every_view(view):
     made_up = kit.snapshot(replace(looked_at.card(0), simulated=True))

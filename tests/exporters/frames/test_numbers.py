@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,13 +62,6 @@ def test_what_does_not_fit_is_counted(nodes, size):
     names = sum(bool(re.match(r"[▸ ]node\d", line)) for line in lines)
     below = re.search(r"▼ (\d+) more$", lines[-1])
     assert names + (int(below[1]) if below else 0) == nodes
-
-
-@pytest.mark.parametrize("size", [Size(40, 10), Size(41, 12), Size(60, 10), Size(250, 60)])
-def test_at_the_end_of_a_list_the_count_is_above(size):
-    state = State(nodes=(looked_at.node(128),), card="GPU-00000127")
-    lines = lines_of(state, size)
-    assert re.search(r"▲ \d+ more$", lines[-1])
 
 
 def every_line(state, size):

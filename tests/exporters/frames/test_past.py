@@ -14,7 +14,7 @@ from kits import snapshots as kit
 from telemetry_exporters import human
 from telemetry_exporters.frames.keys import fed
 from telemetry_exporters.frames.model import Key, NodeState, Size, State, View
-from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past
+from telemetry_exporters.past import KEPT, SLOTS, Past
 
 SIZE = Size(250, 60)
 WORDS = {
@@ -71,12 +71,6 @@ def test_left_shows_exactly_the_numbers_of_that_slot(keys, back):
             assert re.search(rf"(?<!\S){re.escape(text)}(?!\S)", line), (text, line)
 
 
-def test_the_screen_says_that_it_is_the_past_and_which():
-    first, second, *_ = seen(cards("[", Key.LEFT))
-    assert first.endswith("PAST 2025-12-31 23:58:55 UTC")
-    assert second.startswith("PAST, 1 min 5 s back")
-
-
 @pytest.mark.parametrize("view", View)
 def test_no_value_of_the_present_is_shown(view):
     """The present has other numbers than any slot: none of them may appear, whatever key was pressed."""
@@ -106,17 +100,6 @@ def test_no_value_of_the_present_is_shown(view):
 def test_what_is_not_kept_is_said_to_be_not_kept(view):
     lines = seen(State(nodes=(looked_at.node(4),), view=view, moment=kit.WALL_TIME - 60))
     assert any("ot kept" in line for line in lines)
-
-
-def test_a_gap_of_the_past_has_its_reason():
-    at = looked_at.START + (looked_at.GAP.first + 3) * SLOT_SECONDS
-    state = State(nodes=(looked_at.node(4),), view=View.CARD, card="GPU-00000002", moment=at)
-    assert any(re.match(r"  power +nvml: timeout", line) for line in seen(state, Size(80, 60)))
-
-
-def test_the_chart_tells_when_and_why_there_is_a_gap():
-    state = State(nodes=(looked_at.node(4),), view=View.CARD, card="GPU-00000002")
-    assert "  23:46:40 to 23:50:00: nvml: timeout" in seen(state)
 
 
 def test_the_moment_stands_still_while_new_slots_come():
