@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_line import run_main
+from kits.daemon import bare_config
 from kits.fake_kubelet import SOCKET, RawServer
 
 
@@ -25,12 +26,8 @@ def dead(root: Path) -> None:
 )
 def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:
     prepare(tmp_path)
-    config = tmp_path / "telemetry.toml"
-    config.write_text(
-        f'[attribution]\nenabled = true\n[sources.kubelet]\npath = "{tmp_path}"\n[state]\n'
-        f'directory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n'
-    )
-    _, said, _ = run_main("doctor", "--config", str(config), "--source", "kubelet", "--all")
+    config = bare_config(tmp_path, f'[attribution]\nenabled = true\n[sources.kubelet]\npath = "{tmp_path}"\n')
+    _, said, _ = run_main("doctor", "--config", config, "--source", "kubelet", "--all")
     words = " ".join(said.split())
     assert why in words
     assert to_do in words

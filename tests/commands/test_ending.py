@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import COMMAND, clean_environment
+from kits.daemon import COMMAND, bare_config, clean_environment
 from kits.fake_tools import ToolFolder
 from kits.waiting import comes_true
 
@@ -25,10 +25,15 @@ from kits.waiting import comes_true
 def test_no_tool_outlives_a_command_that_a_signal_ends(command: str, number: int, tmp_path: Path) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.hangs("mthreads-gmi")
-    config = tmp_path / "telemetry.toml"
-    config.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
     running = subprocess.Popen(
-        ["env", "--default-signal", *COMMAND, command, "--config", str(config)],  # pytest may run without some signals
+        [
+            "env",
+            "--default-signal",
+            *COMMAND,
+            command,
+            "--config",
+            bare_config(tmp_path),
+        ],  # pytest may run without some signals
         env=clean_environment(tools.environment),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

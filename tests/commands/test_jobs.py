@@ -13,15 +13,14 @@ import pytest
 
 from kits.billed_node import Node, has, job
 from kits.command_line import run_main
+from kits.daemon import bare_config
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, LedgerFile
 from telemetry_exporters import job_record
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    path = tmp_path / "telemetry.toml"
-    path.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
-    return str(path)
+    return bare_config(tmp_path)
 
 
 def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:

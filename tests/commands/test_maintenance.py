@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_line import run_main
-from kits.daemon import Daemon
+from kits.daemon import Daemon, bare_config
 
 HOST_ONLY = "[sources.host]\ninterval = 1.0\n"
 
@@ -69,9 +69,7 @@ def test_a_wrong_request_is_refused(arguments: tuple[str, ...], words: str) -> N
 
 
 def test_without_a_daemon_nothing_can_be_announced(tmp_path: Path) -> None:
-    config = tmp_path / "telemetry.toml"
-    config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
-    status, _, told = run_main("maintenance", "on", "--config", str(config))
+    status, _, told = run_main("maintenance", "on", "--config", bare_config(tmp_path))
     assert (status, "no daemon answers" in told) == (69, True), told
 
 

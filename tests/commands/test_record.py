@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_line import Completed, run_main
-from kits.daemon import Daemon
+from kits.daemon import Daemon, bare_config
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 
@@ -21,10 +21,8 @@ def tools(tmp_path: Path) -> ToolFolder:
 
 
 def record(tmp_path: Path, tools: ToolFolder, *arguments: str, settings: str = "") -> Completed:
-    config = tmp_path / "record.toml"
-    config.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n{settings}')
-    environment = {"PATH": tools.search_path}
-    return run_main("record", "--for", "0.2", "--config", str(config), *arguments, environment=environment)
+    config = bare_config(tmp_path, settings)
+    return run_main("record", "--for", "0.2", "--config", config, *arguments, environment=tools.environment)
 
 
 def answered(text: str) -> set[tuple[str, str]]:

@@ -68,23 +68,13 @@ def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tool
             assert "daemon" not in heading(*same, *others)
         assert "from the daemon" in heading(*same, "--from", "daemon", "--all", "temp*")
         assert f"from {daemon.address}" in heading("--node", daemon.address)
+        status, out, _ = run_main("snapshot", *same, "--format", "json", "--from", "daemon")
+        assert (status, json.loads(out)["devices"]) == (0, daemon.document()["devices"])
+        status, out, error = run_main("snapshot", *same, "--format", "json", "--device", "7")
+        assert (status, json.loads(out)["devices"], "no device matches --device 7" in error) == (3, [], True)
         other = tmp_path / "other.toml"
         other.write_text(f'{daemon.config_path.read_text()}[sources.nvml]\nmode = "never"\n')
         assert "daemon" not in heading("--config", str(other))
-
-
-def test_the_daemons_document_is_given_as_it_is(tmp_path: Path, tools: ToolFolder) -> None:
-    with Daemon(tmp_path, SETTINGS, environment={"PATH": tools.search_path}) as daemon:
-        daemon.until_state("mthreads-gmi", "ok")
-        status, out, _ = run_main(
-            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--from", "daemon"
-        )
-        told = daemon.document()
-        assert (status, json.loads(out)["devices"]) == (0, told["devices"])
-        status, out, error = run_main(
-            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--device", "7"
-        )
-        assert (status, json.loads(out)["devices"], "no device matches --device 7" in error) == (3, [], True)
 
 
 def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools: ToolFolder, config: str) -> None:

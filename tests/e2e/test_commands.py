@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_line import run_main
-from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.daemon import COMMAND, Daemon, bare_config, clean_environment, run
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from telemetry_daemon.version import __version__
@@ -19,9 +19,7 @@ from telemetry_daemon.version import __version__
 
 @pytest.fixture
 def config(tmp_path):
-    path = tmp_path / "telemetry.toml"
-    path.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
-    return str(path)
+    return bare_config(tmp_path)
 
 
 @pytest.fixture

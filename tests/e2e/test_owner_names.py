@@ -29,7 +29,10 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-@pytest.mark.parametrize(("users", "told"), [("name", re.escape(USER)), ("hash", "[0-9a-f]{12}"), ("none", "None")])
+@pytest.mark.parametrize(
+    ("users", "told"),
+    [("name", re.escape(USER)), pytest.param("hash", "[0-9a-f]{12}", marks=pytest.mark.long), ("none", "None")],
+)
 def test_a_process_is_told_as_the_settings_say(
     tmp_path: Path, worker: subprocess.Popen[bytes], users: str, told: str
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.daemon import COMMAND, Daemon, bare_config, clean_environment
 from kits.fake_mthreads_gmi import TABLE
 
 PARSE = (*COMMAND, "parse", "mthreads-gmi", "-", "--format", "table")
@@ -98,9 +98,8 @@ def test_the_log_goes_into_no_file_that_got_the_number_of_a_closed_stream(tmp_pa
 
 
 def test_who_ends_the_daemon_as_soon_as_it_listens_ends_it_well(tmp_path) -> None:
-    listening, config = tmp_path / "web.sock", tmp_path / "telemetry.toml"
-    config.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
-    line = [*COMMAND, "serve", "--demo", "1xamd", "--web.listen-address", f"unix:{listening}", "--config", str(config)]
+    listening, config = tmp_path / "web.sock", bare_config(tmp_path)
+    line = [*COMMAND, "serve", "--demo", "1xamd", "--web.listen-address", f"unix:{listening}", "--config", config]
     with subprocess.Popen(line, env=clean_environment({}), stderr=subprocess.DEVNULL) as process:
         while not listening.exists():
             assert process.poll() is None

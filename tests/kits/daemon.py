@@ -54,8 +54,7 @@ class Daemon:
 
     def write_config(self, text: str) -> None:
         """Put a configuration in place that keeps state in the test's folder and listens on a free port."""
-        base = f'[state]\ndirectory = "{self.folder}/state"\nruntime_directory = "{self.folder}/run"\n'
-        self.config_path.write_text(base + text)
+        bare_config(self.folder, text)
 
     def __enter__(self) -> Daemon:
         self.write_config(self.config)
@@ -166,6 +165,13 @@ def shared_daemon(config: str = "", **given: Any) -> Any:
             yield daemon
 
     return running
+
+
+def bare_config(folder: Path, more: str = "") -> str:
+    """The path of a configuration with which a command finds no daemon but one in this folder."""
+    path = folder / "telemetry.toml"
+    path.write_text(f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n{more}')
+    return str(path)
 
 
 def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
