@@ -17,7 +17,6 @@ from kits.attackers import attack
 from kits.daemon import Daemon
 from kits.followers import PATH
 from kits.processes import holdings, peak_mib
-from kits.waiting import scaled
 from telemetry_daemon.site.stream import MOST_STREAMS
 
 CARDS = ("--demo", "128xnvidia")
@@ -25,6 +24,8 @@ STALLED = 3000
 ELSEWHERE = "127.0.0.2"
 SECONDS = 8.0
 MOST_MIB_MORE = 24.0
+# More than a slow machine needs for a page of 128 cards, less than a connection that does not read may stay.
+HELD_UP_SECONDS = 10.0
 
 
 class Readers:
@@ -106,7 +107,7 @@ def attacked(daemon: Daemon, record_property: Callable[[str, object], None]) -> 
     print(figures)
     for name, figure in figures.items():
         record_property(name, figure)
-    assert took[int(len(took) * 0.95)] < scaled(1.0)
+    assert took[int(len(took) * 0.95)] < HELD_UP_SECONDS
     assert figures["more_mib"] < MOST_MIB_MORE
     assert descriptors < 800
 

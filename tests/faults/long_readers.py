@@ -50,7 +50,7 @@ def test_a_driver_that_is_unloaded_takes_its_readings_along(tmp_path: Path) -> N
         drivers.mkdir()
         (drivers / BUS).symlink_to(card)
         # A source that is not there is looked for once a minute.
-        daemon.until(lambda: amd(daemon, "power_watts"), patience_seconds=90.0)
+        daemon.until(lambda: amd(daemon, "power_watts"))
 
 
 def test_a_worker_that_reads_files_and_is_killed_or_frozen_is_replaced(tmp_path: Path) -> None:

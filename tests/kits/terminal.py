@@ -20,7 +20,7 @@ import pyte
 from pyte.screens import Margins
 
 from kits.daemon import COMMAND, clean_environment
-from kits.waiting import PATIENCE_SECONDS, scaled
+from kits.waiting import PATIENCE_SECONDS
 
 _READ_BYTES = 1 << 16
 
@@ -104,9 +104,9 @@ class Terminal:
         """Type these."""
         os.write(self.descriptor, keys.encode())
 
-    def shows(self, *wanted: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def shows(self, *wanted: str) -> None:
         """Wait until all of this is on the screen."""
-        until = time.monotonic() + min(scaled(patience_seconds), PATIENCE_SECONDS)
+        until = time.monotonic() + PATIENCE_SECONDS
         while not _has_all(self.text, wanted):
             assert time.monotonic() < until, f"{wanted} is not on the screen:\n{self.text}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,25 +10,16 @@ from typing import Any
 PATIENCE_SECONDS = 120.0
 
 
-def scaled(seconds: float) -> float:
-    """A limit for what takes less on a quiet machine: the longer, the more others want its processors."""
-    return seconds * (1 + 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
-def comes_true(condition: Callable[[], Any], patience_seconds: float = PATIENCE_SECONDS) -> bool:
-    """Whether the condition comes to hold."""
+def comes_true(condition: Callable[[], Any], patience_seconds: float = PATIENCE_SECONDS) -> Any:
+    """What the condition gives once it holds; what it gave last if it does not come to."""
     end = time.monotonic() + patience_seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+    while not (given := condition()) and time.monotonic() < end:
+        time.sleep(0.03)
+    return given
 
 
 def until(condition: Callable[[], Any], what: str, patience_seconds: float = PATIENCE_SECONDS) -> Any:
-    """What the condition gives once it is not empty; a failure that names `what` if it stays empty."""
-    end = time.monotonic() + patience_seconds
-    while not (given := condition()):
-        assert time.monotonic() < end, f"did not come about: {what}"
-        time.sleep(0.05)
+    """What the condition gives once it holds; a failure that names `what` if it does not come to."""
+    given = comes_true(condition, patience_seconds)
+    assert given, f"did not come about: {what}"
     return given
