@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 TURN = 30
 END = 65
@@ -43,69 +46,16 @@ def counting_anew(a_minute: float) -> str:
     return f"0+{a_minute}x{TURN - 1} 0+{a_minute}x{END}"
 
 
-_OF_NODE: Mapping[str, float] = {
-    "up": 1,
-    'telemetry_build_info{version="1",python="3"}': 1,
-    "process_start_time_seconds": 5,
-    "telemetry_config_last_reload_successful": 1,
-    "telemetry_remembers_since_timestamp_seconds": 3,
-}
-_OF_SOURCE: Mapping[str, float] = {
-    "telemetry_source_up": 1,
-    'telemetry_source_state{state="ok"}': 1,
-    'telemetry_source_state{state="failed"}': 0,
-    'telemetry_source_state{state="stuck"}': 0,
-    'telemetry_source_state{state="released"}': 0,
-    "telemetry_source_problems": 0,
-    'telemetry_source_poll_up{poll="readings"}': 1,
-    'telemetry_source_poll_up{poll="slow"}': 1,
-    'telemetry_source_duration_seconds{poll="readings"}': 0.4,
-    'telemetry_source_duration_seconds{poll="slow"}': 2,
-}
-_OF_VENDOR: Mapping[str, float] = {
-    "telemetry_pci_devices": CARDS,
-    "telemetry_devices_expected": CARDS,
-    'telemetry_devices{model="m"}': CARDS,
-}
-_OF_CARD: Mapping[str, float] = {
-    "accelerator_up": 1,
-    "accelerator_info": 1,
-    'accelerator_temperature_celsius{sensor="junction"}': 66,
-    'accelerator_temperature_celsius{sensor="memory"}': 70,
-    'accelerator_temperature_slowdown_celsius{sensor="junction"}': 100,
-    "accelerator_power_watts": 600,
-    "accelerator_power_cap_watts": 700,
-    'accelerator_clock_hertz{domain="sm"}': 1.7e9,
-    'accelerator_clock_hertz{domain="memory"}': 2.6e9,
-    "accelerator_memory_activity_ratio": 0.6,
-    "accelerator_memory_total_bytes": 8e10,
-    "accelerator_memory_used_ratio": 0.8,
-    "accelerator_utilization_ratio": 0.97,
-    "accelerator_fan_ratio": 0.4,
-    'accelerator_throttled{reason="hw_thermal"}': 0,
-    'accelerator_throttled{reason="sw_thermal"}': 0,
-    'accelerator_throttled{reason="hw_power_brake"}': 0,
-    "accelerator_pcie_link_width": 16,
-    "accelerator_pcie_link_width_max": 16,
-    "accelerator_pcie_link_generation": 5,
-    "accelerator_pcie_link_generation_max": 5,
-    'accelerator_ecc_corrected_total{location="dram"}': 12,
-    'accelerator_ecc_uncorrected_total{location="dram"}': 0,
-    'accelerator_ecc_uncorrected_total{location="sram"}': 0,
-    'accelerator_retired_pages{cause="all"}': 0,
-    'accelerator_remapped_rows{cause="uncorrectable"}': 0,
-    "accelerator_row_remap_pending": 0,
-    "accelerator_row_remap_failed": 0,
-    'accelerator_recovery_action{action="none"}': 1,
-    'accelerator_recovery_action{action="reset"}': 0,
-    'accelerator_health{state="ok"}': 1,
-    'accelerator_health{state="alarm"}': 0,
-}
-_COUNTERS: Mapping[str, float] = {
-    "accelerator_pcie_replays_total": 1,
-    "accelerator_busy_seconds_total": 58,
-    "accelerator_energy_estimated_joules_total": 60 * 600,
-}
+@cache
+def usual() -> Mapping[str, Mapping[str, float]]:
+    """The values of a healthy node, by what they belong to."""
+    sections = re.split(r"\n\n\[(\w+)\]\n", Path(__file__).with_suffix(".txt").read_text())[1:]
+    return {
+        of: {name: json.loads(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines())}
+        for of, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
 _LINK_COUNTERS = ("crc", "replay", "recovery")
 
 
@@ -118,21 +68,21 @@ class Node:
     series: Series = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value in _OF_NODE.items():
+        for name, value in usual()["node"].items():
             self._put(name, {}, steady(value))
-        for name, value in _OF_SOURCE.items():
+        for name, value in usual()["source"].items():
             self._put(name, {"source": "s"}, steady(value))
         self._put("telemetry_time_seconds", {}, counting(60))
-        for name, value in _OF_VENDOR.items():
+        for name, value in usual()["vendor"].items():
             self._put(name, {"vendor": "v"}, steady(value))
         for card in range(CARDS):
             self._put_card(card)
 
     def _put_card(self, card: int) -> None:
         labels = {"vendor": "v", "device": str(card), "id": f"id{card}", "model": "m"}
-        for name, value in _OF_CARD.items():
+        for name, value in usual()["card"].items():
             self._put(name, labels, steady(value))
-        for name, value in _COUNTERS.items():
+        for name, value in usual()["counters"].items():
             self._put(name, labels, counting(value))
         for link in range(LINKS):
             self._put("accelerator_link_up", {**labels, "link": str(link)}, steady(1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,9 @@ UP, BUILD, LOST = f"up{{{NODE}}}", f"telemetry_build_info{{{NODE}}}", f"accelera
 ON_THEN_DOWN = {ENDS_IN: "_x4 7200-60x5 stale", UP: "1x10 0x300", BUILD: "1x10 stale"}
 OTHER_DOWN = {f"up{{{OTHER}}}": "1x10 0x300", f"telemetry_build_info{{{OTHER}}}": "1x10 stale"}
 STARTED = f"process_start_time_seconds{{{NODE}}}"
+
+
+DAY = 24 * 60
 
 
 @dataclass(frozen=True)
@@ -132,11 +135,24 @@ def asked(alert: str, minute: int, instances: tuple[str, ...]) -> Question:
     return Question(query, f"{minute}m", answers)
 
 
-@pytest.mark.parametrize("alert", sorted({course.alert for course in COURSES}))
-def test_what_fires_when(tmp_path: Path, alert: str) -> None:
+def assert_goes(folder: Path, courses: Iterable[Course]) -> None:
+    alerts = {course.alert for course in courses}
     stories = [
-        Story(course.series, [asked(alert, *item) for item in course.firing.items()], course.name, course.scraped_every)
-        for course in COURSES
-        if course.alert == alert
+        Story(
+            course.series,
+            [asked(course.alert, *item) for item in course.firing.items()],
+            course.name,
+            course.scraped_every,
+        )
+        for course in courses
     ]
-    assert_told(tmp_path, needed_by(alert), stories)
+    assert_told(folder, needed_by(*alerts), stories)
+
+
+def test_what_fires_when(tmp_path: Path) -> None:
+    assert_goes(tmp_path, [course for course in COURSES if max(course.firing) < DAY])
+
+
+@pytest.mark.long
+def test_what_fires_after_a_day(tmp_path: Path) -> None:
+    assert_goes(tmp_path, [course for course in COURSES if max(course.firing) >= DAY])
