@@ -29,6 +29,7 @@ from parser_descriptions import descriptions
 from peaks_page import peaks_table
 from settings_page import reference_markdown
 from terminal_picture import picture
+from tool_words import tool_words
 from vendor_matrix import matrix
 from vendor_parts import device_allow, permissions_table, pools, pools_table
 
@@ -101,6 +102,7 @@ FILES = (
     Generated("docs/images/telemetry-terminal.svg", picture),
     Generated("docs/outputs.md", conditions),
     Generated("docs/peaks.md", peaks_table),
+    Generated("daemon/telemetry_daemon/masking/tool_words.txt", tool_words),
     Generated("docs/check.md", check_page.numbers_table),
     Generated("docs/compatibility.md", compatibility_tables),
     Generated("docs/install.md", permissions_table, "of the permissions"),

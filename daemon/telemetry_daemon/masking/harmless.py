@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.vendors import VENDORS
@@ -74,15 +75,17 @@ KNOWN = frozenset(
     word.lower() for text in (_PLACES, _PROGRAMS, _ENVIRONMENT, _SAID, _TOOLS) for word in text.split()
 ).union(_OF_METRICS, _OF_VENDORS)
 
+# What a tool may print besides: a machine whose name is one of these keeps it, since no number may change its meaning.
+TOOL_WORDS = KNOWN.union(
+    Path(__file__).with_name("tool_words.txt").read_text("utf-8").split(),
+    ("base64", "bif", "front", "lm75a", "lm75b", "lm75c", "te", "wafl"),
+)
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words before an index, as in `card0`: such a word is not masked, even if a host has it as its name.
-INDEXED = _words(
-    "gpu card dcu hcu npu mlu gcu xpu device dev chip die core cpu port link lane fan slot eth ib mlx renderd hwmon"
-)
 # Words that make a host's name of a number: `node17`, `dgx-a100-03`.
 HOST_WORDS = _words(
     """node nodes host server srv svr worker wrk rack dgx hgx compute comp login head master slave blade pod cn vm kube k8s

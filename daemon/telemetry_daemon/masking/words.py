@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from telemetry_daemon.masking.harmless import HOST_WORDS, INDEXED, KNOWN, SUFFIXES, TOP_DOMAINS
+from telemetry_daemon.masking.harmless import HOST_WORDS, KNOWN, SUFFIXES, TOOL_WORDS, TOP_DOMAINS
 from telemetry_parsers.sentinels import ALL_BITS
 
 Span = tuple[int, int]
 
 _NAME = re.compile(r"[^\W_]+")
+# A number, also with its unit.
+_NUMBER = re.compile(r"(?:[vVxX]?[0-9]+(?:\.[0-9]+)*\D{0,4}|0[xX][0-9a-fA-F]+|gfx[0-9a-f]+)\Z")
+# `Gpu` and `Clock` of `GpuClock`; what is not written so is one word.
+_CAPITALIZED = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[^\W_]+")
 _TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _LABEL = re.compile(r"[^.]+")
 _PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
@@ -48,10 +52,26 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Whether a word may be masked as the name of a host or person: not `gpu`, `card0` or `max`, which tools print."""
-    stem = word.lower().rstrip("0123456789")
-    is_index = stem in INDEXED and word[len(stem) :] in _INDICES
-    return len(word) >= _SHORTEST_NAME_LEARNT and word.lower() not in KNOWN and not is_index
+    """Return whether a word may be masked as the name of a host or person: not numbers, `gpu`, `card0`, `max` or `GpuClock`."""
+    if len(word) < _SHORTEST_NAME_LEARNT or _NUMBER.match(word):
+        return False
+    parts = _NAME.findall(word)
+    of_tools = [part for part in parts if _is_of_tools(part)]
+    return not of_tools or any(len(part) >= _SHORTEST_NAME_LEARNT for part in parts if part not in of_tools)
+
+
+def _is_of_tools(part: str) -> bool:
+    """Return whether a part of a name is a word, an index or a number that tools print."""
+    if _NUMBER.match(part):
+        return True
+    words = [word.lower() for word in _CAPITALIZED.findall(part) if len(word) > 1]
+    return all(_is_tool_word(word) for word in (words or [part])) or _is_tool_word(part.lower())
+
+
+def _is_tool_word(word: str) -> bool:
+    """Return whether a word is in the tools' texts, also with an index; `node17` is a host."""
+    stem = word.rstrip("0123456789")
+    return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 
 
 def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
