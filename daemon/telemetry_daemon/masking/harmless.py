@@ -78,7 +78,7 @@ KNOWN = frozenset(
 # What a tool may print besides: a machine whose name is one of these keeps it, since no number may change its meaning.
 TOOL_WORDS = KNOWN.union(
     Path(__file__).with_name("tool_words.txt").read_text("utf-8").split(),
-    ("base64", "bif", "front", "lm75a", "lm75b", "lm75c", "te", "wafl"),
+    ("amdgcn", "amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "te", "wafl"),
 )
 
 

@@ -57,6 +57,8 @@ def may_be_name(word: str) -> bool:
         return False
     parts = _NAME.findall(word)
     of_tools = [part for part in parts if _is_of_tools(part)]
+    if of_tools and "_" in word:  # a key that no table may know, as `temperature_vrsoc`
+        return False
     return not of_tools or any(len(part) >= _SHORTEST_NAME_LEARNT for part in parts if part not in of_tools)
 
 
