@@ -14,6 +14,7 @@ _OCTET = re.compile(r"[0-9]{1,3}")
 # The least and the greatest number of so many digits.
 _OCTETS = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _DIGITS = "123456789"
+_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _HEX_LETTERS = "abcdef"
 # Without those that no id in Crockford's base 32 has, such as Slurm's.
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
@@ -55,7 +56,7 @@ class Disguise:
 
     def of_address(self, value: str) -> str:
         """The stand-in for an IP address: another address of the same form."""
-        if isinstance(ipaddress.ip_address(value), ipaddress.IPv6Address) and "." not in value:
+        if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
             return self._kept(value.lower(), _nibble)
         return self._kept_of(value.lower(), _octets)
 
@@ -88,6 +89,11 @@ class Disguise:
         return b"".join(blocks)
 
 
+def without_zeros(address: str) -> str:
+    """Return an IPv4 address as Python reads it: `10.7.0.1` for `010.007.000.001`."""
+    return _LEADING_ZEROS.sub("", address) if ":" not in address else address
+
+
 def _nibble(old: str, choice: int) -> str:
     if old in _DIGITS:
         return _DIGITS[choice % len(_DIGITS)]
@@ -97,6 +103,8 @@ def _nibble(old: str, choice: int) -> str:
 def _letter(old: str, choice: int) -> str:
     if old in _DIGITS:
         return _DIGITS[choice % len(_DIGITS)]
+    if not old.isascii() and old.isdecimal():  # of another script, such as full-width digits
+        return chr(ord(old) - int(old) + 1 + choice % len(_DIGITS))
     if not old.isalpha():
         return old
     return _LETTERS[choice % len(_LETTERS)] if old.isascii() else chr(_IDEOGRAPHS[choice])

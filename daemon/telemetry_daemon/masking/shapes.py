@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from telemetry_daemon.masking.disguise import without_zeros
 from telemetry_daemon.masking.harmless import KNOWN
+from telemetry_daemon.masking.tokens import TOKENS
 from telemetry_daemon.masking.words import looks_like_identity
 from telemetry_parsers import units
 
@@ -33,7 +35,7 @@ _NAMES = (
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
 # By what each of them has in it, in small letters.
 _SECRET_WORDS: Mapping[str, str] = {
-    "pass": r"passw(?:or)?d|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
+    "pass": r"passw(?:or)?d[0-9]{0,3}|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
     "pwd": r"(?<![a-z])pwd",
     "secret": "secret",
     "token": "token",
@@ -93,7 +95,7 @@ def is_telling(value: str) -> bool:
 def is_address(text: str) -> bool:
     """Whether it is an IP address that identifies a machine: not loopback, a netmask or 0.0.0.0."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(without_zeros(text))
     except ValueError:  # that it is none is the answer
         return False
     return not (address.is_loopback or address.is_unspecified or text.startswith("255."))
@@ -102,7 +104,7 @@ def is_address(text: str) -> bool:
 def is_private(text: str) -> bool:
     """Whether it is an IP address of a private network, such as 10.1.2.3: no version looks like that."""
     try:
-        return ipaddress.ip_address(text).is_private and not text.startswith("0.")
+        return ipaddress.ip_address(without_zeros(text)).is_private and not text.startswith("0.")
     except ValueError:  # that it is none is the answer
         return False
 
@@ -175,6 +177,9 @@ _OF_SECRETS = _rows(
     (rf"(?i:(?:{_SECRETS})(?:{_ASSIGNED}|[ \t]+)){_QUOTED}", "each"),
     (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
     (rf"(?i:(?:{_SECRETS})[ \t]+){_MIXED_WORD}", "each"),
+    # `HF_TOKEN_PROD=…`, `DB_PASSWORD_2=…`: whatever the variable's name has besides.
+    (rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASS(?:WORD|WD)?|PWD|SECRET|TOKEN|(?:API|ACCESS|PRIVATE)_?KEY|CREDENTIALS?|AUTH|COOKIE)[A-Z0-9_]{{0,60}}=(?:\\{{0,4}}[\"'])?{_WORD}", "each"),
+    (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_telling(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip
 # In order: what one row has found, no later one takes.
 SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _OF_SECRETS), *_rows(
@@ -183,6 +188,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t]+){_WORD}", "each"),
     (rf"(?<![\w-])-p[ \t=]?{_MIXED_WORD}", "each"),
+    (r"(?i:licen[cs]e(?:[ _-]?(?:key|id|number|no))?[ \t]{0,20}[:=][ \t]{0,20}[\"']?)(?P<value>[0-9A-Za-z]{4,8}(?:-[0-9A-Za-z]{4,8}){2,8})", "whole"),
     (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
     (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
     (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_telling(match["value"])),
@@ -223,6 +229,10 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
     (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
     (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _measured),
+    # In documents of JSON and XML within a text: a list of names, a name in an object, an attribute.
+    (rf"(?i:[\"'](?:{_NAMES})s?\\{{0,4}}[\"'][ \t]*:[ \t\r\n]*\[)(?P<value>[^\]{{}}]{{1,400}})", "names"),
+    (r"(?i:[\"'](?:user|owner|host|node)\\{0,4}[\"'][ \t]*:[ \t\r\n]*\{[^{}]{0,200}?[\"'](?:name|id)\\{0,4}[\"'][ \t]*:[ \t]*\\{0,4}[\"'])(?P<value>[^\"'\\]{1,200})", "names"),
+    (r"(?i:<(?:node|host|user|server)\b[^<>]{0,200}?\b(?:id|name)=[\"'])(?P<value>[^\"']{1,200})", "names"),
     # Where names stand.
     (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
     (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
@@ -246,6 +256,11 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
 
 # Of what a key announces, too: the form tells more than the key.
 FIRST_SHAPES = _rows(
+    *(
+        (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")
+        for prefix, characters, least in TOKENS
+    ),
+    (r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?P<value>[\\\sA-Za-z0-9+/=]{16,8000})", "each"),
     (rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])", "whole", _telling_id),
 )
 

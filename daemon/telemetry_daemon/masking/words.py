@@ -18,7 +18,11 @@ _CAPITALIZED = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[^\W_]+")
 _TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _LABEL = re.compile(r"[^.]+")
 _PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
-_HOST = re.compile(rf"(?:[a-z0-9]+[-.])*(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+(?:[-.][a-z0-9]+)*\Z", re.IGNORECASE)
+_HOST = re.compile(
+    # Also by rack and unit: `gpu-a77-u31`.
+    rf"(?:[a-z0-9]+[-.])*(?:(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+|[a-z][0-9]{{1,3}}-u[0-9]{{1,2}})(?:[-.][a-z0-9]+)*\Z",
+    re.IGNORECASE,
+)
 _WORD_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
 _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
