@@ -18,6 +18,7 @@ from profiles.made_databases import (
     NSYS,
     ROCPD,
     ROCPROF,
+    T,
     Tables,
     read,
     write,
@@ -73,6 +74,13 @@ def _without_the_runtime() -> Tables:
     return tables
 
 
+def _copies_of_each_kind() -> Tables:
+    columns, rows = MSPROF["TASK"]
+    tasks = [(T + 600 + 10 * kind, T + 605 + 10 * kind, 3, 1, 20 + kind, 77, 0) for kind in range(8)]
+    kinds = [(20 + kind, 4096, kind) for kind in range(8)]
+    return {**MSPROF, "TASK": (columns, [*rows, *tasks]), "MEMCPY_INFO": (MSPROF["MEMCPY_INFO"][0], kinds)}
+
+
 KEYS = ("10_9_8_7_77_170", "10_9_8_7_78_171")
 COUNTED = ("Index,KernelName,gpu-id,BeginNs,EndNs,DurationNs", [(0, "gemm.kd", 1, 100, 300, 200)])
 VARIANTS: dict[str, Tables] = {
@@ -95,6 +103,7 @@ VARIANTS: dict[str, Tables] = {
     "counters without a trace": {"KERN": COUNTED},
     "counters beside a trace": ROCPROF | {"KERN": COUNTED},
     "copies without the calls of the runtime": _without_the_runtime(),
+    "copies of each kind": _copies_of_each_kind(),
 }
 
 
