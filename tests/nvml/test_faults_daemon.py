@@ -11,12 +11,13 @@ import pytest
 from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.profile import load_profile
 from kits.processes import alive
 
 pytestmark = pytest.mark.needs("cc")
-PATIENT = "[sources.nvml]\ninterval = 0.3\ndeadline = 60.0\n"
+PATIENT = "[sources.nvml]\ninterval = 0.5\ndeadline = 60.0\n"
 # No call that hangs ends by itself; on a slow machine other polls may miss this deadline, too, and are asked again.
-STRICT = "[sources.nvml]\ninterval = 0.3\ndeadline = 2.0\n"
+STRICT = "[sources.nvml]\ninterval = 0.5\ndeadline = 2.0\n"
 KEPT, LOST = (f"GPU-5f1c2a90-77b3-4d0e-9a51-0c3e8800010{number}" for number in (1, 2))
 # What took the card away may have been told together with its loss, so its events are still to be seen.
 STAYS = {
@@ -47,10 +48,14 @@ class Node(NamedTuple):
         return [child for child in children if b"\0nvml\0" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+def node_of_three(folder: Path) -> FakeNvml:
+    return FakeNvml(folder / "nvml", load_profile("h100").with_gpus(3))
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("node")
-    fake = FakeNvml(folder / "nvml", "h100")
+    fake = node_of_three(folder)
     with Daemon(folder, STRICT, environment=fake.environment) as daemon:
         yield Node(daemon, fake)
 
@@ -59,7 +64,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def node(shared: Node) -> Node:
     """The shared node, on which all is well."""
     shared.fake.heal()
-    shared.daemon.until(lambda: len(shared.values("accelerator_utilization_ratio", vendor="nvidia")) == 8)
+    shared.daemon.until(lambda: len(shared.values("accelerator_utilization_ratio", vendor="nvidia")) == 3)
     return shared
 
 
@@ -80,11 +85,12 @@ def test_nobody_knows_of_the_cards_while_every_call_hangs(node: Node) -> None:
     node.daemon.until(lambda: 'telemetry_source_up{source="nvml"} 0.0' in node.daemon.page())
     assert node.series("accelerator_up") == node.series("accelerator_power_cap_watts") == []
     node.fake.heal()
-    node.daemon.until(lambda: len(node.series("accelerator_up")) == 8)
-    node.daemon.until(lambda: len(node.series("accelerator_power_cap_watts")) == 8)
+    node.daemon.until(lambda: len(node.series("accelerator_up")) == 3)
+    node.daemon.until(lambda: len(node.series("accelerator_power_cap_watts")) == 3)
 
 
-def test_without_a_library_there_is_no_worker_and_no_alarm(tmp_path: Path, fake: FakeNvml) -> None:
+def test_without_a_library_there_is_no_worker_and_no_alarm(tmp_path: Path) -> None:
+    fake = node_of_three(tmp_path)
     fake.uninstall()
     with Daemon(tmp_path, PATIENT, environment=fake.environment) as daemon:
         daemon.until_state("nvml", "missing")
@@ -92,18 +98,18 @@ def test_without_a_library_there_is_no_worker_and_no_alarm(tmp_path: Path, fake:
         assert Node(daemon, fake).series("telemetry_source_up", source="nvml") == []
 
 
-def test_a_lost_gpu_is_down_without_a_reading_and_its_xid_stays_open_over_a_restart(
-    tmp_path: Path, fake: FakeNvml
-) -> None:
+def test_a_lost_gpu_is_down_without_a_reading_and_its_xid_stays_open_over_a_restart(tmp_path: Path) -> None:
+    fake = node_of_three(tmp_path)
+
     def opened(node: Node) -> list[str]:
         return [line for card in (LOST, KEPT) for line in node.values("accelerator_event_open", id=card, code="xid_79")]
 
     with Daemon(tmp_path, PATIENT, environment=fake.environment) as daemon:
         node = Node(daemon, fake)
-        daemon.until(lambda: len(node.series("accelerator_sm_active_ratio", vendor="nvidia")) == 8)
+        daemon.until(lambda: len(node.series("accelerator_sm_active_ratio", vendor="nvidia")) == 3)
         daemon.until(lambda: node.series("accelerator_power_cap_watts", id=LOST))
         daemon.until(lambda: node.series("accelerator_link_up", id=KEPT, link="17"))
-        assert 'telemetry_devices{model="NVIDIA H100 80GB HBM3",vendor="nvidia"} 8.0' in daemon.page()
+        assert 'telemetry_devices{model="NVIDIA H100 80GB HBM3",vendor="nvidia"} 3.0' in daemon.page()
         (worker,) = node.workers()
         fake.xid(1, 79)
         fake.xid(2, 79)
@@ -116,8 +122,8 @@ def test_a_lost_gpu_is_down_without_a_reading_and_its_xid_stays_open_over_a_rest
             ["1.0"],
             ["645.31"],
         )
-        assert [problem["where"] for problem in daemon.source("nvml")["problems"]] == ["GPU 0000:52:00.0"]
-        assert 'telemetry_devices{model="NVIDIA H100 80GB HBM3",vendor="nvidia"} 7.0' in daemon.page()
+        assert [problem["where"] for problem in daemon.source("nvml")["problems"]] == ["GPU 0000:12:00.0"]
+        assert 'telemetry_devices{model="NVIDIA H100 80GB HBM3",vendor="nvidia"} 2.0' in daemon.page()
         daemon.stop()
         assert not alive(worker)
     fake.hang("nvmlInitWithFlags", 3600.0)

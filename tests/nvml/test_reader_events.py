@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from kits.fake_nvml.library import GPU_IS_LOST, FakeNvml
+from kits.fake_nvml.profile import load_profile
 from kits.fake_nvml.reader import Bench, reading
 from kits.waiting import comes_true
 
@@ -41,16 +42,18 @@ def test_the_same_xid_twice_is_two_events(bench: Bench) -> None:
     assert sorted((event.device or 0, event.code) for event in found) == [(0, "xid_13"), (0, "xid_13"), (5, "xid_13")]
 
 
-def test_a_storm_keeps_the_newest_and_counts_the_others(bench: Bench) -> None:
-    bench.report()
-    waits = bench.fake.calls(WAIT)
-    for number in range(300):
-        bench.fake.xid(0, number)
-    assert seen_by_the_reader(bench, waits, 300)
-    report = bench.report()
-    assert (len(report.events), report.events[-1].code) == (256, "xid_299")
-    assert [(problem.where, problem.text.split()[0]) for problem in report.problems] == [("events", "44")]
-    assert bench.report().problems == ()
+def test_a_storm_keeps_the_newest_and_counts_the_others(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, load_profile("h100").with_gpus(1))
+    with reading(fake) as bench:
+        bench.report()
+        waits = fake.calls(WAIT)
+        for number in range(300):
+            fake.xid(0, number)
+        assert seen_by_the_reader(bench, waits, 300)
+        report = bench.report()
+        assert (len(report.events), report.events[-1].code) == (256, "xid_299")
+        assert [(problem.where, problem.text.split()[0]) for problem in report.problems] == [("events", "44")]
+        assert bench.report().problems == ()
 
 
 def test_a_wait_that_fails_at_once_is_put_off(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
