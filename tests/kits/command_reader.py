@@ -17,7 +17,7 @@ from telemetry_parsers.model import Capture, Command, Poll
 
 NO_TARGETS = Targets()
 # Short where a misbehaving tool makes us wait; long where only a busy machine does.
-QUICK = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=10)
+QUICK = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=60)
 # For processes that cannot be killed: nothing is gained by waiting.
 HOPELESS = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
 
@@ -34,12 +34,12 @@ def is_held(folder: Path, tool: str) -> bool:
     return False
 
 
-def poll(command: Command, deadline: float = 30.0) -> Poll:
+def poll(command: Command, deadline: float = 60.0) -> Poll:
     """A poll with this request; by default no test gets near its deadline."""
     return Poll("readings", command, deadline=deadline)
 
 
-def read(reader: CommandReader, command: Command, deadline: float = 30.0) -> Capture:
+def read(reader: CommandReader, command: Command, deadline: float = 60.0) -> Capture:
     """One read without targets."""
     return reader.read(poll(command, deadline), NO_TARGETS)
 
