@@ -5,6 +5,8 @@
 As the old package that shadows pynvml, it leads to no function of the library's own; it has no events and no GPM either.
 """
 
+# ruff: noqa: N802  # the library's names
+
 from __future__ import annotations
 
 import ctypes
@@ -77,43 +79,43 @@ class StandIn(ModuleType):
             raise AttributeError(name)
         return partial(self._call, name)
 
-    def nvmlInitWithFlags(self, _flags: int) -> None:  # noqa: N802  # the library's name, as those below
+    def nvmlInitWithFlags(self, _flags: int) -> None:
         if self.init_fails:
             raise NVMLError(self.init_fails)
 
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+    def nvmlDeviceGetCount(self) -> int:
         return len(self.answers["node.gpus"].split())
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> ctypes.c_void_p:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> ctypes.c_void_p:
         self._check(index)
         return ctypes.c_void_p(index * _PLACES_OF_GPU + 1)
 
-    def nvmlDeviceGetHandleByPciBusId(self, bus_id: str) -> ctypes.c_void_p:  # noqa: N802
+    def nvmlDeviceGetHandleByPciBusId(self, bus_id: str) -> ctypes.c_void_p:
         wanted = [self._bus_id(f"gpu.{index}").endswith(bus_id.upper()) for index in range(self.nvmlDeviceGetCount())]
         return self.nvmlDeviceGetHandleByIndex(wanted.index(True))
 
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int:  # noqa: N802
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int:
         return len(self._migs(handle))
 
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: int) -> ctypes.c_void_p:  # noqa: N802
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: int) -> ctypes.c_void_p:
         if str(index) not in self._migs(handle):
             raise NVMLError(_NOT_FOUND)
         return ctypes.c_void_p(handle.value + index + 1)
 
-    def nvmlDeviceGetPciInfo(self, handle: Any) -> SimpleNamespace:  # noqa: N802
+    def nvmlDeviceGetPciInfo(self, handle: Any) -> SimpleNamespace:
         return SimpleNamespace(busId=self._bus_id(self._place(handle)))
 
-    def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:
         return self._call(f"nvmlDeviceGetMemoryInfo{'_v2' if version else ''}", handle)
 
-    def nvmlDeviceGetMemoryAffinity(self, handle: Any, _size: int, _scope: int) -> list[int]:  # noqa: N802
+    def nvmlDeviceGetMemoryAffinity(self, handle: Any, _size: int, _scope: int) -> list[int]:
         return [self._call("nvmlDeviceGetMemoryAffinity", handle)]
 
-    def nvmlDeviceGetFieldValues(self, handle: Any, ids: Sequence[tuple[int, int]]) -> bytes:  # noqa: N802
+    def nvmlDeviceGetFieldValues(self, handle: Any, ids: Sequence[tuple[int, int]]) -> bytes:
         place = self._place(handle)
         return b"".join(self._field(place, number, scope) for number, scope in ids)
 
-    def nvmlDeviceGetProcessUtilization(self, handle: Any, since: int) -> list[SimpleNamespace]:  # noqa: N802
+    def nvmlDeviceGetProcessUtilization(self, handle: Any, since: int) -> list[SimpleNamespace]:
         words = self._words(f"{self._place(handle)}.nvmlDeviceGetProcessUtilization")
         found = (word.split(":") for word in words)
         return [SimpleNamespace(pid=int(pid), smUtil=int(percent), timeStamp=since + 1) for pid, percent, *_ in found]
