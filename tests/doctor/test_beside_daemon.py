@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -29,74 +30,80 @@ SNAPSHOT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("history", "why"),
-    [
-        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "no telemetry daemon answers there"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{", "it cannot be understood: "),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "there is none"),
-    ],
-)
-def test_a_bundle_says_why_it_has_no_history(tmp_path: Path, history: bytes, why: str) -> None:
-    node = healthy(tmp_path)
+@contextlib.contextmanager
+def answering(listener: socket.socket, *connections: Sequence[bytes]) -> Iterator[None]:
+    """What listens there gives these answers on each of so many connections, in order."""
+
+    def answer() -> None:
+        for answers in connections:
+            asked, _ = listener.accept()
+            with asked:
+                for answer in answers:
+                    asked.recv(1 << 16)
+                    asked.sendall(answer)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.fixture
+def in_its_place(tmp_path: Path) -> Iterator[socket.socket]:
+    """The socket of the daemon, at which something else listens."""
     (tmp_path / "run").mkdir(mode=0o700)
-    body = json.dumps(SNAPSHOT).encode()
-    snapshot = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "run" / "local.sock"))
         listener.listen()
-        page = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        answering = threading.Thread(target=_answer, args=(listener, ((snapshot, page), (history,))))
-        answering.start()
-        said, _ = node.bundle()
-        answering.join()
+        yield listener
+
+
+def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    head = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers)
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+@pytest.mark.parametrize(
+    ("history", "why"),
+    [
+        (http(b"", "404 No"), "no telemetry daemon answers there"),
+        (http(b"{"), "it cannot be understood: "),
+        (http(b"{}"), "there is none"),
+    ],
+)
+def test_a_bundle_says_why_it_has_no_history(
+    tmp_path: Path, in_its_place: socket.socket, history: bytes, why: str
+) -> None:
+    page = http(b"", "200 OK", "Connection: close")
+    with answering(in_its_place, (http(json.dumps(SNAPSHOT).encode()), page), (history,)):
+        said, _ = healthy(tmp_path).bundle()
     assert f"history.json not there: {why}" in said.words
 
 
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "its document cannot be understood"),
+        (http(b"{}"), "its document cannot be understood"),
         (b"boom\r\n\r\n", "what came is no HTTP"),
-        (b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", "it answers with status 500"),
-        (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", ""),
+        (http(b"", "500 No"), "it answers with status 500"),
+        (http(b"", "401 No"), ""),
     ],
 )
-def test_a_daemon_that_is_not_understood(tmp_path: Path, answer: bytes, what: str) -> None:
-    node = healthy(tmp_path)
-    (tmp_path / "run").mkdir(mode=0o700)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "run" / "local.sock"))
-        listener.listen()
-        answering = threading.Thread(target=_answer, args=(listener, ((answer,),)))
-        answering.start()
-        status, plain = node.document()
-        answering.join()
+def test_a_daemon_that_is_not_understood(tmp_path: Path, in_its_place: socket.socket, answer: bytes, what: str) -> None:
+    with answering(in_its_place, (answer,)):
+        status, plain = healthy(tmp_path).document()
     assert [what in one["what"] for one in plain["findings"]] == [True] * bool(what)
     assert status == (2 if what else 0)
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", b"SSH-2.0-x\r\n"])
+@pytest.mark.parametrize("answer", [http(b"{}"), b"SSH-2.0-x\r\n"])
 def test_another_program_where_the_daemon_would_listen(tmp_path: Path, answer: bytes) -> None:
     """It is not ours to be stopped or started."""
     node = healthy(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener, answering(listener, (answer,)):
         node.environment["TELEMETRY_WEB_LISTEN_ADDRESS"] = f"127.0.0.1:{listener.getsockname()[1]}"
-        answering = threading.Thread(target=_answer, args=(listener, ((answer,),)))
-        answering.start()
         status, plain = node.document()
-        answering.join()
     assert (status, plain["findings"]) == (0, [])
-
-
-def _answer(listener: socket.socket, connections: Sequence[Sequence[bytes]]) -> None:
-    """The answers on each of so many connections, in order."""
-    for answers in connections:
-        asked, _ = listener.accept()
-        with asked:
-            for answer in answers:
-                asked.recv(1 << 16)
-                asked.sendall(answer)
 
 
 POLLED_SOON = f"interval = 1\n[sources.{TOOL}]\ninterval = 1\n"

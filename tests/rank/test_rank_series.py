@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from kits import snapshots as kit
@@ -25,7 +26,11 @@ def series(text):
 
 
 def test_rank_37_is_a_card() -> None:
-    first, second = series(page(npu(0), npu(1)))
+    """By the physical id, which the tool tells, or else the index; rank and server are no facts of the device."""
+    text = page(npu(0), npu(1))
+    assert not [word for word in ("server", "rank") if word in str(re.findall("accelerator_info{.*", text))]
+    assert 'rank="37"' in series(page(replace(npu(0), facts=(("phy_id", "1"),))))[0]
+    first, second = series(text)
     assert 'rank="36"' in first
     assert 'device="1"' in second
     assert 'rank="37"' in second
@@ -37,17 +42,6 @@ def test_the_rank_table_is_believed_before_what_processes_say() -> None:
     of_processes = kit.device(0, kit.reading("rank_info", 1.0, "9"), vendor="ascend", model="910B3")
     (line,) = series(page(of_processes))
     assert 'rank="36"' in line
-
-
-def test_the_server_is_no_fact_of_the_device() -> None:
-    (info,) = [line for line in page(npu(0)).splitlines() if line.startswith("accelerator_info{")]
-    assert "server" not in info
-    assert "rank" not in info
-
-
-def test_the_physical_id_is_what_the_tool_tells_or_else_the_index() -> None:
-    told = replace(npu(0), facts=(("phy_id", "1"),))
-    assert 'rank="37"' in series(page(told))[0]
 
 
 def test_other_vendors_lost_devices_and_doubtful_ones_have_no_rank() -> None:

@@ -181,6 +181,20 @@ def test_keys_go_elsewhere(tmp_path: Path, keys: str) -> None:
         assert it.node.player.place == pytest.approx(wanted, abs=1.5)
 
 
+def test_keys_change_the_speed_within_its_limits(tmp_path: Path) -> None:
+    node = made(tmp_path, MINUTE).node
+    assert node.press("+")
+    assert node.player.speed == 2.0
+    node.press("-")
+    assert node.player.speed == 1.0
+    for key, limit in (("+", 100.0), ("-", 0.1)):
+        for _ in range(20):
+            node.press(key)
+        assert node.player.speed == limit
+    assert not node.press("x")
+    node.close()
+
+
 def test_every_capture_is_played_once_at_any_speed(tmp_path: Path) -> None:
     """No event between two polls is lost: at a hundred times the speed, none of these would be seen by asking each second."""
     events = [capture(at / 10, "40 50 xid" if at % 10 == 5 else "40 50") for at in range(600)]
