@@ -185,6 +185,7 @@ SEQUENCES = {
 }
 # They take seconds each.
 THE_REST = {
+    "words of a device that stays",
     "a new uuid at each poll, without an address",
     "hundreds of new uuids at each poll",
     "parts of a card",

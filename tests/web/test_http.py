@@ -117,9 +117,23 @@ def test_bad_requests_are_refused_and_the_connection_closed(
     assert fetch(running.port).status == 200
 
 
-def test_a_head_of_16_kib_is_still_served(running: RunningServer) -> None:
-    received = exchange(running.port, head("GET / HTTP/1.1", "Host: localhost", "X: " + "y" * 16000))
-    assert received.startswith(b"HTTP/1.1 200 ")
+@pytest.mark.parametrize(
+    ("lines", "begin", "end"),
+    [
+        (("GET / HTTP/1.1", "Host: localhost", "X: " + "y" * 16000), b"HTTP/1.1 200 OK\r\n", b"GET /?"),
+        (
+            ("GET /accept HTTP/1.1", "Host: localhost", "Accept: a", "ACCEPT: b"),
+            b"HTTP/1.1 200 OK\r\n",
+            b"\r\n\r\na, b",
+        ),
+        (("GET /odd HTTP/1.1", "Host: localhost"), b"HTTP/1.1 299 \r\n", b"odd"),
+    ],
+    ids=["a head of 16 KiB", "headers given twice are joined", "a status without a name"],
+)
+def test_unusual_requests_are_served(running: RunningServer, lines: tuple[str, ...], begin: bytes, end: bytes) -> None:
+    received = exchange(running.port, head(*lines))
+    assert received.startswith(begin)
+    assert received.endswith(end)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"])
@@ -189,15 +203,6 @@ def test_expectations_and_upgrades_are_answered_plainly(running: RunningServer) 
         head("GET /3 HTTP/1.1", "Host: localhost"),
     )
     assert [received.count(f"GET /{number}?".encode()) for number in (1, 2, 3)] == [1, 1, 1]
-
-
-def test_headers_given_twice_are_joined(running: RunningServer) -> None:
-    received = exchange(running.port, head("GET /accept HTTP/1.1", "Host: localhost", "Accept: a", "ACCEPT: b"))
-    assert received.endswith(b"\r\n\r\na, b")
-
-
-def test_a_status_without_a_name(running: RunningServer) -> None:
-    assert exchange(running.port, head("GET /odd HTTP/1.1", "Host: localhost")).startswith(b"HTTP/1.1 299 \r\n")
 
 
 def test_an_answer_without_content_has_no_length(running: RunningServer) -> None:
