@@ -61,36 +61,6 @@ def watts(value, **more):
     return Report(devices=(Device("nvidia", 0, bus_id=CARD, **more),), readings=(Reading(0, "power_watts", value),))
 
 
-def test_a_slot_has_the_last_and_the_highest_number_that_a_scrape_could_have_seen():
-    node = Node()
-    for number in (10.0, 50.0, 20.0):
-        node.put(watts(number))
-        node.now += 1
-    node.now += 2
-    node.history.look(node.store.snapshot)
-    node.put(watts(15.0))
-    node.slots()
-    assert node.power() == ([20.0, 15.0], [50.0, 20.0], ())
-
-
-def test_a_number_counts_in_the_slot_in_which_it_was_replaced():
-    node = Node()
-    node.put(watts(50.0))
-    node.now += SLOT_SECONDS
-    node.put(watts(20.0))
-    node.slots()
-    assert node.power() == ([50.0, 20.0], [50.0, 50.0], ())
-
-
-def test_a_slot_that_began_when_a_number_had_expired_lacks_it_however_late_somebody_looks():
-    node = Node()
-    node.put(watts(10.0))
-    for seconds in (9.9, 5.2):
-        node.now += seconds
-        node.history.look(node.store.snapshot)
-    assert node.power() == ([10.0, 10.0, None],) * 2 + ((Gap(2, 1, "tool: expired"),),)
-
-
 REASONS = {
     "not_permitted": lambda node: node.put(watts(Absent.NOT_PERMITTED)),
     "tool: timeout": lambda node: node.put(None, PollResult("failed", "timeout", "")),

@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kits.attackers import attack
+from kits.processes import peak_mib
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import Pki, connect, fetch, read_to_end
 from telemetry_daemon.web.server.acceptor import MOST_CLIENTS_IN_A_ROUND
@@ -36,21 +38,13 @@ class Served:
         self.port = port
 
     def rss_mib(self) -> float:
-        return self._status("VmRSS") / 1024
-
-    def peak_mib(self) -> float:
-        return self._status("VmHWM") / 1024
+        return psutil.Process(self.process.pid).memory_info().rss / 2**20
 
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return sum(psutil.Process(self.process.pid).cpu_times()[:2])
 
     def descriptors(self) -> int:
-        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
-
-    def _status(self, name: str) -> int:
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith(name)).split()[1])
+        return psutil.Process(self.process.pid).num_fds()
 
 
 @contextlib.contextmanager
@@ -116,7 +110,7 @@ def test_scrapes_go_on_under_attack(
                 descriptors.append(server.descriptors())
                 time.sleep(0.02)  # the attack goes on meanwhile
         scrapes.close()
-        peak = server.peak_mib()
+        peak = peak_mib(server.process.pid)
     record_property("peak_mib", round(peak, 1))
     assert peak < MOST_MIB
     assert statistics.median(descriptors) < 300
@@ -175,8 +169,8 @@ def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
                 client = clients.enter_context(tls.wrap_socket(client, server_hostname="localhost"))
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 60)
         assert fetch(server.port, tls=tls).status == 200
-        record_property("peak_mib", round(server.peak_mib(), 1))
-        assert server.peak_mib() < MOST_MIB
+        record_property("peak_mib", round(peak_mib(server.process.pid), 1))
+        assert peak_mib(server.process.pid) < MOST_MIB
 
 
 def test_a_plain_server_is_small_and_loads_nothing_for_tls_files_and_passwords(
