@@ -13,13 +13,11 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from device_telemetry.errors import NotReachableError, NotUnderstoodError
 from device_telemetry.node import Node, node_of
 from telemetry_daemon.config.glance import glance
-from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address, AddressError, address_of
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.web.addresses import local_socket_in
@@ -87,7 +85,7 @@ def _address(url: str | None) -> Address | None:
         try:
             client.get("/readyz")
         except NodeError as error:
-            if error.status or not is_listening(Path(here.unix)):
+            if error.status or error.is_absent:
                 return None
         else:
             return here

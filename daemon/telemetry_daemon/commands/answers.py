@@ -6,11 +6,9 @@ import argparse
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from telemetry_daemon.commands.answer import Answer, NotAskedError, local_socket
 from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER, glance
-from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import snapshot_of
@@ -31,8 +29,7 @@ def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
 
     Raises NotAskedError if a daemon runs that does not answer this user.
     """
-    path = local_socket(arguments)
-    client = Client(Address("the daemon", unix=path), seconds=_PATIENCE_SECONDS)
+    client = Client(Address("the daemon", unix=local_socket(arguments)), seconds=_PATIENCE_SECONDS)
     try:
         client.get("/readyz")
         answer = client.get(_SNAPSHOT)
@@ -40,7 +37,7 @@ def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
             return None
         return _answer(answer.body, "the daemon", time.time())
     except NodeError as error:
-        if error.status or not is_listening(Path(path)):
+        if error.status or error.is_absent:
             return None
     finally:
         client.close()

@@ -13,7 +13,6 @@ from telemetry_daemon.commands.answer import NotAskedError
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.guarded.sockets import is_listening
 from telemetry_daemon.nodes.address import Address, AddressError, address_of, addresses_of, listed
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.terminal.exits import CommandError
@@ -50,30 +49,31 @@ def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
 def daemon_here(settings: Settings, given: Credentials) -> Address | None:
     """Return where this node's daemon answers this user; None if no daemon runs. Raises NotAskedError."""
     path = local_socket_in(settings.state.runtime_directory)
-    reasons = []
+    is_there, reasons = False, []
     for address in addresses_here(settings):
-        why = _why_silent(address, given, None if address.unix else _user_of(path))
-        if not why:
+        error = _refusal(address, given, None if address.unix else _user_of(path))
+        if error is None:
             return address
-        reasons.append(f"{address.name}: {why}")
-    if not is_listening(path):
+        is_there = is_there or (bool(address.unix) and not error.is_absent)
+        reasons.append(f"{address.name}: {error}")
+    if not is_there:
         return None
     remedy = f"join the group of {path} (`usermod --append --groups`), or give a user and password with --password-file"
     raise NotAskedError(f"the daemon of this node does not answer this user: {'; '.join(reasons)}; {remedy}")
 
 
-def _why_silent(address: Address, given: Credentials, service_user: int | None) -> str:
-    """Return why no daemon answers there; empty if the daemon does. An answer of another user's process does not count."""
+def _refusal(address: Address, given: Credentials, service_user: int | None) -> NodeError | None:
+    """Return why no daemon answers there; None if the daemon does. An answer of another user's process does not count."""
     if service_user is not None and not _is_served_by(address.port, service_user):
-        return "another user's process listens there, or none"
+        return NodeError("another user's process listens there, or none")
     client = Client(address, given, _PATIENCE_SECONDS)
     try:
         client.get("/healthz")
     except NodeError as error:
-        return str(error)
+        return error
     finally:
         client.close()
-    return ""
+    return None
 
 
 def _user_of(local_socket: Path) -> int | None:

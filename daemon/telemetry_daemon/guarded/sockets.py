@@ -17,10 +17,6 @@ from telemetry_daemon.guarded.way import UnsafeError, reach
 
 _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
-# linux/netlink.h, linux/sock_diag.h and linux/unix_diag.h: headers of messages, a request, an attribute with an inode.
-_HEADER, _DIAG_REQUEST, _VFS_ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBHIIIII"), struct.Struct("=HHII")
-_NETLINK_SOCK_DIAG, _DIAG_BY_FAMILY, _REQUEST_DUMP = 4, 20, 0x301
-_DONE, _ERROR, _LISTEN, _SHOW_VFS, _DIAG_MESSAGE_BYTES = 3, 2, 10, 2, 16
 # Python has no name for it (socket(7), Linux 4.13).
 _SO_PEERGROUPS = 59
 _MOST_GROUPS = 256  # Python reads options of at most 1,024 bytes
@@ -59,44 +55,6 @@ def answers(path: Path) -> bool:
     except OSError:  # no socket, or nobody behind it
         return False
     return True
-
-
-def is_listening(path: Path) -> bool:
-    """Return whether a process listens on the Unix socket, also where this user may not connect to it.
-
-    A socket of which the kernel reports nothing counts as one: its daemon is more likely to run than to be dead.
-    """
-    try:
-        inode = path.stat().st_ino
-    except FileNotFoundError:
-        return False
-    except OSError:  # in a folder that this user may not enter
-        return True
-    try:
-        return inode in _listening_inodes()
-    except OSError:  # a kernel without unix_diag
-        return True
-
-
-def _listening_inodes() -> set[int]:
-    """Return the inodes of the files of all listening Unix sockets (sock_diag(7)). Raises OSError."""
-    found: set[int] = set()
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
-        kernel.settimeout(_PROBE_SECONDS)
-        request = _DIAG_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << _LISTEN, 0, _SHOW_VFS, 0, 0)
-        kernel.send(_HEADER.pack(_HEADER.size + len(request), _DIAG_BY_FAMILY, _REQUEST_DUMP, 0, 0) + request)
-        while True:
-            received = kernel.recv(1 << 16)
-            while received:
-                length, kind, *_ = _HEADER.unpack_from(received)
-                if kind == _DONE:
-                    return found
-                if kind == _ERROR:
-                    raise OSError(errno.EOPNOTSUPP, "no unix_diag")
-                attributes = received[_HEADER.size + _DIAG_MESSAGE_BYTES : length]
-                if len(attributes) >= _VFS_ATTRIBUTE.size:
-                    found.add(_VFS_ATTRIBUTE.unpack_from(attributes)[2])
-                received = received[(length + 3) & ~3 :]
 
 
 def is_own_user(connection: socket.socket) -> bool:

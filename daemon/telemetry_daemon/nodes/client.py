@@ -38,6 +38,11 @@ class NodeError(Exception):
         super().__init__(words)
         self.status = status
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether no process listens there; a socket that this user may not use counts as a daemon's."""
+        return isinstance(self.__cause__, FileNotFoundError | ConnectionRefusedError)
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
