@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,14 +30,15 @@ class VendorSeries:
         return cards * self.per_card + cards / CARDS_PER_NODE * (self.per_node + SERIES_OF_A_SCRAPE)
 
 
-def vendor_series() -> list[VendorSeries]:
+@functools.cache
+def vendor_series() -> tuple[VendorSeries, ...]:
     """Counted on pages: a node of eight cards has seven cards more than a node of one."""
     found = []
     for vendor in VENDOR_WORDS:
         one, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
         per_card = (all_cards - one) / (CARDS_PER_NODE - 1)
         found.append(VendorSeries(vendor, per_card, one - per_card))
-    return found
+    return tuple(found)
 
 
 def _series_of(kind: str) -> int:
