@@ -20,12 +20,19 @@ def run_counted(node: Node, seconds: float, watts: float, start: float = 0.0) ->
     return start
 
 
+def warm(node: Node, start: float = 0.0) -> float:
+    """Let the counter grow, which shows that it is one; returns where it is then."""
+    node.more = {COUNTER: start}
+    node.poll()
+    return run_counted(node, 4.0, node.power, start)
+
+
 def test_the_counter_is_billed_not_the_power() -> None:
-    node = Node(power=645.0, more={COUNTER: 0.0})
-    node.poll()
+    node = Node(power=100.0)
+    counted = warm(node)
+    node.power = 645.0
     node.gives(has(job("a")))
-    node.poll()
-    run_counted(node, 100.0, 200.0)
+    run_counted(node, 100.0, 200.0, counted)
     record = by_name(node.ends())["a"]
     assert record.energy_joules == pytest.approx(200.0 * 100.0, rel=0.03)
     assert [card.energy_source for card in record.cards] == ["counter"]
@@ -42,11 +49,21 @@ def test_without_a_counter_the_energy_is_estimated() -> None:
     assert [card.energy_source for card in record.cards] == ["estimated"]
 
 
-def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
-    node = Node(more={COUNTER: 1e6})
-    node.gives(has(job("a")))
+def test_a_counter_that_never_grows_is_none() -> None:
+    node = Node(power=300.0, more={COUNTER: 5.0})
     node.poll()
-    run_counted(node, 20.0, 100.0, 1e6)
+    node.gives(has(job("a")))
+    node.runs(100.0)
+    record = by_name(node.ends())["a"]
+    assert record.energy_joules == pytest.approx(300.0 * 98.0, rel=0.03)
+    assert [card.energy_source for card in record.cards] == ["estimated"]
+
+
+def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
+    node = Node()
+    counted = warm(node, 1e6)
+    node.gives(has(job("a")))
+    run_counted(node, 20.0, 100.0, counted)
     run_counted(node, 20.0, 100.0, 0.0)
     node.now += 3600.0
     run_counted(node, 20.0, 100.0, 5e8)
@@ -55,15 +72,15 @@ def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
 
 
 def test_an_owners_energy_survives_a_restart_with_its_source() -> None:
-    node = Node(more={COUNTER: 0.0})
+    node = Node()
+    counted = warm(node)
     node.gives(has(job("a")))
-    node.poll()
-    counted = run_counted(node, 60.0, 100.0)
+    counted = run_counted(node, 60.0, 100.0, counted)
+    kept = {record.owner.name: record for record in node.kept().jobs}
+    assert kept["a"].cards[0].energy_source == "counter"
     node = node.restarted(5.0)
-    node.poll()
     run_counted(node, 60.0, 100.0, counted + 500.0)
-    card = by_name(node.ends())["a"].cards[0]
-    assert (card.energy_source, card.energy_joules) == ("counter", pytest.approx(100.0 * 120.0, rel=0.05))
+    assert by_name(node.ends())["a"].energy_joules == pytest.approx(100.0 * 120.0, rel=0.05)
 
 
 CHANGES = st.lists(
@@ -76,9 +93,9 @@ CHANGES = st.lists(
 @given(CHANGES)
 @settings(max_examples=30)
 def test_all_owners_and_the_unallocated_rest_equal_the_counter(changes: list[tuple[list[str], int, float]]) -> None:
-    node = Node(power=5000.0, more={COUNTER: 0.0})
-    node.poll()
-    counted = 0.0
+    node = Node(power=100.0)
+    counted = warm(node)
+    node.power = 5000.0
     for names, polls, watts in changes:
         node.gives(*(has(job(name), 1.0 / len(names)) for name in names))
         counted = run_counted(node, 2.0 * polls, watts, counted)

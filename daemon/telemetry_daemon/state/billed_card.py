@@ -80,12 +80,12 @@ class BilledCard(Generic[_Holder]):
     def _count_energy(self, readings: Readings) -> None:
         """Count by how much the card's own counter has grown. The mean power stands for what happened in between.
 
-        A counter that was reset, or that was not read for long, begins again.
+        A counter that was reset, or that was not read for long, begins again. One that has never grown is none: until it does,
+        the energy is estimated.
         """
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return
-        self._has_counter = True
         before = self._counter
         if before is not None and origin.taken <= before[1]:
             return
@@ -94,6 +94,9 @@ class BilledCard(Generic[_Holder]):
             return
         seconds = origin.taken - before[1]
         watts = (joules - before[0]) / seconds
+        if not self._has_counter:
+            self._has_counter = watts > 0.0
+            return
         longest = max(PATIENCE_SECONDS, LONGEST_GAP_INTERVALS * origin.interval)
         if seconds <= longest and 0.0 <= watts <= _MOST_WATTS:
             self.count(ENERGY_COUNTED, Increment(before[1], origin.taken, watts, watts))
