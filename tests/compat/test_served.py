@@ -141,7 +141,7 @@ def test_passwords_hold_for_every_address(tmp_path: Path) -> None:
     # "secret", as `htpasswd -nbBC 4` makes it.
     web.write_text("basic_auth_users:\n  u: $2y$04$Zqk2y6Pj7w2gJ3cJ7q9R4eM6o3oK3b2d8w6r4mY1m8s0n2Q4u6y8W\n")
     address = free_address()
-    with Daemon(tmp_path, f'[web]\nconfig_file = "{web}"\n{with_port(address)}', CARDS) as daemon:
+    with Daemon(tmp_path, f'[web]\nconfig_file = "{web}"\n{with_port(address)}', ("--demo", "1xnvidia")) as daemon:
         assert fetched(f"http://{address}/metrics")[0] == 401
         assert fetched(f"http://{daemon.address}/metrics/dcgm-exporter")[0] == 401
 
