@@ -55,7 +55,8 @@ def _announces_names(word: str) -> bool:
 def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the words that are below a word of the heading, if only in part: columns are aligned left or right."""
     for word in _WORD.finditer(line) if below and len(line) <= _LONGEST_LINE else ():
-        if any(word.start() < end and begin < word.end() for begin, end in below):
+        is_below = any(word.start() < end and begin < word.end() for begin, end in below)
+        if is_below and any(sign.isalpha() for sign in word[0]):  # an address has a shape of its own
             yield start + word.start(), start + word.end(), "names"
 
 
