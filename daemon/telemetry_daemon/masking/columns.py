@@ -16,6 +16,7 @@ _LONGEST_HEADING = 60
 # Two words at least, two blanks apart; a line with a number or a colon is a row.
 _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _WORD = re.compile(r"\S+")
+_NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterato
     """Yield the words that are below a word of the heading, if only in part: columns are aligned left or right."""
     for word in _WORD.finditer(line) if below and len(line) <= _LONGEST_LINE else ():
         is_below = any(word.start() < end and begin < word.end() for begin, end in below)
-        if is_below and any(sign.isalpha() for sign in word[0]):  # an address has a shape of its own
+        if is_below and _NAME_IN_A_CELL.match(word[0]):  # others have a shape of their own
             yield start + word.start(), start + word.end(), "names"
 
 
