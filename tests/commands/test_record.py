@@ -43,11 +43,17 @@ def test_the_time_begins_when_each_source_has_answered_once(tmp_path: Path, tool
     assert (done.status, answered(done.stdout) >= {("host", "readings"), ("mthreads-gmi", "readings")}) == (0, True)
 
 
-@pytest.mark.parametrize("keeps_the_newest", ["true", "false"])
-def test_a_daemon_that_has_just_started_is_waited_for(tmp_path: Path, tools: ToolFolder, keeps_the_newest: str) -> None:
-    answers_after(tools, 1.0)
-    settings = f"{ALWAYS}[flight_recorder]\nenabled = {keeps_the_newest}\n"
-    with Daemon(tmp_path, settings, environment={"PATH": tools.search_path}):
+@pytest.mark.parametrize("keeps_the_newest", [True, False])
+def test_a_daemon_is_waited_for_until_it_has_an_answer_of_each_source(
+    tmp_path: Path, tools: ToolFolder, keeps_the_newest: bool
+) -> None:
+    """One that keeps the newest answers has them once it has run for a while; else all sources are asked."""
+    answers_after(tools, 1.0 if keeps_the_newest else 0.0)
+    settings = f"{ALWAYS}[flight_recorder]\nenabled = {str(keeps_the_newest).lower()}\n"
+    with Daemon(tmp_path, settings, environment=tools.environment) as daemon:
+        if not keeps_the_newest:
+            daemon.until_state("mthreads-gmi", "ok")
+            answers_after(tools, 1.0)
         done = record(tmp_path, tools, "--from", "daemon", settings=settings)
     assert (done.status, ("mthreads-gmi", "readings") in answered(done.stdout)) == (0, True)
     assert "from the daemon" in done.stderr
