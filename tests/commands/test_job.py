@@ -273,7 +273,9 @@ def test_it_loads_nothing_that_takes_long() -> None:
         "harmless.run = lambda work: work()\n"
         "cli.main(); print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=JOB, check=True, timeout=30, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=JOB, check=True, timeout=PATIENCE_SECONDS, capture_output=True, text=True
+    )
     loaded = set(done.stdout.split())
     assert "telemetry_daemon.jobs.files" in loaded
     slow = "pydantic asyncio logging ssl tomllib psutil subprocess telemetry_parsers.model"

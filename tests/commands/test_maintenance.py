@@ -10,6 +10,7 @@ import pytest
 
 from kits.command_line import run_main
 from kits.daemon import Daemon, bare_config
+from kits.waiting import PATIENCE_SECONDS
 
 HOST_ONLY = "[sources.host]\ninterval = 1.0\n"
 
@@ -35,7 +36,7 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
         assert running.logged("maintenance is on")
         running.signal(signal.SIGTERM)
         assert running.process is not None
-        running.process.wait(20)
+        running.process.wait(PATIENCE_SECONDS)
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page())["telemetry_maintenance"] == 1.0
         assert running.logged("maintenance goes on")

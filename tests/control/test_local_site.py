@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
+from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import cheap_hash
 from telemetry_daemon.config.glance import READS_HEADER
 from telemetry_daemon.web.addresses import local_socket_in
@@ -22,7 +23,7 @@ class LocalConnection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=30)
+        super().__init__("localhost", timeout=PATIENCE_SECONDS)
         self._path = path
 
     def connect(self) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from kits.command_line import run_main
-from kits.daemon import COMMAND, Daemon, bare_config, clean_environment, run
+from kits.daemon import Daemon, bare_config, run
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from telemetry_daemon.version import __version__
@@ -293,27 +292,6 @@ def test_doctor_tells_what_to_do(config, tools):
 def test_the_catalogue_is_shown_in_each_form():
     assert "accelerator_power_watts" in run_main("metrics")[1]
     assert "accelerator_power_watts" in run_main("metrics", "--format", "markdown")[1]
-
-
-def test_a_closed_pipe_is_no_fault(saved):
-    """`telemetry … | head -1` ends quietly."""
-    line = f"{' '.join(COMMAND)} metrics | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], env=clean_environment({}), capture_output=True, text=True)
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
-
-
-def test_a_full_disk_is_told(saved):
-    """Output that cannot be written is no bug of ours: one line, and a status of its own."""
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*COMMAND, "parse", "mthreads-gmi", saved],
-            env=clean_environment({}),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert (done.returncode, len(done.stderr.splitlines())) == (74, 1)
-    assert "No space left on device" in done.stderr
 
 
 def test_a_simulated_node_is_served_and_marked(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 from kits.daemon import Daemon, clean_environment
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_sysfs import Sysfs, mi210
+from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import make_pki
 from telemetry_daemon.service.unused_imports import left_out
 
@@ -79,7 +80,7 @@ def test_tls_after_a_reload(tmp_path: Path) -> None:
         running.signal(signal.SIGHUP)
         running.until(lambda: running.logged("configuration reloaded"))
         url = f"https://{running.address}/metrics"
-        with urllib.request.urlopen(url, context=pki.trusting(), timeout=60) as page:
+        with urllib.request.urlopen(url, context=pki.trusting(), timeout=PATIENCE_SECONDS) as page:
             assert b"process_max_fds" in page.read()
 
 

@@ -25,7 +25,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from kits.prometheus import Prometheus
 from kits.traces import event
-from kits.waiting import until
+from kits.waiting import PATIENCE_SECONDS, until
 from telemetry_daemon.profiling import pool
 from telemetry_daemon.profiling.folders import Found
 from telemetry_daemon.profiling.reading import Outcome
@@ -224,7 +224,7 @@ def test_the_first_interrupt_shows_what_was_read(file: Path) -> None:
         until(lambda: _stopped_in(parent, large), "the reader of the large file")
         until(lambda: len(parent.children()) == 1 and parent.status() == "sleeping", "the end of the other readers")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 2, err
     assert "TOP KERNELS" in out
     assert "ended before all files were read" in err

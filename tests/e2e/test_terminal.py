@@ -14,6 +14,7 @@ import pytest
 
 from kits.daemon import COMMAND, Daemon, bare_config, clean_environment
 from kits.fake_mthreads_gmi import TABLE
+from kits.waiting import PATIENCE_SECONDS
 
 PARSE = (*COMMAND, "parse", "mthreads-gmi", "-", "--format", "table")
 
@@ -94,7 +95,7 @@ def test_the_log_goes_into_no_file_that_got_the_number_of_a_closed_stream(tmp_pa
             assert {str(Path(f"/proc/{closed.pid}/fd/{number}").readlink()) for number in (0, 1, 2)} == {os.devnull}
         finally:
             closed.terminate()
-            assert closed.wait(10) == 0
+            assert closed.wait(PATIENCE_SECONDS) == 0
 
 
 def test_who_ends_the_daemon_as_soon_as_it_listens_ends_it_well(tmp_path) -> None:
@@ -104,4 +105,4 @@ def test_who_ends_the_daemon_as_soon_as_it_listens_ends_it_well(tmp_path) -> Non
         while not listening.exists():
             assert process.poll() is None
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0

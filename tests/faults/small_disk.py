@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kits.daemon import Daemon
+from kits.waiting import PATIENCE_SECONDS
 
 
 @dataclass
@@ -40,11 +41,11 @@ def small_disk(folder: Path, kibibytes: int = 256) -> Iterator[SmallDisk]:
     """Mount one; only root can."""
     folder.mkdir()
     options = f"size={kibibytes}k,mode=0700"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True, timeout=10)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True, timeout=PATIENCE_SECONDS)
     try:
         yield SmallDisk(folder)
     finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=10)
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=PATIENCE_SECONDS)
 
 
 class LoggingToFile(Daemon):

@@ -11,6 +11,7 @@ import pytest
 from faults.small_disk import SmallDisk
 from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.tool_node import TOOL, series, tool_node
+from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.recording.flight_recorder import Writer
 from telemetry_daemon.recording.flights import kept, name_of
 from telemetry_daemon.recording.ring import Ring
@@ -99,9 +100,12 @@ def test_a_daemon_whose_log_goes_nowhere_serves(tmp_path: Path) -> None:
         try:
             Daemon.until(ready, port.exists)
             asked = ["curl", "-sS", "--fail", "--unix-socket", str(port), "http://localhost/metrics"]
-            Daemon.until(ready, lambda: UP in subprocess.run(asked, capture_output=True, text=True, timeout=10).stdout)
+            Daemon.until(
+                ready,
+                lambda: UP in subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_SECONDS).stdout,
+            )
             process.terminate()
-            assert process.wait(10) == 0
+            assert process.wait(PATIENCE_SECONDS) == 0
         finally:
             process.kill()
 

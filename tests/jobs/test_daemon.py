@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon
+from kits.waiting import PATIENCE_SECONDS
 
 TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
 
@@ -20,7 +21,12 @@ TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
 def hook(daemon: Daemon, action: str) -> None:
     environment = {"SLURM_JOB_ID": "12", "SLURM_JOB_USER": "anna", "TELEMETRY_CONFIG": str(daemon.config_path)}
     done = subprocess.run(
-        [TELEMETRY, "job", action], env=environment, capture_output=True, text=True, timeout=30, check=True
+        [TELEMETRY, "job", action],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
     )
     assert done.stderr == ""
 
@@ -58,7 +64,7 @@ def test_the_service_reads_what_root_wrote_and_others_do_not() -> None:
             "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": f"{folder}/jobs",
             "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(runtime),
         }
-        subprocess.run([TELEMETRY, "job", "start"], env=environment, check=True, timeout=30)
+        subprocess.run([TELEMETRY, "job", "start"], env=environment, check=True, timeout=PATIENCE_SECONDS)
         read = [
             os.waitstatus_to_exitcode(_as_user(folder / "jobs/slurm-12.json", user, group))
             for user, group in ((4242, 4343), (4444, 4444))
