@@ -208,7 +208,7 @@ def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
         tools.forget_calls("mthreads-gmi")
         daemon.until(lambda: tools.calls("mthreads-gmi"))
         status, out, _ = run_main(
-            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--timeout", "2",
+            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--timeout", "4",
             environment={"PATH": tools.search_path},
         )  # fmt: skip
         assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
