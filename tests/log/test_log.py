@@ -83,6 +83,7 @@ def pipe():
     ],
 )
 def test_a_line_of_text(pipe, message, extra, text):
+    logging.getLogger().handlers.clear()  # pytest-xdist cannot send a report in which pytest has noted a surrogate
     setup("info", "text", pipe.writing)
     logger.warning(message, extra=extra)
     (line,) = pipe.lines()
