@@ -70,7 +70,7 @@ def held(user: int, name: str) -> Iterator[tuple[int, int]]:
 )
 def test_the_owner_of_a_port_is_named_whatever_the_address(theirs: str, ours: str) -> None:
     family = socket.AF_INET6 if ":" in theirs else socket.AF_INET
-    with socket.create_server((theirs, 0), family=family) as other:
+    with socket.create_server((theirs, free_port()), family=family) as other:
         port = other.getsockname()[1]
         message = refused(f"{ours}:{port}")
     assert message.startswith(f"cannot listen on {ours}:{port}: port {port} is already in use by ")
@@ -102,7 +102,7 @@ def test_without_proc_the_port_and_the_way_to_find_out_are_told(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(port_owner, "PROC", tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as other:
+    with socket.create_server(("127.0.0.1", free_port())) as other:
         port = other.getsockname()[1]
         message = refused(f"127.0.0.1:{port}")
     assert message == (
@@ -113,5 +113,5 @@ def test_without_proc_the_port_and_the_way_to_find_out_are_told(
 
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(port_owner, "PATIENCE_SECONDS", -1.0)
-    with socket.create_server(("127.0.0.1", 0)) as other:
+    with socket.create_server(("127.0.0.1", free_port())) as other:
         assert "sudo ss -tanp" in refused(f"127.0.0.1:{other.getsockname()[1]}")
