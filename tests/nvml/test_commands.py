@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kits.command_line import run_main
-from kits.fake_nvml.library import LIB_RM_VERSION_MISMATCH, FakeNvml
+from kits.fake_nvml.library import FakeNvml
 
 pytestmark = pytest.mark.needs("cc")
 
@@ -26,14 +26,6 @@ def test_a_card_in_parts_and_its_parts(tmp_path: Path) -> None:
     # Counted between two samples, which one snapshot takes.
     assert all(isinstance(part["readings"]["utilization_ratio"], float) for part in parts)
     assert not any("power_watts" in part["readings"] for part in parts)
-
-
-def test_a_mismatched_library_ends_every_reading_and_says_what_to_do(fake: FakeNvml) -> None:
-    fake.init_fails(LIB_RM_VERSION_MISMATCH)
-    document = snapshot(fake)
-    (source,) = document["sources"]
-    assert (source["state"], source["reason"], document["devices"]) == ("failed", "library_mismatch", [])
-    assert "reboot" in source["problems"][0]["text"]
 
 
 def test_the_doctor_calls_nothing_absent_that_the_card_tells_for_its_parts(tmp_path: Path) -> None:

@@ -59,20 +59,6 @@ def test_calls_of_each_tier_on_one_gpu(
     assert made == {"fast": fast, "slow": slow, "links": links, "processes": processes, "inventory": inventory}
 
 
-def test_the_fast_tier_call_by_call(bench: Bench) -> None:
-    settled(bench)
-    assert bench.made("fast") == {
-        "nvmlDeviceGetUtilizationRates": 1,
-        "nvmlDeviceGetMemoryInfo_v2": 1,
-        "nvmlDeviceGetTemperatureV": 1,
-        "nvmlDeviceGetClockInfo": 2,
-        "nvmlDeviceGetCurrentClocksEventReasons": 1,
-        "nvmlDeviceGetPerformanceState": 1,
-        "nvmlDeviceGetFieldValues": 1,
-        "nvmlGpmSampleGet": 1,
-    }
-
-
 def test_nothing_blocks_and_all_fields_of_a_tier_come_in_one_call(bench: Bench) -> None:
     settled(bench)
     assert {call: bench.fake.calls(call) for call in NEVER} == dict.fromkeys(NEVER, 0)

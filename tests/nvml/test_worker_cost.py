@@ -5,14 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kits.fake_nvml.library import FakeNvml
-from kits.fake_nvml.reader import TIERS, Seconds, reading
+from kits.fake_nvml.reader import TIERS
 from kits.workers import python_path
-from telemetry_daemon.readers.nvml.events import WAIT_MILLISECONDS
 
 
 @pytest.mark.needs("cc")
@@ -51,30 +49,3 @@ def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert said.stdout.split() == ["libc.so.6", "libc.so.6", "True", "True"], said.stderr
-
-
-@pytest.mark.needs("cc")
-@pytest.mark.parametrize(("profile", "most"), [("h100", 205), ("vgpu", 140), ("jetson", 100)])
-def test_a_fast_poll_calls_few_functions_of_python_for_each_gpu(profile: str, most: int, tmp_path: Path) -> None:
-    called = 0
-
-    def count(frame: Any, event: str, _argument: Any) -> None:
-        nonlocal called
-        called += event == "call" and frame.f_code is not Seconds.__call__.__code__
-
-    with reading(FakeNvml(tmp_path, profile)) as bench:
-        for tier in TIERS:
-            bench.data(tier)
-        gpus = len(bench.data()["gpus"])
-        bench.settle()
-        reader = bench.worker.reader
-        sys.setprofile(count)
-        try:
-            reader.read(("fast",))
-        finally:
-            sys.setprofile(None)
-    assert called / gpus <= most
-
-
-def test_the_thread_that_waits_for_events_wakes_two_or_three_times_a_second() -> None:
-    assert 400 <= WAIT_MILLISECONDS <= 500, "a worker has half a second to end"

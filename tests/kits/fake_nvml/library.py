@@ -14,8 +14,6 @@ profile nor the test tells is answered NOT_SUPPORTED.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +53,7 @@ class FakeNvml:
 
     def __init__(self, folder: Path, profile: str | Profile = "h100", *, driver: str | None = None) -> None:
         """`profile`: a file's name in tests/nvml_fake/profiles, or one of your own, which may have another number of GPUs
-        or be busy (`load_profile("h100").with_gpus(64).busy()`); `driver`: another driver version."""
+        (`load_profile("h100").with_gpus(64)`); `driver`: another driver version."""
         self.folder = folder
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
         folder.mkdir(parents=True, exist_ok=True)
@@ -257,16 +255,3 @@ def _key(where: Where, call: str) -> Key:
 
 def _field(number: int, scope: int) -> str:
     return f"field.{number}.{'all' if scope == ALL_LINKS else scope}"
-
-
-def main(arguments: list[str]) -> int:
-    """Run a command where NVML is a fake one: `python -m kits.fake_nvml.library h100 FOLDER telemetry snapshot`."""
-    if len(arguments) < 3:
-        print("usage: python -m kits.fake_nvml.library PROFILE FOLDER COMMAND…", file=sys.stderr)
-        return 64
-    profile, folder, *command = arguments
-    return subprocess.run(command, env=FakeNvml(Path(folder), profile).environment).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
