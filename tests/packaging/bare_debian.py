@@ -136,17 +136,6 @@ def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Bare(tree, home)
 
 
-def said_by_readme() -> list[str]:
-    """The commands that README begins with."""
-    block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert block is not None
-    return [line.partition("#")[0].strip() for line in block[1].splitlines()]
-
-
-def test_readme_begins_with_these_commands() -> None:
-    assert said_by_readme() == ["make run", "make test"]
-
-
 def test_make_run_says_where_to_look_once_it_answers_and_nothing_more(bare: Bare) -> None:
     address = free_address()
     with bare.running("make run", {"TELEMETRY_WEB_LISTEN_ADDRESS": address}) as process:

@@ -93,15 +93,6 @@ def test_the_bundle_installs_without_a_network(unpacked: Path, tmp_path: Path, p
     assert [path for path in node.rglob("*") if not path.is_dir()] == []
 
 
-def test_a_checkout_installs_twice_the_same(tmp_path: Path) -> None:
-    node = tmp_path / "node"
-    node.mkdir()
-    install = (ROOT / "deploy" / "install.sh", "--python", sys.executable)
-    assert f"installed: telemetry {__version__} " in run(*install, environment={"DESTDIR": node})
-    assert run(*install, environment={"DESTDIR": node}).endswith("nothing was changed\n")
-    assert run(*staged(node), "config", "check", "--config", node / "etc/telemetry/telemetry.toml")
-
-
 def test_pipx_takes_the_wheel(unpacked: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "tools")
     run(tmp_path / "tools/bin/python", "-m", "pip", "install", "--quiet", "pipx")

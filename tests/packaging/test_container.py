@@ -63,18 +63,6 @@ def only(stage: list[Instruction], word: str) -> Instruction:
     return found
 
 
-def test_every_stage_begins_with_the_same_pinned_base() -> None:
-    base = instructions()[0]
-    assert base.word == "ARG"
-    image, _, tag = base.text.removeprefix("BASE=").rpartition(":")
-    python = re.fullmatch(r"(3\.\d+)-slim-[a-z]+", tag)
-    assert image == "docker.io/library/python"
-    assert python is not None, f"{tag} does not say which Python on which Debian"
-    assert f'"Programming Language :: Python :: {python[1]}"' in (ROOT / "pyproject.toml").read_text()
-    assert {stage[0].text.split()[0] for stage in stages()} == {"${BASE}"}
-    assert len(stages()) == 2
-
-
 def copied() -> list[tuple[list[str], str]]:
     """What comes from the checkout, and where to."""
     pairs = [shlex.split(each.text) for stage in stages() for each in of(stage, "COPY") if not each.options]
@@ -99,17 +87,6 @@ def test_what_is_copied_from_the_checkout_is_there_and_makes_the_wheel(tmp_path:
     assert {str(path.relative_to(ROOT)).partition("/")[2] for path in packages} <= made
 
 
-def test_stages_copy_only_from_stages_that_there_are() -> None:
-    names = {stage[0].text.split()[2] for stage in stages() if " AS " in stage[0].text}
-    wanted = {
-        option.removeprefix("--from=")
-        for each in instructions()
-        for option in each.options
-        if option.startswith("--from=")
-    }
-    assert wanted == names == {"build"}
-
-
 def test_it_runs_as_nobody_by_number_and_may_write_where_it_must() -> None:
     build, final = stages()
     user = only(final, "USER").text
@@ -126,13 +103,6 @@ def test_it_runs_as_nobody_by_number_and_may_write_where_it_must() -> None:
     assert only(final, "VOLUME").array() == [settings.state.directory]
 
 
-def test_no_shell_is_needed_and_nothing_runs_in_the_last_stage() -> None:
-    build, final = stages()
-    assert of(final, "RUN") == []
-    for each in (*of(build, "RUN"), *(only(final, word) for word in ("ENTRYPOINT", "CMD", "HEALTHCHECK"))):
-        assert each.array()
-
-
 def test_it_starts_the_daemon_on_the_port_that_it_tells_of() -> None:
     final = stages()[-1]
     assert only(final, "ENTRYPOINT").array() == ["telemetry"]
@@ -145,14 +115,3 @@ def test_the_health_check_compiles_and_asks_the_same_port() -> None:
     check = only(stages()[-1], "HEALTHCHECK").array()
     compile(check[-1], "health check", "exec")
     assert f"http://127.0.0.1:{PORT}/healthz" in check[-1]
-
-
-def test_without_an_engine_the_script_says_so() -> None:
-    done = subprocess.run(
-        [str(FILE.parent / "build.sh")],
-        env={"PATH": "/usr/bin:/bin", "ENGINE": "no-such-engine"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert "no container engine answers here (no-such-engine)" in done.stderr

@@ -15,13 +15,6 @@ from kits.captures import ROOT
 FOLDER = ROOT / "deploy/debian"
 
 
-def test_build_fills_in_the_whole_control_file() -> None:
-    control, build = ((FOLDER / name).read_text() for name in ("control.in", "build.sh"))
-    holes = set(re.findall(r"@[A-Z_]+@", control))
-    assert holes == set(re.findall(r"@[A-Z_]+@", build))
-    assert all(len(line) <= 80 for line in control.partition("\nDescription:")[2].splitlines())
-
-
 def test_everything_that_is_packed_is_in_the_checkout() -> None:
     """What another step makes is packed where it is there, and left out where not."""
     packed = re.findall(r"^ *put \d+ (deploy/\S+) /", (FOLDER / "build.sh").read_text(), flags=re.MULTILINE)

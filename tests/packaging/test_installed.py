@@ -25,11 +25,6 @@ def test_a_package_comes_from_the_place_that_is_tested(package: object) -> None:
     assert Path(package.__file__).resolve().is_relative_to(MEANT)
 
 
-@pytest.mark.parametrize("package", [telemetry_daemon, telemetry_exporters, telemetry_parsers])
-def test_a_package_tells_type_checkers_that_it_is_typed(package: object) -> None:
-    assert (Path(package.__file__).parent / "py.typed").is_file()
-
-
 def test_the_distribution_has_the_version_of_its_source() -> None:
     assert version("device-telemetry") == __version__
 

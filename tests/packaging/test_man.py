@@ -34,14 +34,6 @@ def sections() -> dict[str, str]:
 
 
 @pytest.mark.needs("mandoc")
-def test_the_page_has_the_usual_sections_in_their_usual_order(sections: dict[str, str]) -> None:
-    assert list(sections) == [
-        *("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "EXIT STATUS", "ENVIRONMENT", "FILES"),
-        *("SIGNALS", "EXAMPLES", "SEE ALSO"),
-    ]
-
-
-@pytest.mark.needs("mandoc")
 def test_every_option_that_a_command_tells_of_is_in_its_part(sections: dict[str, str]) -> None:
     parts = re.split(r"^ {3}([a-z]+)$", sections["COMMANDS"], flags=re.MULTILINE)[1:]
     told = dict(zip(parts[::2], parts[1::2], strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
-from kits.release import BUILDERS, GIT, commit, differences, repository
+from kits.release import BUILDERS, GIT, commit, repository
 from kits.scripts import script_module
 from telemetry_daemon.version import __version__
 
@@ -39,18 +39,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repository(tmp_path_factory.mktemp("origin"))
 
 
-@pytest.fixture(scope="module")
-def built(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """What two people build, each in a folder of their own."""
-    folders = []
-    for each in BUILDERS:
-        checkout = each.clone(origin, tmp_path_factory.mktemp("clones"))
-        each.run(checkout, [sys.executable, "-m", "hatchling", "build", "--directory", "out"])
-        each.run(checkout, ["deploy/chart.sh", "out"])
-        folders.append(checkout / "out")
-    return folders
-
-
 @pytest.mark.long
 def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tmp_path: Path) -> None:
     clone = BUILDERS[0].clone(origin, tmp_path)
@@ -70,13 +58,3 @@ def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tm
     subprocess.run([*GIT, "checkout", "--quiet", "docs/alerts.md"], cwd=clone, check=True)
     commit(clone)
     assert list(script_module("release_ready").of_the_tree(clone)) == []
-
-
-@pytest.mark.long
-def test_wheel_sdist_and_chart_are_the_same_bytes_wherever_they_are_built(built: list[Path]) -> None:
-    assert sorted(file.name for file in built[0].iterdir()) == [
-        f"device-telemetry-{__version__}.tgz",
-        f"device_telemetry-{__version__}-py3-none-any.whl",
-        f"device_telemetry-{__version__}.tar.gz",
-    ]
-    assert list(differences(*built)) == []

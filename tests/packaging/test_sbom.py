@@ -66,13 +66,9 @@ class Distribution(metadata.Distribution):
     ("headers", "constraints", "content", "says"),
     [
         pytest.param({"License": "MIT"}, "acme==1.0\n", "1\n", [], id="good"),
-        pytest.param(
-            {"License_Expression": "MIT"}, "Acme==1.0; python_version < '4'\n", "1\n", [], id="of some Python"
-        ),
         pytest.param({"License": "MIT"}, "acme==1.1\n", "1\n", ["not the version"], id="another version"),
         pytest.param({"License": "MIT"}, "", "1\n", ["not the version"], id="not pinned"),
         pytest.param({"License_Expression": "GPL-3.0-only"}, "acme==1.0\n", "1\n", ["GPL-3.0-only"], id="copyleft"),
-        pytest.param({}, "acme==1.0\n", "1\n", ["'unknown'"], id="no licence"),
         pytest.param({"License": "MIT"}, "acme==1.0\n", "2\n", ["acme.py is not the file"], id="changed"),
         pytest.param({"License": "MIT"}, "acme==1.0\n", None, ["acme.py is not the file"], id="gone"),
     ],
@@ -104,12 +100,9 @@ SKIPPED = {"name": "psutil", "skip_reason": "Dependency not found"}
     [
         pytest.param(answer(CLEAN), 1, 0, "1 packages were looked up", id="clear"),
         pytest.param(answer(CLEAN, BAD), 2, 1, "h11 0.13.0: PYSEC-2025-1", id="vulnerable"),
-        pytest.param(answer(BAD, SKIPPED), 2, 1, "PYSEC-2025-1", id="vulnerable, one skipped"),
         pytest.param(answer(CLEAN, SKIPPED), 2, 2, "NOT AUDITED: 1 of 2", id="one skipped"),
         pytest.param(answer(CLEAN), 2, 2, "NOT AUDITED: 1 of 2", id="one forgotten"),
-        pytest.param(answer(), 12, 2, "NOT AUDITED: 12 of 12", id="nothing"),
         pytest.param("", 12, 2, "NOT AUDITED: pip-audit gave no answer", id="no answer"),
-        pytest.param("[]", 12, 2, "NOT AUDITED", id="another answer"),
     ],
 )
 def test_silence_is_not_an_all_clear(text: str, asked: int, status: int, says: str) -> None:

@@ -86,11 +86,8 @@ REAL_CARDS = "serving this machine's accelerators"
         (3, "", [SEARCH, "serve --demo"], "no accelerator here: serving a simulated node\n"),
         # An error ends it with the command's status.
         (64, "", [SEARCH], ""),
-        (70, "", [SEARCH], ""),
-        (78, "", [SEARCH], ""),
         # A choice that is made is kept.
         (3, "--demo", ["serve --demo"], ""),
-        (3, "--demo 8xnvidia", ["serve --demo 8xnvidia"], ""),
         (3, "--demo=8xnvidia", ["serve --demo=8xnvidia"], ""),
         (3, "--replay FILE", ["serve --replay FILE"], ""),
         # Flags go to all commands that know them.
@@ -116,17 +113,11 @@ def test_what_is_found_and_asked_decides_what_is_served(
     assert said in output
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("TELEMETRY_LOG_LEVEL", "debug"),
-        ("TELEMETRY_STATE_DIRECTORY", "my/own"),
-        ("TELEMETRY_STATE_RUNTIME_DIRECTORY", "my/own"),
-    ],
-)
-def test_settings_of_the_environment_are_kept(tmp_path: Path, variable: str, value: str) -> None:
-    given = value if "LOG" in variable else f"{tmp_path}/{value}"
-    assert f" {given}" in serve(tmp_path, 0, [], environment={variable: given})[1]
+def test_settings_of_the_environment_are_kept(tmp_path: Path) -> None:
+    given = {"TELEMETRY_LOG_LEVEL": "debug", "TELEMETRY_STATE_DIRECTORY": "/my/own"}
+    said = serve(tmp_path, 0, [], environment=given)[1]
+    assert "state: /my/own " in said
+    assert "log: debug" in said
 
 
 def state_below(folder: Path) -> dict[str, str]:
@@ -158,24 +149,11 @@ def test_a_daemon_on_all_addresses_is_shown_by_the_name_of_the_machine(listened:
         assert shown == f"open http://{socket.gethostname()}:{server.port}/ – Ctrl-C ends it"
 
 
-def test_a_socket_of_files_is_said_as_such(tmp_path: Path) -> None:
-    assert script_module("announce").where(f"unix:{tmp_path}/web") == f"listening on unix:{tmp_path}/web"
-
-
 def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
     (tmp_path / "web.yml").write_text(make_pki(tmp_path).tls_section())
     with running_server(config_file=tmp_path / "web.yml") as server:
         shown = script_module("announce").where(f"127.0.0.1:{server.port}")
         assert shown == f"open https://127.0.0.1:{server.port}/ – Ctrl-C ends it"
-
-
-def test_a_daemon_that_cannot_listen_says_no_address(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", f"--web.listen-address={address}"]
-        done = subprocess.run(line, env=state_below(tmp_path), capture_output=True, text=True)
-    assert done.returncode not in (0, None)
-    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
 
 def test_without_roots_rights_state_stays_below_the_checkout() -> None:

@@ -109,9 +109,3 @@ def test_user_and_groups_are_made_where_they_are_missing(tmp_path: Path) -> None
     assert users[settings("User")[0]].endswith("nologin")
     assert {*settings("Group"), *settings("SupplementaryGroups")[0].split()} <= groups
     assert "video:x:44:somebody" in (tmp_path / "etc/group").read_text()
-
-
-@pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda file: file.name)
-def test_every_drop_in_is_in_the_manual(drop_in: Path) -> None:
-    assert f"`{drop_in.name}`" in (ROOT / "docs/install.md").read_text()
-    assert "/etc/systemd/system/telemetry.service.d/" in drop_in.read_text()

@@ -83,12 +83,6 @@ def test_tool_gets_the_lock_and_no_other_descriptor(reader: CommandReader, tools
     assert held.count("/dev/null") == 1
 
 
-def test_cpu_time_of_the_tool_and_its_children_is_told(reader: CommandReader, tools: ToolFolder) -> None:
-    tools.script("smi", 'sh -c "i=0; while [ \\$i -lt 200000 ]; do i=\\$((i+1)); done"; exit 0')
-    capture = read(reader, tool("smi"))
-    assert capture.cpu_seconds > 0.02
-
-
 def test_configured_path_is_used_and_path_is_not_searched(
     make_reader: MakeReader, tools: ToolFolder, tmp_path: Path
 ) -> None:
@@ -163,14 +157,6 @@ def test_one_crash_costs_one_target(reader: CommandReader, tools: ToolFolder) ->
     assert capture.failure is None
 
 
-def test_a_crash_at_every_target_fails_the_poll(reader: CommandReader, tools: ToolFolder) -> None:
-    tools.crashes("smi")
-    request = Command((("smi", "{card}"),), per="card")
-    capture = reader.read(poll(request), Targets(cards=("0", "1")))
-    assert capture.failure == Failure("failed", "killed", "smi 0 was ended by SIGSEGV")
-    assert tools.calls("smi") == ["0", "1"]
-
-
 def test_targets_share_the_deadline(reader: CommandReader, tools: ToolFolder) -> None:
     tools.script("smi", '[ "$1" = 1 ] && exec sleep 600\necho "of $1"')
     request, targets = Command((("smi", "{card}"),), per="card"), Targets(cards=("0", "1", "2"))
@@ -233,11 +219,6 @@ def test_a_capture_that_is_not_ours_rejects_nothing(reader: CommandReader) -> No
     request = Command((("smi", "-a"), ("smi", "-b")))
     assert reader.reject(Capture("fake", "readings", request)) is False
     assert reader.reject(Capture("fake", "readings", Library("nvml"))) is False
-
-
-def test_a_tool_may_be_named_with_its_path(reader: CommandReader, tools: ToolFolder) -> None:
-    path = str(tools.prints("smi", TABLE))
-    assert read(reader, tool(path, "-q")).outputs == (Output(f"{path} -q", "", TABLE, "", 0),)
 
 
 def test_exit_status_is_unknown_where_children_are_not_waited_for(reader: CommandReader, tools: ToolFolder) -> None:

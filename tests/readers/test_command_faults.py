@@ -17,7 +17,6 @@ from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
 from kits.processes import marked, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_parsers.model import Capture, Failure, Output
 
@@ -207,27 +206,6 @@ def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeRead
         capture = read(reader, tool("smi"), deadline=0.1)
         assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not ended")
     assert len(tools.pids("smi")) == 1
-
-
-def test_a_tool_that_vanishes_before_it_starts_is_missing(make_reader: MakeReader, tools: ToolFolder) -> None:
-    path = tools.prints("smi", TABLE)
-
-    def too_late(what: Launch) -> Process:
-        path.unlink()
-        return launch(what)
-
-    capture = read(make_reader(launcher=too_late), tool("smi"))
-    assert capture.failure == Failure("missing", None, f"{path} could not be started: No such file or directory")
-
-
-def test_polls_of_one_source_never_run_side_by_side(make_reader: MakeReader, tools: ToolFolder, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    tools.script("smi", f"echo start >>{trace}; sleep 0.05; echo end >>{trace}")
-    reader, other = make_reader(), make_reader()
-    with ThreadPoolExecutor(6) as pool:
-        captures = list(pool.map(lambda each: read(each, tool("smi"), 300), (reader, other) * 3))
-    assert [capture.failure for capture in captures] == [None] * 6
-    assert trace.read_text().split() == ["start", "end"] * 6
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.long)])

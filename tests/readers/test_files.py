@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kits.files import read_files
-from kits.processes import own_holdings
 from telemetry_daemon.readers.files import FILE_LIMIT_BYTES, MATCH_LIMIT
 from telemetry_parsers.model import Files, Output
 
@@ -148,11 +147,3 @@ def test_an_error_of_the_kernel_is_the_status(pattern: str) -> None:
     outputs = read_files(Files(globs=(pattern,)))
     assert {output.status for output in outputs} == {errno.EIO}
     assert {output.text for output in outputs} == {""}
-
-
-def test_no_descriptor_stays_open(root: Path) -> None:
-    request = Files(globs=("/sys/*/*/*", CARDS + "/device/*", "/none"), links=(CARDS + "/*",), skip_when=(("x", "y"),))
-    before = own_holdings()
-    for _ in range(20):
-        read_files(request, root)
-    assert own_holdings().at_most(before)

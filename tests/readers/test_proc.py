@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,31 +17,6 @@ from telemetry_daemon.readers.proc import ProcReader
 @pytest.fixture
 def tree(tmp_path: Path) -> ProcTree:
     return ProcTree(tmp_path)
-
-
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        yield process
-        process.kill()
-
-
-def test_a_real_process_is_told_and_its_end_as_well(child):
-    reader = ProcReader("/", environment=False)
-    (task,) = tasks(reader, child.pid).values()
-    assert (task.pid, task.command, task.rank) == (child.pid, "python3", None) or task.command.startswith("python")
-    assert task.started is not None
-    child.kill()
-    child.wait()
-    assert tasks(reader, child.pid) == {}
-
-
-def test_nothing_is_read_again_while_a_process_is_the_same(tree):
-    folder = tree.process(10)
-    reader = ProcReader(str(tree.root), environment=False)
-    first = reader.read(POLL, Targets(pids=(10,)))
-    (folder / "cgroup").unlink()
-    assert reader.read(POLL, Targets(pids=(10,))).outputs[1] is first.outputs[1]
 
 
 def test_pid_reused_between_list_and_look_up(tree):

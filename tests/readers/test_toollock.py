@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -85,17 +84,6 @@ def test_a_copy_that_a_child_kept_holds_the_lock_only_if_it_is_left(tmp_path: Pa
     assert not is_held(tmp_path, "smi")
 
 
-def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path, "smi")
-    first = locks.take("smi", now(), NEVER)
-    (tmp_path / "smi.lock").unlink()
-    second = locks.take("smi", now(), NEVER)
-    assert is_held(tmp_path, "smi")
-    first.release()
-    assert is_held(tmp_path, "smi")
-    second.release()
-
-
 @pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(NOBODY, marks=ONLY_ROOT)])
 def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -> None:
     folder = tmp_path / "run" / "locks"
@@ -104,17 +92,6 @@ def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -
         os.chown(each, owner, -1)
     ToolLocks(folder, "smi").take("smi", now(), NEVER).release()
     assert (folder / "smi.lock").stat().st_uid == owner
-
-
-def test_no_descriptors_left_is_no_reason_to_run_without_a_lock(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path, "smi")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        with pytest.raises(OSError, match="Too many open files"):
-            locks.take("smi", now(), NEVER)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -161,16 +138,6 @@ def busy(folder: Path, tool: str = "smi", source: str = "other-smi") -> str:
     with pytest.raises(ToolBusyError) as caught:
         ToolLocks(folder, source).take(tool, now(), NEVER)
     return str(caught.value)
-
-
-def test_our_own_other_source_is_named_with_its_process(tmp_path: Path) -> None:
-    held = ToolLocks(tmp_path, "hy-smi").take("smi", now(), NEVER)
-    held.runs(4711)
-    assert busy(tmp_path) == (
-        "smi: another process runs it: our own source hy-smi (process 4711, for 0 s); "
-        "this poll is left out and asked again when it is next due"
-    )
-    held.release()
 
 
 ANOTHER = """

@@ -116,12 +116,6 @@ LONG = bytes(1 << 14)
 ANSWER = framed(listed())
 
 
-def test_an_answer_by_hand_is_read(tmp_path: Path) -> None:
-    """What the others below differ from."""
-    with RawServer(tmp_path / SOCKET, answering(ANSWER)):
-        assert read(tmp_path).failure is None
-
-
 # Name, what listens, reason of the failure, words of its text.
 LISTENERS = [
     pytest.param(lambda connection: None, "exit_status", "", id="closes at once"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -17,13 +15,12 @@ import pytest
 
 from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, put_on_node
 from kits.pod_resources import allocatable, listed, pod
-from kits.processes import own_holdings
-from kits.waiting import PATIENCE_SECONDS, until
+from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.config.settings import AttributionSettings
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import reader
 from telemetry_daemon.readers.kubelet.reader import KubeletReader
-from telemetry_parsers.model import Capture, Command
+from telemetry_parsers.model import Capture
 from telemetry_parsers.owners.kubelet import PARSER
 from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
 
@@ -127,12 +124,6 @@ def test_resource_names_of_the_configuration_are_asked_for(kubelet: FakeKubelet,
         assert len(claim.names) == names
 
 
-def test_an_answer_of_many_pods_is_read(kubelet: FakeKubelet, tmp_path: Path) -> None:
-    names = [f"pod-{number}" for number in range(1500)]
-    kubelet.list = lambda _context: listed(*(pod("team", name, {"main": {}}) for name in names))
-    assert len(owners(read(tmp_path))) == len(names)
-
-
 def test_an_answer_of_more_than_four_mebibytes_or_of_something_else_is_refused(
     kubelet: FakeKubelet, tmp_path: Path
 ) -> None:
@@ -164,14 +155,6 @@ def test_a_refusal_is_told(
     assert (state, reason) == expected
     assert words in text
     assert len(text) < 600
-
-
-def test_a_call_that_the_server_does_not_have_is_not_supported(tmp_path: Path) -> None:
-    server = FakeKubelet(tmp_path)
-    server.has = ("List",)
-    with server:
-        assert owners(read(tmp_path)) == []
-        assert failure(read(tmp_path, "allocatable"))[:2] == ("not_supported", None)
 
 
 def test_a_slow_kubelet_is_waited_for_until_the_deadline(kubelet: FakeKubelet, tmp_path: Path) -> None:
@@ -262,61 +245,3 @@ def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> Non
         state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("failed", "no_permission")
     assert "is no socket" in text
-
-
-def test_another_request_is_no_call_of_its(tmp_path: Path) -> None:
-    wrong = replace(PODS, request=Command((("kubectl",),)))
-    assert failure(reader_of(tmp_path).read(wrong, Targets()))[:2] == ("failed", "internal")
-
-
-def test_h2_is_imported_only_where_a_kubelet_is(tmp_path: Path) -> None:
-    script = (
-        "import sys; from telemetry_daemon.readers.kubelet import reader\n"
-        "from telemetry_daemon.config.settings import AttributionSettings\n"
-        "from telemetry_daemon.readers.base import Targets\n"
-        "from telemetry_parsers.owners.kubelet import PARSER\n"
-        "made = reader(sys.argv[1], AttributionSettings())\n"
-        "assert made.read(PARSER.polls[0], Targets()).failure.state == 'missing'\n"
-        "print([name for name in ('h2', 'grpc', 'google.protobuf', 'ssl') if name in sys.modules])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
-@pytest.mark.parametrize("restarts", [20, pytest.param(200, marks=pytest.mark.long)])
-def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, restarts: int) -> None:
-    """Each kubelet that starts has another pod on the card: what is read is what one said during the read."""
-    kubelet = FakeKubelet(tmp_path)
-    kubelet.start()
-    kubelet.stop()
-    one = reader_of(tmp_path)
-    one.read(PODS, Targets())
-    before = own_holdings().descriptors
-    number, over = [0], threading.Event()
-
-    def restart() -> None:
-        while not over.is_set():
-            number[0] += 1
-            answer = listed(pod("team", f"pod-{number[0]}", {"main": {"nvidia.com/gpu": (GPU,)}}))
-            kubelet.list = lambda _context, answer=answer: answer  # type: ignore[misc]  # each kubelet has its own
-            kubelet.start()
-            over.wait(0.02)
-            kubelet.stop()
-
-    restarting = threading.Thread(target=restart)
-    restarting.start()
-    answered, refused = 0, set()
-    try:
-        while number[0] < restarts or not answered:
-            first = number[0]
-            capture = one.read(PODS, Targets())
-            if capture.failure is not None:
-                refused.add(capture.failure.state)
-                continue
-            answered += 1
-            assert owners(capture)[0] in {f"team/pod-{each}/main" for each in range(first, number[0] + 1)}
-    finally:
-        over.set()
-        restarting.join()
-    assert refused <= {"failed", "missing"}
-    until(lambda: own_holdings().descriptors <= before, "all descriptors are closed")
