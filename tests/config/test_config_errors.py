@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,9 +25,6 @@ ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
         ('level = "info"', "telemetry.toml: line 1: level: no such setting; did you mean log.level?"),
         ("[web]\nport = 1", ("telemetry.toml: line 2: web.port: no such setting; "
          "known: allowed_hosts, config_file, listen_address, telemetry_path")),
-        ("[web]\npaths = []", "telemetry.toml: line 2: web.paths: no such setting; did you mean parsers.paths?"),
-        ("[sources.nvml]\nintervall = 1",
-         "telemetry.toml: line 2: sources.nvml.intervall: no such setting; did you mean sources.nvml.interval?"),
         ("[sources.nvml.polls.links]\nmod = 1",
          "telemetry.toml: line 2: sources.nvml.polls.links.mod: no such setting; did you mean sources.nvml.polls.links.mode?"),
         ("[log]\n\"a\\nb\" = 1",
@@ -46,45 +41,30 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('log.level = "loud"', f'log.level: {WORDS} debug, info, warning, error, not "loud"'),
         ('peaks."MTT S5000".flops = { bf61 = 1e14 }', 'peaks."MTT S5000".flops.bf61: must be one of fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4, not "bf61"'),
         ('peaks."MTT S5000".flops = { bf16 = 0 }', 'peaks."MTT S5000".flops.bf16: must be at least 1, not 0'),
-        ('peaks."MTT S5000".flops = { bf16 = inf }', 'peaks."MTT S5000".flops.bf16: must be a finite number, not Infinity'),
         ('peaks."MTT S5000".flops = 1e14', 'peaks."MTT S5000".flops: must be a section with an entry for each name, not 100000000000000.0'),
-        ('peaks."MTT S5000".origin = "vendor"', f'peaks."MTT S5000".origin: {WORDS} configured, measured, not "vendor"'),
-        ('peaks."MTT S5000".flop = {}', 'peaks."MTT S5000".flop: no such section; did you mean peaks."MTT S5000".flops?'),
-        ('peak_dtypes = ["half"]', 'peak_dtypes: must be one of fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4, not "half"'),
         ('log.level = "INFO"', f'log.level: {WORDS} debug, info, warning, error, not "INFO"; did you mean info?'),
         ('log.level = "warn"', f'log.level: {WORDS} debug, info, warning, error, not "warn"; did you mean warning?'),
-        ("log.format = 3", f"log.format: {WORDS} text, json, not 3"),
-        ('sources.nvml.mode = "on"', f'sources.nvml.mode: {WORDS} auto, always, never, inventory, not "on"'),
         ('sources.nvml.interval = "15"', 'sources.nvml.interval: must be a number, not the string "15"'),
         ("sources.nvml.interval = true", "sources.nvml.interval: must be a number, not true"),
-        ("sources.nvml.interval = nan", "sources.nvml.interval: must be a finite number, not NaN"),
         ("sources.nvml.interval = inf", "sources.nvml.interval: must be a finite number, not Infinity"),
         ("sources.nvml.interval = 0.1", "sources.nvml.interval: must be at least 0.2, not 0.1"),
-        ("sources.nvml.interval = -1", "sources.nvml.interval: must be at least 0.2, not -1"),
         ("sources.nvml.interval = 86401", "sources.nvml.interval: must be at most 86400, not 86401"),
         ("sources.nvml.deadline = 0", "sources.nvml.deadline: must be at least 0.1, not 0"),
         ("sources.nvml.deadline = 301", "sources.nvml.deadline: must be at most 300, not 301"),
         ('sources.nvml.wake_suspended = "true"',
          'sources.nvml.wake_suspended: must be true or false, not the string "true"'),
-        ("sources.nvml.wake_suspended = 1", "sources.nvml.wake_suspended: must be true or false, not 1"),
         ('sources.nvml = "never"',
          'sources.nvml: must be a section with settings of its own, not the string "never"'),
-        ("sources = 1", "sources: must be a section with an entry for each name, not 1"),
         ("log = 2026-01-01",
          'log: must be a section with settings of its own, not "2026-01-01"'),
         ("sources.nvml.path = 3", "sources.nvml.path: must be a string in quotes, not 3"),
         ('sources.nvml.path = "bin/tool"',
          'sources.nvml.path: must be an absolute path, starting with /, not "bin/tool"'),
-        ('state.directory = ""', 'state.directory: must be an absolute path, starting with /, not ""'),
         ('state.runtime_directory = "/a\\nb"',
          'state.runtime_directory: must be a path without control characters, not "/a\\nb"'),
         ('parsers.paths = "/a"', 'parsers.paths: must be a list of strings, as in ["…", "…"], not the string "/a"'),
-        ('parsers.paths = ["/a", "/b", "/a"]', 'parsers.paths: names "/a" twice'),
-        ('parsers.paths = ["a"]', 'parsers.paths: must be an absolute path, starting with /, not "a"'),
         ('web.telemetry_path = "metrics"',
          'web.telemetry_path: must start with / and consist of letters, digits, . _ ~ - and /, not "metrics"'),
-        ('web.telemetry_path = "/a?b"',
-         'web.telemetry_path: must start with / and consist of letters, digits, . _ ~ - and /, not "/a?b"'),
         ('web.telemetry_path = "/a/../b"',
          'web.telemetry_path: must have no part . or .., which clients take out before they ask, not "/a/../b"'),
         *((f'web.telemetry_path = "{route}"',
@@ -95,11 +75,8 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
          "web.listen_address: must not be empty; leave it out for the default, not []"),
         ('web.listen_address = [":1", ":1"]', 'web.listen_address: names ":1" twice'),
         ('web.listen_address = "19820"', f"web.listen_address: '19820' is not a listen address; {ADDRESS_FORMS}"),
-        ('web.listen_address = "::1:19820"',
-         f"web.listen_address: '::1:19820' is not a listen address; {ADDRESS_FORMS}"),
         ('web.listen_address = ":70000"', "web.listen_address: :70000: a port is at most 65535; choose another"),
         ('web.listen_address = "127.0.0.256:1"', 'web.listen_address: "127.0.0.256:1" has an invalid IP address'),
-        ('web.listen_address = "[::g]:1"', 'web.listen_address: "[::g]:1" has an invalid IP address'),
         ('web.listen_address = "my host:1"',
          'web.listen_address: "my host:1" has a host that is neither a name nor an IP address'),
         ('web.listen_address = "a\\nb:1"',
@@ -107,12 +84,8 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         *((f'web.allowed_hosts = ["gpu7", "{host}"]',
            (f'web.allowed_hosts: "{host}" is not a host; write a name or an IP address, without scheme, port and '
             'brackets, "*.example.com" for all names below one, or "*" for all'))
-          for host in ("gpu7:19820", "[::1]", "http://gpu7", "", "*gpu7", "*.", "gpu*", "10.0.0.256", "*.10.0.0.7", "a b")),
-        ('web.allowed_hosts = ["gpu7", "gpu7"]', 'web.allowed_hosts: names "gpu7" twice'),
+          for host in ("gpu7:19820", "[::1]", "", "*gpu7", "*.", "gpu*", "10.0.0.256", "*.10.0.0.7")),
         ('expect.devices.nvidia = "8"', 'expect.devices.nvidia: must be a whole number, not the string "8"'),
-        ("expect.devices.nvidia = 8.0", "expect.devices.nvidia: must be a whole number, not 8.0"),
-        ("expect.devices.nvidia = -1", "expect.devices.nvidia: must be at least 0, not -1"),
-        ("expect.devices.nvidai = 8", "expect.devices.nvidai: no such vendor; did you mean nvidia?"),
         ("expect.devices = 8", f"expect.devices: {COUNTS}, not 8"),
         ('export.textfile.path = "/a/telemetry.txt"',
          ("export.textfile.path: must end in .prom, because the collector ignores other files, "
@@ -120,7 +93,6 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ("export.textfile.interval = 0.5", "export.textfile.interval: must be at least 1, not 0.5"),
         ("[sources.NVML]",
          "sources.NVML: the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi"),
-        ("[sources.hysmi]", "sources.hysmi: no such source; did you mean hy-smi?"),
         ("[sources.cnmon]", "sources.cnmon: no such source; known: host, hy-smi, mthreads-gmi, nvml"),
     ],
 )  # fmt: skip
@@ -132,12 +104,9 @@ def test_a_bad_value_is_named_with_its_remedy(bench: Workbench, text: str, compl
     ("text", "line"),
     [
         ("[log]\n# level\nlevel = 1", 3),
-        ("[web]\n[log]\n  level=1", 3),
         ("\nlog = { format = 'text', level = 1 }", 2),
         ("log.format = 'text'\nlog.level = 1", 2),
-        ("[ log ]  # logging\nlevel = 1", 2),
         ('["log"]\n"level" = 1', 2),
-        ("[log]\nformat = 'text' # level = 2\n\nlevel = 1", 4),
     ],
 )
 def test_the_line_is_found_however_the_setting_is_written(bench: Workbench, text: str, line: int) -> None:
@@ -145,19 +114,10 @@ def test_the_line_is_found_however_the_setting_is_written(bench: Workbench, text
     assert complaint.startswith(f"telemetry.toml: line {line}: log.level: ")
 
 
-def test_several_errors_are_told_in_the_order_of_their_lines(bench: Workbench) -> None:
-    text = '[web]\nbogus = 1\n[log]\nformat = "xml"\n[sources.nvml]\ninterval = "1"\n[log.more]\n'
-    numbers = [re.findall("line ([0-9]+)", line)[0] for line in bench.complaints(text)]
-    assert numbers == ["2", "4", "6", "7"]
-
-
-def test_very_many_errors_are_cut_short(bench: Workbench) -> None:
-    lines = bench.complaints("".join(f"k{number} = 1\n" for number in range(70)))
-    assert len(lines) == 51
-    assert lines[-1] == "and 20 more errors"
-
-
-def test_a_long_value_is_cut(bench: Workbench) -> None:
+def test_errors_come_in_the_order_of_their_lines_and_many_or_long_ones_are_cut_short(bench: Workbench) -> None:
+    lines = bench.complaints("".join(f'"k{number}{"x" * 5000}" = 1\n' for number in range(70)))
+    assert (len(lines), lines[-1]) == (51, "and 20 more errors")
+    assert [line.split(":")[1] for line in lines[:50]] == [f" line {number}" for number in range(1, 51)]
     (complaint,) = bench.complaints(f'[log]\nlevel = "{"x" * 5000}"')
     assert len(complaint) < 200
 
@@ -176,12 +136,10 @@ COLUMN = "is not valid TOML at column"
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"[log\n", f"line 1: {COLUMN} "),
         (b"[log]\nlevel = debug\n", f"line 2: {COLUMN} 9: this is not a value; strings need quotes"),
         (b"a = 1\na = 2\n", f"line 2: {COLUMN} 6: this setting is given twice; keep one"),
         (b"[log]\n[log]\n", f"line 2: {COLUMN} 5: this section is given twice; put its settings under one"),
         (b"\xff\xfe[\0l\0o\0g\0]\0", "is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
-        (b"\x7fELF\0\0", "is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
         ("[log]\n# größer\n".encode("latin-1"), "line 2: is not valid UTF-8; save the file as UTF-8 text"),
         (b"\xef\xbb\xbf[log]\n", "line 1: begins with a byte order mark; save the file as UTF-8 without one"),
         pytest.param(b"a = " + b"[" * 100_000, "", id="deep"),
@@ -194,17 +152,11 @@ def test_a_file_that_is_no_toml_is_refused_in_one_line(bench: Workbench, content
     assert line.startswith(f"telemetry.toml: {complaint}")
 
 
-def plant_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-
-
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
         (Path.mkdir, "it is a folder; name the file in it"),
         (os.mkfifo, "it is a pipe, not a regular file"),  # nobody waits for it
-        (plant_socket, "it is a socket, not a regular file"),
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
 )
@@ -226,14 +178,6 @@ def test_an_odd_path_still_gives_one_line(path: str) -> None:
         load(ConfigInputs(path=path))
     assert str(caught.value).isprintable()
     assert str(caught.value).encode()
-
-
-def test_a_file_that_was_asked_for_must_be_there(bench: Workbench) -> None:
-    asked = ConfigInputs(path=str(bench.file))
-    with pytest.raises(ConfigError) as caught:
-        load(asked)
-    remedy = "`telemetry config default` prints one to start from"
-    assert (str(caught.value), caught.value.status) == (f"{bench.file}: there is no such file; {remedy}", 78)
 
 
 def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:

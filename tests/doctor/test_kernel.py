@@ -110,11 +110,7 @@ CASES: dict[str, tuple[Machine, Fared, list[tuple[str, str, str]]]] = {
         FAILS,
         [("device nodes", OTHERS_LIST, "--device /dev/nvidia0")],
     ),
-    "nobody behind the node": (
-        of(card(), nodes=(denied(errno.ENXIO),)),
-        FAILS,
-        [("device nodes", "ENXIO", "dmesg")],
-    ),
+    "nobody behind the node": (of(card(), nodes=(denied(errno.ENXIO),)), FAILS, [("device nodes", "ENXIO", "dmesg")]),
     "denied, and not needed to read it": (of(card(), nodes=(denied(),)), WELL, []),
 }
 

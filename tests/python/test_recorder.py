@@ -133,8 +133,7 @@ def test_stretches_nest_and_a_function_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [("all", {"0", "1"}), ([1], {"1"}), (["nvidia-0"], {"0"}), ([], set())],
+    ("wanted", "expected"), [("all", {"0", "1"}), ([1], {"1"}), (["nvidia-0"], {"0"}), ([], set())]
 )
 def test_devices_are_chosen(wanted: object, expected: set[str]) -> None:
     cards = (device(0, power_watts=1.0), device(1, power_watts=2.0))

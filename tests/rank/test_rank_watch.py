@@ -101,10 +101,7 @@ PLANTED = {
     "a pipe": (os.mkfifo, "it is a pipe, not a regular file"),
     "a folder": (os.mkdir, "it is a folder; name the file in it"),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "it is a device, not a regular file"),
-    "a file without end": (
-        lambda path: (path.touch(), os.truncate(path, 1 << 40)),
-        "it is larger than 8 MiB",
-    ),
+    "a file without end": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "it is larger than 8 MiB"),
     "deep brackets": (lambda path: path.write_text("[" * 60_000), "is nested more than 32 deep"),
     "deep brackets, and large": (lambda path: path.write_text("[" * 8_000_000), "is nested more than 32 deep"),
     "large rubbish": (lambda path: path.write_text(" " * 100_000), "line 1: is not JSON: it ends here"),

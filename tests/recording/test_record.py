@@ -208,11 +208,7 @@ def test_an_earlier_recording_stays_where_the_first_line_does_not_fit(tmp_path: 
     path = tmp_path / "recording.jsonl"
     with Recorder.to_file(path) as recorder:
         recorder.add(CAPTURES[0])
-    with (
-        files_of_at_most(50),
-        Recorder.to_file(path) as recorder,
-        pytest.raises(RecordError, match="File too large"),
-    ):
+    with files_of_at_most(50), Recorder.to_file(path) as recorder, pytest.raises(RecordError, match="File too large"):
         recorder.add(CAPTURES[1])
     assert tuple(Tape(path)) == CAPTURES[:1]
     assert list(tmp_path.iterdir()) == [path]
