@@ -17,36 +17,21 @@ def capture(at: float, poll: str = "fast", *, wall: float | None = None, seconds
     return Capture("smi", poll, Library("x"), seconds=seconds, wall_time=wall_time, monotonic_time=5000.0 + at)
 
 
-def places(*captures: Capture) -> list[tuple[float, float]]:
-    return [(one.place, one.age) for one in placed(captures)]
+AT_START = (capture(-170, "inventory"), capture(-40, "slow"), capture(-2))
+OF_DAYS = (capture(9 + 9e4), capture(9 + 9e4 + 2), capture(5e9))
+PLACES: dict[str, tuple[tuple[Capture, ...], list[tuple[float, float]]]] = {
+    "it begins where polls come again": ((*AT_START, capture(0)), [(0, 170), (0, 40), (0, 2), (0, 0)]),
+    "one of each poll is a moment": ((capture(0, "x"), capture(3), capture(5, "y")), [(0, 5), (0, 2), (0, 0)]),
+    "where an answer was there": ((capture(0), capture(0), capture(1, seconds=5.0)), [(0, 0), (0, 0), (6, 0)]),
+    "the wall clock jumps": ((capture(0), capture(0), capture(2, wall=0.0)), [(0, 0), (0, 0), (2, 0)]),
+    "after a reboot": ((capture(0), capture(0), capture(-4000), capture(-3998)), [(0, 0)] * 3 + [(2, 0)]),
+    "after a day without": ((capture(0), capture(0), *OF_DAYS), [(0, 0)] * 3 + [(2, 0)] * 2),
+}
 
 
-def test_the_beginning_is_where_polls_come_again() -> None:
-    told = (capture(-170, "inventory"), capture(-40, "slow"), capture(-2), capture(0), capture(2), capture(4, "slow"))
-    assert places(*told) == [(0, 170), (0, 40), (0, 2), (0, 0), (2, 0), (4, 0)]
-
-
-def test_one_capture_of_each_poll_is_a_moment() -> None:
-    assert places(capture(0, "inventory"), capture(3), capture(5, "slow")) == [(0, 5), (0, 2), (0, 0)]
-
-
-def test_a_place_is_where_an_answer_was_there() -> None:
-    assert places(capture(0), capture(0), capture(1, seconds=5.0), capture(5.5)) == [(0, 0), (0, 0), (6, 0), (6, 0.5)]
-
-
-@pytest.mark.parametrize("wall", [0.0, BEGUN - 1e6, BEGUN + 1e6])
-def test_a_jump_of_the_wall_clock_does_not_matter(wall: float) -> None:
-    assert places(capture(0), capture(0), capture(2, wall=wall), capture(4)) == [(0, 0), (0, 0), (2, 0), (4, 0)]
-
-
-def test_after_a_reboot_it_goes_on_without_a_pause() -> None:
-    told = (capture(0), capture(0), capture(9), capture(-4000), capture(-3998), capture(-3990))
-    assert [place for place, _ in places(*told)] == [0, 0, 9, 9, 11, 19]
-
-
-def test_after_a_day_without_a_capture_it_goes_on_without_a_pause() -> None:
-    told = (capture(0), capture(0), capture(9), capture(9 + 9e4), capture(9 + 9e4 + 2), capture(5e9))
-    assert [place for place, _ in places(*told)] == [0, 0, 9, 9, 11, 11]
+@pytest.mark.parametrize(("captures", "expected"), PLACES.values(), ids=PLACES)
+def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expected: list[tuple[float, float]]) -> None:
+    assert [(one.place, one.age) for one in placed(captures)] == expected
 
 
 def test_a_survey_tells_length_time_and_pace() -> None:
@@ -71,18 +56,14 @@ SURVEY = surveyed((0.0, BEGUN), (7200.0, BEGUN + 7200.0))
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("0", 0.0),
         ("90", 90.0),
-        ("90s", 90.0),
         ("1h30m", 5400.0),
         ("end", 7200.0),
         ("end-30s", 7170.0),
-        ("END-1.5", 7198.5),
         ("11:06:40", 0.0),
         ("11:06:39", 0.0),  # the recording begins within this second
         ("12:00", 3200.0),
         ("2026-11-18T11:07:40Z", 60.0),
-        ("2026-11-18 11:07:40", 60.0),
         ("2026-11-18T12:07:40+01:00", 60.0),
     ],
 )
@@ -126,11 +107,8 @@ TWICE = hours_off((20, 1), (40, -1))
 @pytest.mark.parametrize(
     ("survey", "place", "time"),
     [
-        (HOUR_LATER, 0.0, BEGUN),
         (HOUR_LATER, 29.5, BEGUN + 29.5),
         (HOUR_LATER, 30.0, BEGUN + 3630.0),
-        (HOUR_LATER, 60.0, BEGUN + 3660.0),
-        (TWICE, 30.0, BEGUN + 3630.0),
         (TWICE, 60.0, BEGUN - 3540.0),
         (surveyed((0, 0.0), (0, BEGUN), (2, BEGUN + 2)), 0.0, BEGUN),
         (surveyed((0, BEGUN), (2, 0.0), (4, BEGUN + 4), (6, BEGUN + 6)), 3.0, BEGUN + 3),
@@ -147,11 +125,8 @@ def test_a_time_is_what_the_clock_told_there(survey: Survey, place: float, time:
     [
         (HOUR_LATER, "11:06:50", 10.0),
         (HOUR_LATER, "12:07:20", 40.0),
-        (HOUR_LATER, "2026-11-18T12:07:40Z", 60.0),
         (HOUR_LATER, "2026-11-18T11:07:10Z", 30.0),
-        (TWICE, "12:07:10", 30.0),
         (TWICE, "10:07:30", 50.0),
-        (TWICE, "2026-11-18T10:07:30Z", 50.0),
         (TWICE, "end-5s", 55.0),
     ],
 )

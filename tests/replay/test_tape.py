@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
-import subprocess
-import sys
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import clean_environment
 from telemetry_daemon.recording.record import Recorder
 from telemetry_daemon.replay.tape import Damage, RecordingError, Tape, captures_in
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
@@ -82,17 +79,12 @@ def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: P
     ("bad", "reason"),
     [
         (b"GPU 0: fine\n", "not JSON"),
-        (b"[]\n", "expected an object"),
         (b'{"schema": "telemetry.capture/1"}\n', "missing"),
         (line(CAPTURES[0], wall_time=-1.0), "no time"),
-        (line(CAPTURES[0], wall_time=1e300), "no time"),
         (line(CAPTURES[0], wall_time=253_402_300_799.0), "no time"),
-        (line(CAPTURES[0], monotonic_time=1e300), "no time"),
         (line(CAPTURES[0], monotonic_time=-1.0), "no time"),
         (line(CAPTURES[0], seconds=1e308), "no time"),
         (line(CAPTURES[0], schema="telemetry.capture/2", news=1), "later version: upgrade"),
-        (line(CAPTURES[0], schema="telemetry.report/1"), "schema: expected"),
-        (b"\xff\xfe\x00\n", "not JSON"),
         (b"[" * 100_000 + b"\n", "nested too deeply"),
         (WHOLE[:50] + WHOLE, "not JSON"),
     ],
@@ -119,16 +111,12 @@ def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
         (lambda path: None, ": No such file or directory; give a file that `telemetry record` wrote"),
         (lambda path: path.mkdir(), ": it is a folder; name the file in it; give"),
         (lambda path: path.write_text(""), ": there is no capture in it; give"),
-        (lambda path: path.write_text("\n \n"), ": there is no capture in it; give"),
         (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture (not JSON"),
-        (lambda path: path.write_text("\n\nGPU 0"), ": line 3 is not a recorded capture (not JSON"),
         (
             lambda path: path.write_bytes(gzip.compress(b"telemetry-doctor/CONTENTS\0\0\0 x\n")),
             ": line 1 is not a recorded capture (a bundle of telemetry doctor: unpack it, and play telemetry-doctor/",
         ),
-        (lambda path: path.write_text("127.0.0.1 localhost"), ": line 1 is not a recorded capture (not JSON"),
         (lambda path: path.write_bytes(WHOLE[:80]), ": the recording is cut off in line 1: it ends with line 0; give"),
-        (lambda path: path.write_bytes(gzip.compress(b"")), ": there is no capture in it; give"),
         (lambda path: path.write_bytes(gzip.compress(WHOLE)[:9]), ": the recording ends after line 0: it is cut off"),
         (
             lambda path: path.write_bytes(line(CAPTURES[0], schema="telemetry.capture/7")),
@@ -144,7 +132,8 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, make: Callable[[Pa
     assert str(error.value).startswith(f"{path}{says}")
 
 
-MANY = b"".join(line(replace(one, monotonic_time=at)) for at in range(150) for one in CAPTURES)
+EACH = [replace(one, monotonic_time=float(at)) for at in range(150) for one in CAPTURES]
+MANY = b"".join(map(line, EACH))
 PACKED = {
     "one member": gzip.compress(MANY),
     "several members": gzip.compress(MANY[: len(MANY) // 2]) + gzip.compress(MANY[len(MANY) // 2 :]),
@@ -152,21 +141,16 @@ PACKED = {
 
 
 @pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
-@pytest.mark.parametrize("tenth", [1, 5, 9])
-def test_damaged_packed_data_end_it_there(packed: bytes, tenth: int) -> None:
-    at = len(packed) * tenth // 10
-    damaged = packed[:at] + b"\xff" * 16 + packed[at + 16 :]
-    before = packed_up_to(packed[:at]).count(b"\n")
-    captures, damage = read(damaged)
-    assert before <= len(captures) < 600
-    assert captures[:before] == [capture for at in range(150) for capture in told_at(at)][:before]
-    assert damage.cut
-
-
-@pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
-def test_a_wrong_checksum_at_the_end_costs_no_line(packed: bytes) -> None:
+def test_damaged_packed_data_end_it_there_and_a_wrong_checksum_costs_no_line(packed: bytes) -> None:
+    for tenth in (1, 5, 9):
+        at = len(packed) * tenth // 10
+        captures, damage = read(packed[:at] + b"\xff" * 16 + packed[at + 16 :])
+        before = packed_up_to(packed[:at]).count(b"\n")
+        assert before <= len(captures) < 600
+        assert captures[:before] == EACH[:before]
+        assert damage.cut
     captures, damage = read(packed[:-8] + bytes([packed[-8] ^ 0xFF]) + packed[-7:])
-    assert len(captures) == 600
+    assert captures == EACH
     assert damage.cut.startswith("the recording ends after line 600: its packed data are damaged")
 
 
@@ -180,28 +164,15 @@ def packed_up_to(packed: bytes) -> bytes:
     return text
 
 
-def told_at(at: int) -> list[Capture]:
-    return [replace(one, monotonic_time=float(at)) for one in CAPTURES]
-
-
-GROWTH = """
-import resource, sys
-from pathlib import Path
-from telemetry_daemon.replay.tape import Tape
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for path in sys.argv[1:]:
-    tape = Tape(Path(path))
-    count = sum(1 for _ in tape)
-    print(count, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10, *tape.damage.lines())
-"""
-
-
-def grown(*paths: Path) -> list[tuple[int, int, str]]:
-    """How many captures each has, by how many MiB a process has grown that reads them one after the other, and what it says."""
-    program = [sys.executable, "-c", GROWTH, *map(str, paths)]
-    done = subprocess.run(program, capture_output=True, text=True, env=clean_environment({}), check=True, timeout=120)
-    lines = [[*line.split(" ", 2), ""] for line in done.stdout.splitlines()]
-    return [(int(count), int(mebibytes), words) for count, mebibytes, words, *_ in lines]
+def read_with_peak(path: Path) -> tuple[int, int, str]:
+    """How many captures a recording has, how many MiB it takes at most to read it, and what is said of it."""
+    tape = Tape(path)
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in tape)
+        return count, tracemalloc.get_traced_memory()[1] >> 20, " ".join(tape.damage.lines())
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_line_that_would_take_much_memory_is_not_decoded(tmp_path: Path) -> None:
@@ -219,7 +190,7 @@ def test_a_line_that_would_take_much_memory_is_not_decoded(tmp_path: Path) -> No
             for _ in range((60 << 20) // len(million)):
                 file.write(million)
             file.write(end + b"}\n" + WHOLE)
-    (bomb, most, words), *others = grown(*paths)
+    (bomb, most, words), *others = map(read_with_peak, paths)
     assert (bomb, "longer than 64 MiB" in words, most < 300) == (4, True, True)
     for count, most, words in others:
         assert count == 8
@@ -241,18 +212,11 @@ def test_after_very_many_lines_without_a_capture_nothing_is_read(useless: bytes)
 
 
 def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:
-    paths, numbers = [], (500, 10_000)
-    text = "x" * 2000
-    for number in numbers:
-        paths.append(tmp_path / f"{number}.gz")
-        packed = gzip.compress(line(replace(CAPTURES[0], outputs=(Output(text=text),))), 1)
-        paths[-1].write_bytes(packed * number)
-    (few, less, _), (many, more, _) = grown(*paths)
-    assert (few, many) == numbers
-    assert more - less <= 4, (less, more)
-
-
-def test_the_form_of_a_line_is_the_one_that_is_documented() -> None:
-    assert set(json.loads(WHOLE.splitlines()[0])) == {
-        "schema", "source", "poll", "request", "outputs", "failure", "seconds", "cpu_seconds", "wall_time", "monotonic_time"
-    }  # fmt: skip
+    packed = gzip.compress(line(replace(CAPTURES[0], outputs=(Output(text="x" * 2000),))), 1)
+    peaks = []
+    for number in (500, 10_000):
+        (tmp_path / "a.gz").write_bytes(packed * number)
+        count, peak, _ = read_with_peak(tmp_path / "a.gz")
+        assert count == number
+        peaks.append(peak)
+    assert peaks[1] - peaks[0] <= 4, peaks
