@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_line import run_main
-from kits.daemon import Daemon
+from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
 
@@ -38,7 +38,7 @@ def planted_job(folder: Path) -> None:
     """A job as its hook tells of it, in whose file and environment there is more than that."""
     (folder / "jobs").mkdir(mode=0o755)
     told = {"SLURM_JOB_ID": "41", "SLURM_JOB_USER": "alice", "SLURM_JOB_GPUS": "0", "SLURM_JOB_COMMENT": SECRET}
-    assert run_main("job", "start", "--directory", str(folder / "jobs"), environment=told)[0] == 0
+    assert run("job", "start", "--directory", str(folder / "jobs"), environment=told)[0] == 0
     (file,) = (folder / "jobs").glob("slurm-*")
     assert SECRET not in file.read_text()
     file.write_text(json.dumps({**json.loads(file.read_text()), "comment": SECRET, "token": [SECRET]}))
@@ -56,7 +56,7 @@ def test_no_secret_of_a_process_or_a_job_is_told(tmp_path: Path) -> None:
         with Daemon(tmp_path, CONFIG.format(folder=tmp_path), environment=fake.environment) as daemon:
             daemon.until(lambda: "accelerator_rank_info{" in daemon.page() and 'owner="41"' in daemon.page())
             assert {page for page in PAGES if SECRET in daemon.get(page)[1]} == set()
-            of_record = ("record", "--unmasked", "--for", "3s", "--config", str(daemon.config_path))
+            of_record = ("record", "--unmasked", "--for", "1", "--config", str(daemon.config_path))
             status, recording, complaints = run_main(*of_record, environment=fake.environment)
             assert (status, '"source":"proc"' in recording, SECRET in recording + complaints) == (0, True, False)
             shown = run_main(
