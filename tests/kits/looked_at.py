@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from array import array
 from dataclasses import replace
@@ -37,7 +36,6 @@ def values(number, slot):
 
 
 @cache
-@functools.cache
 def series_of(number, slots=SLOTS):
     """The half hour of a card, as far as the daemon has it."""
     rows = [values(number, slot) for slot in range(SLOTS - slots, SLOTS)]
@@ -53,7 +51,6 @@ def series_of(number, slots=SLOTS):
 
 
 @cache
-@functools.cache
 def card(number):
     """A card that has now what its last slot has; the second one is lost, and the fourth too hot."""
     temperature, power, cap, used, utilization, activity, clock, _ = values(number, SLOTS - 1)

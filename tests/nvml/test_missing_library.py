@@ -57,13 +57,3 @@ def test_it_is_found_within_a_minute_of_its_coming(node: Node) -> None:
     assert node.state_after(0.5) == "missing", "looked for half a minute ago"
     assert node.state_after(0.5) == "ok"
     assert node.processes == 2
-
-
-def test_anything_else_that_comes_there_costs_one_process_and_so_does_half_an_hour(node: Node) -> None:
-    """What the loader needs may lie where nobody looks: behind a link, for example."""
-    assert node.state_after(0) == "missing"
-    (node.fake.library.parent / "libother.so").touch()
-    assert [node.state_after(minutes) for minutes in (1, 1, 1)] == ["missing"] * 3
-    assert node.processes == 2
-    assert node.state_after(31) == "missing"
-    assert node.processes == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from importlib.metadata import requires
@@ -61,16 +60,6 @@ def test_a_broken_rule_is_named(
     assert complaint in shown
 
 
-def test_files_that_git_ignores_are_not_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    planted(tmp_path, ".gitignore", "ignored.py\n")
-    for name in ("added.py", "untracked.py", "ignored.py"):
-        planted(tmp_path, name, "x = y  # no" + "qa: F821\n")
-    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    subprocess.run(["git", "-C", str(tmp_path), "add", "added.py"], check=True)
-    assert checks.main([str(tmp_path)]) == 1
-    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == ["added.py", "untracked.py"]
-
-
 def planted(folder: Path, name: str, text: str) -> None:
     """Put a file into a checkout."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -79,35 +68,6 @@ def planted(folder: Path, name: str, text: str) -> None:
 
 def test_generated_files_are_current() -> None:
     assert generate("--check") == (0, "")
-
-
-@pytest.mark.long  # "are current" above, and what `make docs` writes for a new vendor, are quicker
-def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) -> None:
-    ours = "daemon/telemetry_daemon"
-    for folder in ("docs", "deploy", "grafana", f"{ours}/completion", f"{ours}/plugins", f"{ours}/site"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    page = tmp_path / "docs" / "configuration.md"
-    current = page.read_text()
-    page.write_text(
-        current.replace("`TELEMETRY_LOG_LEVEL`", "`OLD_NAME`").replace("# Configuration", "# My own words", 1)
-    )
-    # The commands of this page name the version that is built.
-    commands = tmp_path / "docs" / "install.md"
-    of_now = commands.read_text()
-    commands.write_text(re.sub(r"(device-telemetry(?:-|:|==))[0-9]+\.[0-9]+\.[0-9]+", r"\g<1>0.0.9", of_now))
-    assert commands.read_text().count("0.0.9") == 5
-    (tmp_path / "deploy" / "telemetry.toml").unlink()
-    status, output = generate("--check", "--folder", tmp_path)
-    assert status == 1
-    assert output.splitlines() == [
-        "deploy/telemetry.toml is out of date: run make docs",
-        "docs/configuration.md is out of date: run make docs",
-        "docs/install.md is out of date: run make docs",
-    ]
-    assert generate("--folder", tmp_path)[0] == 0
-    assert page.read_text() == current.replace("# Configuration", "# My own words", 1)
-    assert commands.read_text() == of_now
-    assert generate("--check", "--folder", tmp_path) == (0, "")
 
 
 def test_every_line_of_the_constraints_is_a_pin_without_an_address() -> None:

@@ -40,19 +40,6 @@ def test_more_inputs(number): pass
 """
 QUICK = {"test_plain", "test_tool_of_every_machine", "test_used_if_present"}
 INSTALLED = {"test_program", "test_package"}
-STARTS_FISH = 'import subprocess\ndef test_fish():\n    subprocess.run(["fish", "--version"])\n'
-DECLARES_FISH = STARTS_FISH.replace("def", 'import pytest\n@pytest.mark.needs("fish")\ndef')
-SLOW_REPORT = """
-import time
-import pytest
-class Slow:
-    def __repr__(self):
-        time.sleep(3)
-        return "slow"
-@pytest.mark.timeout(1)
-def test_with_a_slow_report():
-    assert Slow() is None
-"""
 LEAVES_A_THREAD = "import threading, time\ndef test_it():\n    threading.Thread(target=time.sleep, args=(3600,), name='left').start()\n"
 
 
@@ -115,21 +102,6 @@ def test_a_missing_program_is_named_with_its_package_and_fails_ci(clone: Path, t
         assert found == status, output
         assert "1 for lack of promtool: apt-get install prometheus\n" in output
         assert "1 for lack of sh\n" in output
-
-
-@pytest.mark.parametrize(("tests", "status"), [(STARTS_FISH, 1), (DECLARES_FISH, 0)], ids=["undeclared", "declared"])
-def test_a_test_must_declare_the_program_that_it_starts(clone: Path, tmp_path: Path, tests: str, status: int) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "fish").write_text("#!/bin/sh\n")
-    (tmp_path / "bin" / "fish").chmod(0o755)
-    found, output = run_pytest(clone, tests, path=f"{tmp_path}/bin:{os.environ['PATH']}")
-    assert found == status, output
-    assert ('test_fish starts fish: add @pytest.mark.needs("fish")' in output) == (status == 1)
-
-
-def test_a_report_that_takes_longer_than_the_test_may_ends_no_other_test(clone: Path) -> None:
-    _, output = run_pytest(clone, SLOW_REPORT + "def test_after(): pass\n")
-    assert "1 failed, 1 passed" in output
 
 
 def test_a_thread_that_a_test_leaves_does_not_keep_pytest_running(clone: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
-from kits.workers import python_path
 from telemetry_daemon.plugins import built_in
 from telemetry_daemon.plugins.candidates import Candidates
 from telemetry_daemon.plugins.loading import load
@@ -24,25 +22,6 @@ def test_each_is_what_its_description_says() -> None:
     assert found.keys() == DESCRIBED.keys()
     for name, target in found.items():
         assert built_in.description(load_target(target)) == DESCRIBED[name]
-
-
-def test_only_a_capture_imports_one() -> None:
-    program = """
-import sys
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
-from telemetry_parsers.model import Capture
-def read(): return [name for name in ("cnmon", "efsmi") if any(part == name for m in sys.modules for part in m.split("."))]
-parsers = {item.parser.name: item.parser for item in load(find()).parsers}
-print(read())
-cnmon = parsers["cnmon"]
-print(cnmon.parse(Capture("cnmon", cnmon.polls[0].name, cnmon.polls[0].request)).outcome)
-print(read())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=python_path(), capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == ["[]", "failed", "['cnmon']"]
 
 
 BROKEN = {

@@ -84,23 +84,6 @@ def test_installed_it_is_found_and_runs_in_workers(loaded: Loaded) -> None:
     ]
 
 
-@pytest.mark.needs("cc")
-@pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(
-    ("status", "reason"), [("1", "driver_gone"), ("2", "no_permission"), ("3", "library_mismatch"), ("9", "internal")]
-)
-def test_what_the_library_refuses_arrives_as_its_reason(
-    site: distributions.Site, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, status: str, reason: str
-) -> None:
-    monkeypatch.setenv("ACME_OPEN", status)
-    loaded: Loaded = request.getfixturevalue("loaded")
-    capture = read(loaded)
-    assert capture.failure is not None
-    assert (capture.failure.state, capture.failure.reason) == ("failed", reason)
-    report = one(loaded, "acme-library").parser.parse(capture)
-    assert (report.outcome, report.reason) == ("failed", reason)
-
-
 def test_without_the_library_its_source_is_missing(loaded: Loaded) -> None:
     capture = read(loaded)
     assert capture.failure is not None

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.processes import own_holdings
-from kits.waiting import PATIENCE_SECONDS, comes_true
+from kits.waiting import PATIENCE_SECONDS
 from plugins import distributions
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.candidates import PluginFailure
@@ -259,24 +258,3 @@ def test_a_module_cached_by_somebody_else_is_not_run(site: distributions.Site, t
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with site.load(folder) as loaded:
         assert distributions.names(loaded)[-1] == "acme-smi"
-
-
-def test_each_plugin_costs_one_process_and_a_crash_of_one_does_not_touch_the_other(site: distributions.Site) -> None:
-    before = own_holdings()
-    for name in ("a", "b"):
-        good = distributions.source(f"acme-{name}")
-        text = good.replace("    text =", "    if capture.poll == 'crash': import os; os._exit(1)\n    text =")
-        site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
-    with site.load() as loaded:
-        assert comes_true(lambda: own_holdings().at_most(before)), "a thread that was joined ends a moment later"
-        bad, good = loaded.parsers[-2:]
-        for _ in range(3):
-            assert [item.parser.parse(distributions.capture()).outcome for item in (bad, good)] == ["ok", "ok"]
-        assert own_holdings().processes == before.processes + 2
-        assert good.worker is not None
-        pid = good.worker.pid
-        for _ in range(3):
-            assert bad.parser.parse(distributions.capture(poll="crash")).reason == "killed"
-            assert good.parser.parse(distributions.capture()).outcome == "ok"
-        assert good.worker.pid == pid
-    assert comes_true(lambda: own_holdings().at_most(before))

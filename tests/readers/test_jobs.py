@@ -93,27 +93,6 @@ def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
     assert names(told(of, "slurm")).keys() == {"12", "13"}
 
 
-def test_a_file_that_is_as_it_was_is_not_read_again(
-    tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
-    path = tmp_path / "jobs" / file_name("slurm", "12")
-    of = reader(tmp_path)
-    monkeypatch.setattr("telemetry_daemon.readers.jobs._TICK_SECONDS", -1.0)  # as if some time had passed
-    first = captured(of, "slurm").outputs
-    path.chmod(0)
-    changed = path.stat().st_ctime
-    path.chmod(0o640)
-    assert captured(of, "slurm").outputs == first
-    read: list[str] = []
-    monkeypatch.setattr(
-        "telemetry_daemon.guarded.inbox.Inbox.read", lambda _self, name, _limit: read.append(name) or b"{}"
-    )
-    assert captured(of, "slurm").outputs == first
-    assert read == []
-    assert changed
-
-
 def test_the_user_of_a_number_is_looked_up_and_a_job_of_another_boot_has_ended(
     tmp_path: Path, folder: OwnFolder
 ) -> None:

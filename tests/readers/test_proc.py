@@ -88,22 +88,6 @@ def test_open_cards_are_counted_once_however_often_they_are_open(tree):
     assert found[11].holds == ()
 
 
-def test_a_poll_opens_no_file_of_a_process_that_is_known(tree, monkeypatch):
-    pids = range(10, 60)
-    for pid in pids:
-        tree.process(pid)
-    reader = ProcReader(str(tree.root), environment=True)
-    for _ in range(8):
-        reader.read(POLL, Targets(pids=tuple(pids)))
-    opened = []
-    open_file = os.open
-    monkeypatch.setattr(
-        os, "open", lambda path, *rest, **more: (opened.append(path), open_file(path, *rest, **more))[1]
-    )
-    reader.read(POLL, Targets(pids=tuple(pids)))
-    assert opened == [f"{tree.root}/proc/1/stat"]
-
-
 def test_open_cards_are_read_of_a_few_processes_at_each_poll_until_all_were(tree):
     pids = range(10, 30)
     for pid in pids:

@@ -200,14 +200,3 @@ def test_a_card_is_named_as_the_job_knows_it(card: dict[str, object], way: str, 
     found = steps.counts_in({"schema": steps.SCHEMA, "job_id": "1", "rank": 0, "card": card, "steps": 1}).card
     assert found is not None
     assert (found.way, found.value) == (way, value)
-
-
-def test_a_file_that_was_not_written_again_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(folder, COUNTS)
-    monkeypatch.setattr("telemetry_daemon.readers.steps._TICK_SECONDS", -1.0)
-    reader = StepsReader(str(folder.parent), Settings())
-    reader.read(POLL, Targets())
-    read: list[str] = []
-    monkeypatch.setattr("telemetry_daemon.readers.steps.json.loads", lambda text, **_more: read.append(text) or {})
-    assert len(steps.parse(reader.read(POLL, Targets())).steps) == 1
-    assert read == []

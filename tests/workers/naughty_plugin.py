@@ -30,15 +30,6 @@ def _raise() -> None:
     raise ValueError("no such\ncard")
 
 
-class _WordlessError(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-
-def _raise_wordless() -> None:
-    raise _WordlessError
-
-
 def _ignore_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(3600)
@@ -76,10 +67,6 @@ def _flood() -> None:
         _to_every_pipe(b"x" * (1 << 16))
 
 
-def _recurse() -> None:
-    _recurse()
-
-
 def _leave_a_child_with_the_pipes() -> None:
     """A process of the library lives on and holds every pipe open."""
     if os.fork() == 0:
@@ -114,9 +101,7 @@ def _burn_cpu() -> None:
 
 ACTIONS: Mapping[str, Callable[[], None]] = {
     "raise": _raise,
-    "raise-wordless": _raise_wordless,
     "exit": lambda: sys.exit(4),
-    "recursion": _recurse,
     "die": lambda: os._exit(3),
     "die-with-words": _die_with_words,
     "segfault": _segfault,
@@ -146,7 +131,6 @@ RESULTS: Mapping[str, Callable[[], Any]] = {
     "descriptors": lambda: _told(*map(str, _descriptors())),
     "environment": lambda: _told(*sorted(os.environ)),
     "working-directory": lambda: _told(os.getcwd()),  # noqa: PTH109  # workers do without pathlib, and a test looks
-    "flags": lambda: _told(str(sys.flags)),
     "number": lambda: _told(str(_counted())),
 }
 _CALLS: list[None] = []
