@@ -38,22 +38,14 @@ class Night:
     ("every", "times", "files"),
     [
         (0.0, 1000, 1),
-        (0.1, 1000, 1),
         (30.0, 20, 1),  # ten minutes
         (30.0, 240, 6),  # two hours, of which each ten minutes are a burst
         (3 * MINUTE, 100, 6),  # five hours
-        (11 * MINUTE, 100, 6),
         (5 * HOUR, 10, 10),  # less than six a day
     ],
 )
 def test_files_of_one_fault(every: float, times: int, files: int) -> None:
     assert Night().files(LOST, every=every, times=times) == files
-
-
-def test_other_faults_are_worth_files_when_one_is_not_any_more() -> None:
-    night = Night()
-    night.files(LOST, every=3 * MINUTE, times=100)
-    assert night.files(Alarm("lost", "GPU-2", Rank.GRAVE), every=3 * MINUTE, times=1) == 1
 
 
 def test_six_files_an_hour_whatever_happens() -> None:
@@ -86,9 +78,7 @@ def card(number: int) -> Alarm:
         ([(0, HOT), (110, HOT), (220, HOT), (330, HOT), (440, LOST)], 2),
         # a further card is in the first file while that may be written anew
         ([(0, card(1)), (59, card(2)), (61, card(1)), (62, card(2))], 1),
-        ([(0, card(1)), (61, card(2)), (62, card(1)), (122, card(1)), (123, card(2))], 2),
         ([(0, card(1)), (61, card(2)), (122, card(3)), (123, card(4)), (183, HOT)], 3),
-        ([(0, HOT), (61, Alarm("throttled_by_heat", "GPU-2"))], 1),
         # a card with an Xid that is lost after that
         ([(0, Alarm("xid_79", "GPU-1", Rank.GRAVE)), (59, HOT), (75, LOST), (76, LOST)], 2),
     ],

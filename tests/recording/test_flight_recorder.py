@@ -104,11 +104,9 @@ def test_what_is_written_anew_has_the_two_minutes_before_the_first_alarm() -> No
         # what is worse gives the file its name while it is still due
         ([(0, CRASH, XID, CRASH, LOST)], [NAME]),
         ([(0, HOT), (3, LOST)], [named("lost", 3)]),
-        ([(0, HOT), (0, XID), (0, LOST)], [NAME]),
         # and its own once it is written
         ([(0, CRASH), (10, CRASH), (20, XID)], [named("xid_31"), named("xid_79", 20)]),
         ([(0, HOT), (75, XID), (76, LOST)], [named("throttled_by_heat"), named("xid_79", 75)]),
-        ([(0, XID), (75, OTHER_LOST)], [NAME, named("lost", 75)]),
         # a card that is lost within a minute of its trouble is one story, and another card another
         ([(0, HOT), (30, LOST), (70, LOST)], [named("throttled_by_heat")] * 2),
         ([(0, HOT), (30, OTHER_LOST), (50, LOST)], [named("throttled_by_heat"), *[named("lost", 30)] * 2]),
@@ -147,17 +145,6 @@ def test_a_file_that_could_not_be_written_is_none_of_the_hour() -> None:
     assert len(it.at(3500)) == 6
 
 
-def test_a_file_that_is_written_at_the_second_attempt_is_one_of_the_hour() -> None:
-    it = Recorder()
-    for turn in range(8):
-        it.trouble = "No space left on device"
-        it.at(200 * turn, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
-        it.at(200 * turn + 30, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
-        it.trouble = ""
-        it.at(200 * turn + 100)
-    assert len(it.written) == 6
-
-
 def test_who_never_stops_is_written_after_a_while_and_takes_few_threads() -> None:
     it = Recorder()
     for tenth in range(195):
@@ -179,19 +166,6 @@ def test_without_threads_a_file_is_given_up_or_written_at_once(threads: int, wri
     it.timers.threads = 10
     it.at(200, XID)
     assert it.at(300) == [*written, named("xid_79", 200)]
-
-
-def test_a_file_counts_although_no_thread_could_write_it_anew() -> None:
-    it = Recorder()
-    it.at(0, XID)
-    assert it.at(10) == [NAME]
-    it.timers.threads = 0
-    it.at(20, OTHER_LOST)
-    it.timers.threads = 1000
-    for number in range(5):
-        it.at(200 * (number + 1), Alarm("lost", f"GPU-{number}", Rank.GRAVE))
-    assert len(it.at(1400, Alarm("lost", "GPU-7", Rank.GRAVE))) == 6
-    assert len(it.at(1500)) == 6
 
 
 def test_what_another_file_takes_is_no_longer_waited_for_than_is_said() -> None:

@@ -56,13 +56,18 @@ def files_of_at_most(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, ignored)
 
 
-def test_each_capture_is_in_the_file_at_once(tmp_path: Path) -> None:
+def test_each_capture_is_in_the_file_or_stream_at_once(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
     with Recorder.to_file(path) as recorder:
         for number, capture in enumerate(CAPTURES, start=1):
             recorder.add(capture)
             assert tuple(Tape(path)) == CAPTURES[:number]
-    lines = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+    stream = io.StringIO()
+    with Recorder(stream) as recorder:
+        for capture in CAPTURES:
+            recorder.add(capture)
+    assert stream.getvalue() == path.read_text(encoding="ascii")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["schema"] for line in lines] == ["telemetry.capture/1"] * len(CAPTURES)
 
 
@@ -79,25 +84,11 @@ def test_a_second_recording_replaces_the_first_in_a_private_file(tmp_path: Path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_stream_gets_the_same_lines(tmp_path: Path) -> None:
-    stream = io.StringIO()
-    with Recorder(stream) as recorder:
-        for capture in CAPTURES:
-            recorder.add(capture)
-    path = tmp_path / "recording.jsonl"
-    path.write_text(stream.getvalue())
-    assert tuple(Tape(path)) == CAPTURES
-
-
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
     large = [Capture("s", str(n), Library("x"), (Output(text=str(n) * 200_000),)) for n in range(6)]
-    with Recorder.to_file(path) as recorder:
-        threads = [threading.Thread(target=recorder.add, args=(capture,)) for capture in large]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with Recorder.to_file(path) as recorder, ThreadPoolExecutor(6) as pool:
+        list(pool.map(recorder.add, large))
     assert sorted(Tape(path), key=lambda capture: capture.poll) == large
 
 
@@ -126,14 +117,6 @@ def test_what_was_in_a_file_that_is_handed_over_stays(tmp_path: Path) -> None:
     kept = path.read_bytes()
     assert kept.startswith(mine)
     assert kept[len(mine) :].count(b"\n") == 1
-
-
-def test_a_full_disk_is_told() -> None:
-    with (
-        Recorder.to_file(Path("/dev/full")) as recorder,
-        pytest.raises(RecordError, match=r"^cannot record to /dev/full: No space left on device; free some space"),
-    ):
-        recorder.add(CAPTURES[0])
 
 
 def test_a_reader_that_went_away_is_told() -> None:
@@ -169,7 +152,6 @@ def test_data_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
         (lambda path: path.mkdir(), "Is a directory"),
         (lambda path: path.write_text("127.0.0.1 localhost\n"), "it is no recording"),
         (lambda path: path.symlink_to("elsewhere"), "it is a link, which is not followed"),
-        (lambda path: path.symlink_to(path), "it is a link, which is not followed"),
     ],
 )
 def test_a_file_that_cannot_be_recorded_to_is_named(tmp_path: Path, make: object, says: str) -> None:
@@ -187,21 +169,19 @@ def test_two_recorders_do_not_share_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["recording.jsonl", "recording.jsonl.gz"])
-@pytest.mark.parametrize("was_there", [True, False])
-def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Path, name: str, was_there: bool) -> None:
+def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    if was_there:
-        with Recorder.to_file(path) as recorder:
-            recorder.add(CAPTURES[0])
-    before = path.read_bytes() if was_there else None
     with Recorder.to_file(path) as recorder:
         assert not recorder.has_any
-    assert (path.read_bytes() if was_there else None) == before
-    assert list(tmp_path.iterdir()) == [path] * was_there
-    with Recorder.to_file(path) as recorder:
-        recorder.add(CAPTURES[1])
-        assert tuple(Tape(path)) == CAPTURES[1:2]
-    assert list(tmp_path.iterdir()) == [path]
+    assert list(tmp_path.iterdir()) == []
+    for capture in CAPTURES[:2]:
+        with Recorder.to_file(path) as recorder:
+            recorder.add(capture)
+            assert tuple(Tape(path)) == (capture,)
+        before = path.read_bytes()
+        with Recorder.to_file(path) as recorder:
+            assert not recorder.has_any
+        assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
 
 
 def test_an_earlier_recording_stays_where_the_first_line_does_not_fit(tmp_path: Path) -> None:
