@@ -12,6 +12,12 @@ import pytest
 _LEFT_SECONDS = 10.0
 
 
+def _encodable(report: pytest.TestReport) -> pytest.TestReport:
+    """Return the report without surrogates in what a test printed or logged: pytest-xdist cannot send them."""
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     """Exit with status 1 if threads that Python would wait for are left by a test, and name them."""
