@@ -13,14 +13,6 @@ from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")
 
-# These sample for 20 ms, wait for other processors, or start other libraries.
-NEVER = (
-    "nvmlDeviceGetPcieThroughput",
-    "nvmlDeviceGetSamples",
-    "nvmlDeviceGetHandleByUUID",
-    "nvmlSystemGetCudaDriverVersion_v2",
-)
-
 
 def two_h100() -> Profile:
     document = dict(load_profile("h100").document)
@@ -57,23 +49,6 @@ def test_calls_of_each_tier_on_one_gpu(
         settled(bench)
         made = {tier: sum(bench.made(tier).values()) for tier in TIERS}
     assert made == {"fast": fast, "slow": slow, "links": links, "processes": processes, "inventory": inventory}
-
-
-def test_nothing_blocks_and_all_fields_of_a_tier_come_in_one_call(bench: Bench) -> None:
-    settled(bench)
-    assert {call: bench.fake.calls(call) for call in NEVER} == dict.fromkeys(NEVER, 0)
-    made = {tier: bench.made(tier) for tier in TIERS}
-    assert [made[tier]["nvmlDeviceGetFieldValues"] for tier in ("fast", "slow", "inventory")] == [1, 1, 1]
-    use = {tier: made[tier].get("nvmlDeviceGetProcessUtilization", 0) for tier in TIERS}
-    assert use == dict.fromkeys(TIERS, 0) | {"processes": 2}, "with the lists of processes only"
-
-
-def test_the_library_is_initialised_once_and_the_node_asked_rarely(bench: Bench) -> None:
-    settled(bench)
-    assert bench.fake.calls("nvmlInitWithFlags") == 1
-    assert [sum(bench.made("fast", gpu).values()) for gpu in (0, 7)] == [9, 9]
-    assert bench.made("fast", NODE) == {"nvmlGpmMetricsGet": 8}
-    assert bench.made("slow", NODE) == {"nvmlDeviceGetCount_v2": 1, "nvmlSystemGetDriverVersion": 1}
 
 
 def test_what_is_not_supported_is_asked_once_and_stays_absent(bench: Bench) -> None:

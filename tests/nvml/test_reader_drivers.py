@@ -267,19 +267,6 @@ def test_where_no_revolutions_are_told_they_are_asked_once(
     assert fake.calls("nvmlDeviceGetFanSpeedRPM") == 0
 
 
-def test_cards_with_limits_of_the_margin_have_no_limits_of_the_temperature(tmp_path: Path) -> None:
-    found = {}
-    for profile in ("h100", "a100"):
-        with reading(FakeNvml(tmp_path / profile, profile)) as bench:
-            report = bench.report("inventory")
-        found[profile] = [
-            value(report, "temperature_margin_limit_celsius", limit)
-            for limit in ("shutdown", "slowdown", "memory", "operation")
-        ]
-        assert isinstance(value(report, "temperature_shutdown_celsius", "core"), float) == (profile == "a100")
-    assert found == {"h100": [-8.0, -2.0, 0.0, 0.0], "a100": [Absent.NOT_SUPPORTED] * 4}
-
-
 @pytest.mark.parametrize(("profile", "dram"), [("h100", 5.0), ("a100", 1.0)])
 def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: float, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)

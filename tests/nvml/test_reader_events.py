@@ -89,12 +89,6 @@ def test_what_came_before_the_library_had_to_be_initialised_again_is_told_after_
     assert [(event.device, event.code) for event in report.events] == [(2, "xid_119")]
 
 
-def test_events_of_every_gpu_are_waited_for_in_one_set(bench: Bench) -> None:
-    bench.report()
-    assert bench.fake.calls("nvmlEventSetCreate") == 1
-    assert [bench.fake.calls("nvmlDeviceRegisterEvents", gpu) for gpu in range(8)] == [1] * 8
-
-
 @pytest.mark.parametrize("profile", ["vgpu", "jetson"])
 def test_where_there_are_no_events_there_is_no_thread(profile: str, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.fake_nvml.library import NO_PERMISSION, FakeNvml
+from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.reader import Bench, reading, value
 from telemetry_parsers.model import Absent
 
@@ -57,15 +57,6 @@ def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench)
     assert gpm(bench) == [0.0, 0.4725, Absent.NOT_REPORTED, 0.555]
 
 
-def test_without_permission_it_is_asked_again_after_ten_minutes(bench: Bench) -> None:
-    bench.fake.fail("nvmlGpmSampleGet", NO_PERMISSION)
-    assert [gpm(bench) for _ in range(3)] == [[Absent.NOT_PERMITTED] * 4] * 3
-    assert bench.fake.calls("nvmlGpmSampleGet", 0) == 1
-    bench.fake.heal()
-    gpm(bench, after=600)
-    assert gpm(bench) == [0.914, 0.4725, 0.63, 0.555]
-
-
 @pytest.mark.parametrize("profile", ["a100", "wsl", "vgpu"])
 def test_where_there_is_none_it_is_absent_and_not_asked_again(profile: str, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)
@@ -73,21 +64,6 @@ def test_where_there_is_none_it_is_absent_and_not_asked_again(profile: str, tmp_
         assert [gpm(bench) for _ in range(3)] == [[Absent.NOT_SUPPORTED] * 4] * 3
     assert fake.calls("nvmlGpmQueryDeviceSupport", 0) <= 1
     assert fake.calls("nvmlGpmSampleGet") == 0
-
-
-def test_a_mig_instance_has_its_own(tmp_path: Path) -> None:
-    """And a utilization, which MIG takes away from the calls that gave it."""
-    with reading(FakeNvml(tmp_path, "h100-mig")) as bench:
-        gpm(bench)
-        bench.settle()
-        report = bench.report()
-    instances = [place for place, device in enumerate(report.devices) if device.parent is not None]
-    assert instances
-    for place in instances:
-        assert isinstance(value(report, "utilization_ratio", device=place), float)
-        assert value(report, "graphics_active_ratio", device=place) == value(report, "utilization_ratio", device=place)
-        assert isinstance(value(report, "sm_active_ratio", device=place), float)
-    assert value(report, "utilization_ratio", device=0) is Absent.NOT_SUPPORTED
 
 
 def test_the_graphics_engine_and_each_pipe_come_with_the_same_call(bench: Bench) -> None:

@@ -27,41 +27,10 @@ def partitions(report: Report) -> list[str | None]:
     return [device.partition for device in report.devices if device.parent is not None]
 
 
-def test_instances_are_devices_with_their_parent_and_ids(mig: Bench) -> None:
-    card, *instances = mig.report().devices
-    assert (card.partition, card.parent, card.index) == (None, None, 0)
-    assert [(device.parent, device.partition, device.index, device.bus_id) for device in instances] == [
-        (0, "0", 0, "0000:07:00.0"),
-        (0, "1", 0, "0000:07:00.0"),
-        (0, "2", 0, "0000:07:00.0"),
-    ]
-    assert [dict(device.facts) for device in instances] == [
-        {"profile": "1g.10gb", "gpu_instance": "7", "compute_instance": "0"},
-        {"profile": "2g.20gb", "gpu_instance": "3", "compute_instance": "0"},
-        {"profile": "3g.40gb", "gpu_instance": "1", "compute_instance": "0"},
-    ]
-    assert all((device.uuid or "").startswith("MIG-") for device in instances)
-
-
-def test_memory_is_each_ones_own_and_utilization_nobodys(mig: Bench) -> None:
-    report = mig.report()
-    assert [value(report, "memory_total_bytes", device=place) for place in range(4)] == [
-        mib * 2.0**20 for mib in (81920, 9856, 19968, 40192)
-    ]
-    assert value(report, "utilization_ratio") is Absent.NOT_SUPPORTED
-    assert value(report, "utilization_ratio", device=1) is Absent.NOT_SUPPORTED
-    assert value(report, "power_watts", device=1) is Absent.NOT_REPORTED
-
-
 def test_processes_are_asked_of_the_instances(mig: Bench) -> None:
     report = mig.report("processes")
     assert [(process.device, process.pid) for process in report.processes] == [(1, 70311), (2, 70512), (3, 70513)]
     assert mig.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == 3
-
-
-def test_what_an_instance_was_given(mig: Bench) -> None:
-    report = mig.report("inventory")
-    assert [value(report, "compute_units", device=place) for place in (1, 2, 3)] == [14.0, 28.0, 42.0]
 
 
 def test_a_hole_in_the_list_hides_nothing_behind_it(tmp_path: Path) -> None:

@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.plugins.loading import Patience
-from telemetry_parsers.codec import answer
-from telemetry_parsers.model import Absent
-
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "tests" / "example_plugin"
 TEXT = (ROOT / "docs" / "writing-a-parser.md").read_text()
@@ -32,13 +28,3 @@ def test_every_file_of_the_example_is_shown() -> None:
 @pytest.mark.parametrize("name", sorted(SHOWN))
 def test_a_shown_file_is_the_real_one(name: str) -> None:
     assert SHOWN[name] == (EXAMPLE / name).read_text()
-
-
-def test_the_figures_are_those_of_the_code() -> None:
-    assert f"not within {Patience().describe_seconds:g} s" in TEXT
-    assert f"takes more than {Patience().parse_seconds:g} s" in TEXT
-    assert f"more than {answer.LIMIT_BYTES >> 20} MiB" in TEXT
-
-
-def test_every_absence_is_explained() -> None:
-    assert set(re.findall(r"^\| `([A-Z_]+)` \|", TEXT, re.MULTILINE)) == {absent.name for absent in Absent}

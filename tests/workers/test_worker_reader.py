@@ -176,18 +176,6 @@ def test_no_worker_is_started_where_none_of_the_folders_is(worker: Worker, tmp_p
     assert worker.pid is not None
 
 
-def test_files_are_read_in_the_worker_below_the_configured_root(worker: Worker, tmp_path: Path) -> None:
-    (tmp_path / "sys").mkdir()
-    (tmp_path / "sys" / "vendor").write_text("0x1002\n")
-    (tmp_path / "sys" / "name").write_text("acme\n")
-    reader = WorkerReader("naughty", worker, str(tmp_path))
-    outputs = reader.read(Poll("all", Files(globs=("/sys/*",)), deadline=PATIENCE_SECONDS), Targets()).outputs
-    assert [(output.name, output.text) for output in outputs] == [("/sys/name", "acme\n"), ("/sys/vendor", "0x1002\n")]
-    assert [output.name for output in read(worker, Files(globs=(f"{tmp_path}/sys/n*",))).outputs] == [
-        f"{tmp_path}/sys/name"
-    ]
-
-
 def test_a_worker_runs_no_commands(worker: Worker) -> None:
     found = failure(read(worker, Command((("true",),))))
     assert (found.state, found.reason) == ("failed", "internal")
