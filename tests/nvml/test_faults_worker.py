@@ -93,7 +93,7 @@ def test_a_gpu_that_comes_back_is_watched_for_events_again(bench: Bench) -> None
     bench.report()
     bench.fake.lose(4)
     bench.report()
-    bench.fake.bring_back(4)
+    bench.fake.heal()
     bench.move(30)
     bench.report()
     bench.fake.xid(4, 13)

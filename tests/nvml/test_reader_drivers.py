@@ -83,7 +83,7 @@ def test_the_driver_counts_where_the_library_does_not_say_its_version(tmp_path: 
 
 def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "a100", driver="470.57.02")
-    fake.memory(0, total=1000, used=300, reserved=100)
+    fake.tell(0, "nvmlDeviceGetMemoryInfo", 1000, 600, 400)
     with reading(fake) as bench:
         report = bench.report()
     assert value(report, "memory_used_bytes") == 400.0

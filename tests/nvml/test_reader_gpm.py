@@ -32,7 +32,7 @@ def test_the_first_poll_tells_what_was_since_the_initialisation(bench: Bench) ->
 
 def test_the_next_poll_tells_what_was_since_the_one_before(bench: Bench) -> None:
     gpm(bench)
-    bench.fake.gpm(0, 2, 12.5)
+    bench.fake.tell(0, "gpm.2", 12.5)
     assert gpm(bench) == [0.125, 0.4725, 0.63, 0.555]
     assert bench.fake.calls("nvmlGpmSampleGet", 0) == 3
 
@@ -51,8 +51,8 @@ def test_the_time_between_two_samples_is_bounded(bench: Bench, seconds: float, t
 
 
 def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench) -> None:
-    bench.fake.gpm(0, 2, 0.0)
-    bench.fake.gpm(0, 5, float("nan"))
+    bench.fake.tell(0, "gpm.2", 0.0)
+    bench.fake.tell(0, "gpm.5", float("nan"))
     gpm(bench)
     assert gpm(bench) == [0.0, 0.4725, Absent.NOT_REPORTED, 0.555]
 

@@ -33,13 +33,6 @@ def test_processes_are_asked_of_the_instances(mig: Bench) -> None:
     assert mig.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == 3
 
 
-def test_a_hole_in_the_list_hides_nothing_behind_it(tmp_path: Path) -> None:
-    fake = FakeNvml(tmp_path, "a100-mig")
-    fake.unplug("0/1")
-    with reading(fake) as bench:
-        assert partitions(bench.report()) == ["0", "2"]
-
-
 def test_a_destroyed_instance_is_gone_at_once_and_the_layout_read_anew(mig: Bench) -> None:
     mig.report()
     mig.fake.unplug("0/0")

@@ -153,12 +153,6 @@ def test_make_run_says_where_to_look_once_it_answers_and_nothing_more(bare: Bare
     assert [line for line in after.splitlines() if not line.startswith("make: ***")] == []
 
 
-def test_the_clone_shows_what_readme_shows(bare: Bare) -> None:
-    capture = "tests/captures/mthreads-gmi/query-two-cards.txt"
-    status, said = bare.run(f".venv/bin/telemetry parse mthreads-gmi {capture} --format table", {})
-    assert (status, said.count("\nmoorethreads ")) == (0, 2)
-
-
 @pytest.mark.parametrize("bare", SUITES[-1:], indirect=True)
 def test_make_test_passes_and_tells_what_it_left_out(bare: Bare) -> None:
     status, said = bare.run(f'make test ARGS="{PART}"', SHELL)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kits import workers
 from kits.compiled import cc, compiled
 from plugins import distributions
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
@@ -88,29 +85,3 @@ def test_without_the_library_its_source_is_missing(loaded: Loaded) -> None:
     capture = read(loaded)
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("missing", None)
-
-
-@pytest.mark.installed
-def test_its_wheel_holds_it_and_its_own_tests_pass_where_that_is_installed(tmp_path: Path) -> None:
-    def python(*arguments: str | Path, path: tuple[Path, ...] = ()) -> str:
-        command = [workers.PYTHON, *map(str, arguments)]
-        done = subprocess.run(command, env=workers.python_path(*path), capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    copy, site = tmp_path / "copy", tmp_path / "site"
-    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("__pycache__", ".*", "conftest.py"))
-    python("-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", copy)
-    (wheel,) = (tmp_path / "dist").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if not name.startswith("telemetry_example-")}
-    assert names == {f"telemetry_example/{path.name}" for path in PACKAGE.glob("*.py")}
-    python("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--target", site, wheel)
-    program = (
-        "from telemetry_daemon.plugins.loading import load; from telemetry_daemon.plugins.sources import find\n"
-        "with load(find()) as loaded: print(*(item.parser.name for item in loaded.parsers if item.isolated))\n"
-        "import sys; print([name for name in sys.modules if name.startswith('telemetry_example')])\n"
-    )
-    assert python("-c", program, path=(site,)) == "acme-library acme-smi\n[]\n"
-    (copy / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
-    assert " passed" in python("-m", "pytest", "-q", "-p", "no:cacheprovider", copy / "tests", path=(site,))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 
 from kits.command_reader import HOPELESS, Stand, StuckProcess, is_held, poll, read, tool
 from kits.fake_tools import ToolFolder
-from kits.processes import MARK, marked, own_holdings
+from kits.processes import marked, own_holdings
 from kits.waiting import comes_true
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.readers.base import Targets
@@ -24,18 +22,6 @@ from telemetry_parsers.model import Capture, Command, Failure
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
 ABANDONED = Command((("smi",),), on_deadline="abandon")
 MakeReader = Callable[..., CommandReader]
-
-# Reads a tool that must not be killed, and leaves without looking back.
-DAEMON_THAT_DIES = """
-import os, sys
-from pathlib import Path
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.command import CommandReader
-from telemetry_parsers.model import Command, Poll
-request = Command((("smi",),), on_deadline="abandon")
-capture = CommandReader("fake", Path(sys.argv[1])).read(Poll("readings", request, deadline=0.3), Targets())
-os._exit(0 if capture.failure.reason == "timeout" else 1)
-"""
 
 
 @pytest.fixture
@@ -179,22 +165,3 @@ def test_close_leaves_it_alone_too(make_reader: MakeReader, tools: ToolFolder, m
     finally:
         os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-
-
-def test_a_new_daemon_starts_no_second_tool_beside_the_one_of_the_old(
-    make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path
-) -> None:
-    tools.hangs("smi")
-    old = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path / "locks")]
-    subprocess.run(old, env={**tools.environment, MARK: mark}, check=True)
-    assert comes_true(lambda: tools.pids("smi"))
-    (pid,) = tools.pids("smi")
-    reader = make_reader()
-    try:
-        assert pid in marked(mark)
-        assert toollock.is_busy(read(reader, tool("smi"), deadline=0.2).failure)
-    finally:
-        os.killpg(pid, signal.SIGKILL)
-    tools.prints("smi", TABLE)
-    assert read(reader, tool("smi")).outputs[0].text == TABLE
-    assert len(tools.pids("smi")) == 2

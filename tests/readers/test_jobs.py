@@ -104,7 +104,6 @@ def test_the_user_of_a_number_is_looked_up_and_a_job_of_another_boot_has_ended(
     assert [claim.lives for claim in told(reader(tmp_path), "slurm").claims] == [False, False]
 
 
-@pytest.mark.parametrize("source", ["slurm", "pbs", "flux", "job-map"])
 def missing(of: JobsReader, source: str) -> bool:
     failure = captured(of, source).failure
     return failure is not None and failure.state == "missing"

@@ -25,16 +25,13 @@ def add(
     ("vendor", "class_code", "name"),
     [
         ("0x10de", "0x030200", "nvidia"),
-        ("0x10de", "0x030000", "nvidia"),
         ("0x10de", "0x040300", None),  # its audio
         ("0x10de", "0x068000", None),  # NVSwitch
         ("0x1002", "0x120000", "amd"),
         ("0x1002", "0x038000", "amd"),
-        ("0x1002", "0x060400", None),
         ("0x1d94", "0x038000", "hygon"),
         ("0x1d94", "0x0b4000", "hygon"),
         ("0x1d94", "0x108000", None),  # a Hygon CPU's cryptography
-        ("0x1d94", "0x0b3000", None),
         ("0x1ed5", "0x030000", "moorethreads"),
         ("0x19e5", "0x120000", "ascend"),
         ("0x19e5", "0x030000", None),  # the VGA of a management controller
@@ -46,8 +43,6 @@ def add(
         ("0x8086", "0x0b4000", None),  # QuickAssist
         ("0x8086", "0x120000", None),  # an FPGA
         ("0x1d22", "0x120000", "kunlunxin"),
-        ("0x1a03", "0x030000", None),  # the VGA of a management controller
-        ("0x15b3", "0x020700", None),
         ("none", "0x030000", None),
         ("0x10de", "", None),
     ],
