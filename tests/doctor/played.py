@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
 import pty
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,7 +17,6 @@ import jsonschema
 
 from kits.captures import ROOT
 from kits.command_line import run_main
-from kits.fake_mthreads_gmi import install
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
 from kits.ports import free_address
@@ -27,7 +24,6 @@ from telemetry_daemon.commands import doctor
 from telemetry_daemon.doctor import machine
 
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
-_WELL = {**mi210(), "ras/gfx_err_count": "ue: 0\nce: 0"}
 
 
 @dataclass(frozen=True)
@@ -73,23 +69,11 @@ class Played:
     def config_path(self) -> Path:
         return self.folder / "telemetry.toml"
 
-    def card(self, number: int = 3, driver: str = "amdgpu", files: Mapping[str, str | bytes] | None = None) -> None:
+    def card(self, number: int) -> None:
         """A card of AMD's that the driver's files show, in its slot and bound to its driver."""
-        bus_id = f"0000:{number:02x}:00.0"
-        folder = self.sysfs.card(bus_id, {"class": "0x120000", **(_WELL if files is None else files)}, driver)
-        (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers" / driver)
-
-    @contextlib.contextmanager
-    def taken_out(self, number: int) -> Iterator[None]:
-        """The card is off the bus meanwhile."""
-        bus_id = f"0000:{number:02x}:00.0"
-        links = (*self.root.glob(f"sys/bus/pci/drivers/*/{bus_id}"), self.root / "sys/bus/pci/devices" / bus_id)
-        targets = {link: link.readlink() for link in links}
-        for link in links:
-            link.unlink()
-        yield
-        for link, target in targets.items():
-            link.symlink_to(target)
+        well = {"class": "0x120000", **mi210(), "ras/gfx_err_count": "ue: 0\nce: 0"}
+        folder = self.sysfs.card(f"0000:{number:02x}:00.0", well, "amdgpu")
+        (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers/amdgpu")
 
     def stranger(self, number: int, vendor: str, driver: str = "") -> None:
         """A card of which there is nothing but its place on the bus."""
@@ -105,12 +89,6 @@ class Played:
         place = self.root / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
-
-    def one_of_moorethreads(self) -> None:
-        """A card that its tool reads, with its node."""
-        self.stranger(0x1A, "0x1ed5", "mtgpu")
-        self.node("dev/mtgpu.0")
-        install(self.tools)
 
     def settings(self) -> str:
         """The configuration: the files of this machine, and folders of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,28 +89,28 @@ def test_no_identity_is_in_it(tmp_path: Path) -> None:
     assert {name: secrets for name, secrets in left.items() if secrets} == {}
 
 
-@pytest.mark.parametrize("kind", ["a link", "a folder", "a pipe", "another file"])
-def test_what_is_no_bundle_is_left_alone(tmp_path: Path, kind: str) -> None:
-    path, target = tmp_path / "bundle.tar.gz", tmp_path / "target"
-    target.write_text("keep me")
-    if kind == "a link":
-        path.symlink_to(target)
-    elif kind == "a folder":
-        path.mkdir()
-    elif kind == "a pipe":
-        os.mkfifo(path)
-    else:
-        path.write_bytes(gzip.compress(b"keep me"))
-    before = path.lstat()
+PLANTED: dict[str, Callable[[Path], object]] = {
+    "a link": lambda path: path.symlink_to("telemetry.toml"),
+    "a pipe": os.mkfifo,
+    "another file": lambda path: path.write_bytes(gzip.compress(b"keep me")),
+}
+
+
+def place_of(path: Path) -> tuple[int, ...]:
+    status = path.lstat()
+    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+def test_what_is_no_bundle_is_left_alone(tmp_path: Path, plant: Callable[[Path], object]) -> None:
+    path = tmp_path / "bundle.tar.gz"
+    plant(path)
+    before = place_of(path)
     said = healthy(tmp_path).doctor("--bundle", str(path))
     assert (said.status, said.output, said.errors.count("\n")) == (69, "", 1)
     assert f"cannot write to {path}: " in said.errors
-    assert (path.lstat().st_ino, path.lstat().st_mode, target.read_text()) == (before.st_ino, before.st_mode, "keep me")
-
-
-def test_no_folder_for_it(tmp_path: Path) -> None:
-    said = healthy(tmp_path).doctor("--bundle", str(tmp_path / "none" / "bundle.tar.gz"))
-    assert (said.status, said.output, said.errors.count("\n")) == (69, "", 1)
+    assert place_of(path) == before
+    assert "[state]" in (tmp_path / "telemetry.toml").read_text()
 
 
 def test_an_earlier_bundle_is_replaced_once_there_is_a_whole_one(tmp_path: Path) -> None:

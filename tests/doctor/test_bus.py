@@ -29,14 +29,8 @@ TWO_DOMAINS = ["0009:01:00.0", "0019:01:00.0"]
 PART = A[:-1] + "1"
 # The addresses on the bus, what sources list, the devices that are told, and what is found: where and what.
 CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] = {
-    "all agree": ([A, B], [listing("nvml", A, B)], devices(A, B), "", ""),
-    "as some tools print them": (
-        [A, B],
-        [listing("nvml", A.upper(), "5e:00.0"), listing("tool", A, B)],
-        devices(A, B),
-        "",
-        "",
-    ),
+    "all agree, as some tools print them": ([A, B], [listing("nvml", A.upper(), "5e:00.0")], devices(A, B), "", ""),
+    "domains tell cards apart": (TWO_DOMAINS, [listing("nvml", *TWO_DOMAINS)], devices(*TWO_DOMAINS), "", ""),
     "a bus that cannot be seen": ([], [listing("nvml", A)], devices(A), "", ""),
     "a card that the bus does not have": (
         [A],
@@ -44,13 +38,6 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
         devices(A, B),
         "nvml",
         f"lists 1 card that the PCI bus does not have: {B.partition('.')[0]}",
-    ),
-    "domains that tell cards apart": (
-        TWO_DOMAINS,
-        [listing("nvml", *TWO_DOMAINS), listing("tool", cards=2)],
-        devices(*TWO_DOMAINS),
-        "",
-        "",
     ),
     "parts of a card with its address, or as functions": (
         [A],
@@ -119,8 +106,6 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
 @pytest.mark.parametrize(
     ("on_bus", "told", "is_twice"),
     [
-        (2, read_by("nvml", A, B), False),
-        (3, read_by("nvml", A, B), False),  # a card of a virtual machine
         (2, [], False),  # cards that sleep, or that nobody is to read
         (1, read_by("tool", "", ""), False),  # a card of two parts
         (2, [*read_by("nvml", A, B), *read_by("tool", "", "")], True),

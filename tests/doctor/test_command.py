@@ -15,6 +15,7 @@ import pytest
 
 from doctor.played import SCHEMA, Played, checked, healthy, unit_of
 from kits.command_line import run_main
+from kits.fake_mthreads_gmi import install
 
 
 def test_a_healthy_node_has_no_findings(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_a_healthy_node_has_no_findings(tmp_path: Path) -> None:
     assert (source["state"], source["remedy"]) == ("ok", None)
 
 
-Spoil = Callable[[Played], None]
+Spoil = Callable[[Played], object]
 MEMBERS = {
     "configuration": "configuration.toml",
     "file": "configuration-file.toml",
@@ -43,115 +44,36 @@ MEMBERS = {
     "unit": "unit.txt",
     "versions": "versions.txt",
 }
-FAULTS: list[Any] = []
 
 
-def fault(what: str, remedy: str, **evidence: str) -> Callable[[Spoil], Spoil]:
+def fault(what: str, remedy: str, spoil: Spoil, **evidence: str) -> Any:
     """A fault that a function plays: what the finding says, its remedy, and what else support finds in a member of the bundle."""
-
-    def kept(spoil: Spoil) -> Spoil:
-        FAULTS.append(pytest.param(spoil, what, remedy, evidence, id=spoil.__name__))
-        return spoil
-
-    return kept
+    return pytest.param(spoil, what, remedy, evidence, id=what)
 
 
-@fault("there is no /dev/nvidiactl", "give it each of /dev/nvidiactl", machine="container: Docker")
 def container_without_devices(node: Played) -> None:
     node.stranger(9, "0x10de", "nvidia")
     (node.root / ".dockerenv").touch()
 
 
-@fault(
-    "may not open /dev/mtgpu.0 (moorethreads): owner, group or mode",
-    "run as root, or give",
-    machine="refused: Permission denied",
-    recording="mtgpu.0",
-    text="no_permission",
-)
 def without_rights(node: Played) -> None:
-    node.stranger(9, "0x1ed5", "mtgpu")
-    node.node("dev/mtgpu.0")
+    without_its_tool(node)
     (node.root / "dev/mtgpu.0").chmod(0o600)
     node.tools.prints("mthreads-gmi", "Error: failed to open /dev/mtgpu.0: Permission denied\n", status=1)
     node.refusal = errno.EACCES
 
 
-@fault("the list of devices that are allowed here", "DeviceAllow=/dev/mtgpu.0 rw", machine="refused")
-def without_a_right_of_the_unit(node: Played) -> None:
-    without_rights(node)
-    node.refusal = errno.EPERM
-
-
-@fault(
-    "1 nvidia card has no kernel driver: 0000:09:00.0",
-    "load the vendor's driver",
-    machine="card 0000:09:00.0 nvidia class 030200 driver none",
-)
-def without_a_driver(node: Played) -> None:
-    node.stranger(9, "0x10de")
-
-
-@fault(
-    "none is read: mthreads-gmi, mtml not found", "install the vendor's tools", machine="node crw-r--r-- ", text="PATH"
-)
 def without_its_tool(node: Played) -> None:
     node.stranger(9, "0x1ed5", "mtgpu")
     node.node("dev/mtgpu.0")
 
 
-@fault("devices on the PCI bus is not listed", "lspci", machine="0000:09:00.0 amd")
-def with_a_card_that_is_not_listed(node: Played) -> None:
-    """On the bus and bound, and its files do not answer."""
-    node.stranger(9, "0x1002", "amdgpu")
-
-
-@fault("cnmon: failed (exit_status)", "run the tool by hand", recording="boom", versions="cnmon")
-def with_a_tool_that_fails(node: Played) -> None:
-    node.tools.prints("cnmon", "boom\n", status=9)
-
-
-@fault("mthreads-gmi: failed (driver_gone)", 'sources.mthreads-gmi.mode = "never"', recording="driver not loaded")
-def with_a_tool_without_its_driver(node: Played) -> None:
-    """Perhaps without its cards, too."""
-    node.tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
-
-
-@fault("the worker could not be started: ", "must be allowed to run Python")
-def with_a_worker_that_cannot_start(node: Played) -> None:
-    """As one whose Python the user may not run."""
-    node.python = "/dev/null"
-
-
-@fault("not loaded", "docs/writing-a-parser.md", configuration="[parsers]")
 def with_a_plugin_that_fails(node: Played) -> None:
     (node.folder / "parsers").mkdir()
     (node.folder / "parsers/broken.py").write_text("raise ValueError('no')\n")
     node.config = f'[parsers]\npaths = ["{node.folder}/parsers"]\n'
 
 
-@fault("telemetry.service is failed (exit-code, status 78)", "journalctl -u telemetry", unit="ActiveState=failed")
-def with_a_unit_that_failed(node: Played) -> None:
-    node.tools.script("systemctl", unit_of(ActiveState="failed", Result="exit-code", ExecMainStatus="78"))
-
-
-@fault("started again (exit-code, status 69, 43 times)", "web.listen_address")
-def with_a_unit_in_a_loop(node: Played) -> None:
-    loop = {"ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code"}
-    node.tools.script("systemctl", unit_of(**loop, ExecMainStatus="69", NRestarts="43"))
-
-
-@fault("it cannot be made in /proc/self", "set state.directory")
-def with_a_state_folder_that_cannot_be_made(node: Played) -> None:
-    node.state = "/proc/self/nope/state"  # the folder above is the user's own
-
-
-@fault("is a link to nothing", "make what it names")
-def with_a_link_to_nothing_for_its_state(node: Played) -> None:
-    (node.folder / "state").symlink_to(node.folder / "nothing")
-
-
-@fault("it is mounted with hidepid", "gid= names")
 def with_a_proc_that_hides_processes(node: Played) -> None:
     node.tools.script("systemctl", unit_of(User="nobody", ActiveState="inactive", UnitFileState="disabled"))
     (node.root / "proc/self").mkdir(parents=True)
@@ -159,18 +81,11 @@ def with_a_proc_that_hides_processes(node: Played) -> None:
     node.config = "[attribution]\nenabled = true\n"
 
 
-@fault("1 MiB of memory are allowed", "MemoryMax= in a drop-in")
-def with_a_unit_that_is_too_small(node: Played) -> None:
-    node.tools.script("systemctl", unit_of(ActiveState="activating", MemoryMax="1048576"))
-
-
-@fault("can be written by others", "chmod go-w", machine="folder state.directory")
 def with_a_state_folder_for_all(node: Played) -> None:
     (node.folder / "state").mkdir()
     (node.folder / "state").chmod(0o777)
 
 
-@fault("32 MiB of memory are allowed; the daemon needs 128 MiB", "container's options")
 def with_too_little_memory(node: Played) -> None:
     container_without_devices(node)
     (node.root / "proc/self").mkdir(parents=True)
@@ -179,33 +94,11 @@ def with_too_little_memory(node: Played) -> None:
     (node.root / "sys/fs/cgroup/memory.max").write_text("33554432\n")
 
 
-@fault("cnmon: failed (timeout)", "run the tool by hand", recording='"timeout"', versions="cnmon")
 def with_a_tool_that_hangs(node: Played) -> None:
     node.tools.hangs("cnmon")
     node.config = "[sources.cnmon]\ndeadline = 0.5\n"
 
 
-@fault("cnmon: failed (too_much_output)", "see what it says", recording="MiB")
-def with_a_tool_that_prints_too_much(node: Played) -> None:
-    node.tools.script("cnmon", "yes | head -c 9000000")
-
-
-@fault("cnmon: failed (killed)", "out of memory")
-def with_a_tool_that_is_killed(node: Played) -> None:
-    node.tools.script("cnmon", "kill -KILL $$")
-
-
-@fault("cnmon: failed (not_understood)", "--bundle FILE", recording="a version to come")
-def with_words_that_nobody_knows(node: Played) -> None:
-    node.tools.prints("cnmon", "a page of a version to come\n")
-
-
-@fault("ixsmi: failed (library_mismatch)", "reboot after the driver upgrade", recording="libixml.so")
-def with_a_library_of_another_version(node: Played) -> None:
-    node.tools.prints("ixsmi", "error while loading shared libraries: libixml.so: cannot open\n", status=127)
-
-
-@fault("cnmon: stuck", "see the line above", text="another process")
 def with_a_tool_that_another_process_holds(node: Played) -> None:
     """As one that hangs in the driver does: it has inherited the lock."""
     node.tools.prints("cnmon", "")
@@ -216,9 +109,60 @@ def with_a_tool_that_another_process_holds(node: Played) -> None:
     fcntl.flock(node.held, fcntl.LOCK_EX)
 
 
-@fault("log.levle", "`telemetry config check`", file="levle")
-def with_a_mistake_in_the_configuration(node: Played) -> None:
-    node.config = '[log]\nlevle = "debug"\n'
+def says(tool: str, text: str, status: int) -> Spoil:
+    return lambda node: node.tools.prints(tool, text, status=status)
+
+
+def has(**fields: str) -> Spoil:
+    return lambda node: [setattr(node, name, value) for name, value in fields.items()]
+
+
+def unit(**properties: str) -> Spoil:
+    return lambda node: node.tools.script("systemctl", unit_of(**properties))
+
+
+NO_DRIVER = "Error: failed to initialize mtml: driver not loaded\n"
+NO_LIBRARY = "error while loading shared libraries: libixml.so: cannot open\n"
+FAILED_UNIT = {"ActiveState": "failed", "Result": "exit-code", "ExecMainStatus": "78"}
+FAULTS = [
+    fault(
+        "there is no /dev/nvidiactl",
+        "give it each of /dev/nvidiactl",
+        container_without_devices,
+        machine="container: Docker",
+    ),
+    fault(
+        "may not open /dev/mtgpu.0 (moorethreads): owner, group or mode",
+        "run as root, or give",
+        without_rights,
+        machine="refused: Permission denied",
+        recording="mtgpu.0",
+        text="no_permission",
+    ),
+    fault("mthreads-gmi, mtml not found", "vendor's tools", without_its_tool, machine="node crw-r--r-- ", text="PATH"),
+    fault(
+        "the PCI bus is not listed", "lspci", lambda n: n.stranger(9, "0x1002", "amdgpu"), machine="0000:09:00.0 amd"
+    ),
+    fault("failed (exit_status)", "by hand", says("cnmon", "boom\n", 9), recording="boom", versions="cnmon"),
+    fault("failed (driver_gone)", 'mode = "never"', says("mthreads-gmi", NO_DRIVER, 1), recording="driver not loaded"),
+    fault("failed (not_understood)", "--bundle FILE", says("cnmon", "to come\n", 0), recording="to come"),
+    fault("failed (library_mismatch)", "reboot after", says("ixsmi", NO_LIBRARY, 127), recording="libixml.so"),
+    fault("failed (too_much_output)", "it says", lambda n: n.tools.script("cnmon", "yes | head -c 9000000")),
+    fault("failed (killed)", "out of memory", lambda n: n.tools.script("cnmon", "kill -KILL $$")),
+    fault("cnmon: failed (timeout)", "run the tool", with_a_tool_that_hangs, recording='"timeout"', versions="cnmon"),
+    fault("cnmon: stuck", "see the line above", with_a_tool_that_another_process_holds, text="another process"),
+    fault("the worker could not be started: ", "must be allowed to run Python", has(python="/dev/null")),
+    fault("not loaded", "docs/writing-a-parser.md", with_a_plugin_that_fails, configuration="[parsers]"),
+    fault("failed (exit-code, status 78)", "journalctl -u", unit(**FAILED_UNIT), unit="ActiveState=failed"),
+    fault("1 MiB of memory", "MemoryMax= in a drop-in", unit(ActiveState="activating", MemoryMax="1048576")),
+    # The folder above is the user's own.
+    fault("it cannot be made in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
+    fault("link to nothing", "what it names", lambda n: (n.folder / "state").symlink_to(n.folder / "nothing")),
+    fault("it is mounted with hidepid", "gid= names", with_a_proc_that_hides_processes),
+    fault("can be written by others", "chmod go-w", with_a_state_folder_for_all, machine="folder state.directory"),
+    fault("32 MiB of memory are allowed; the daemon needs 128 MiB", "container's options", with_too_little_memory),
+    fault("log.levle", "`telemetry config check`", has(config='[log]\nlevle = "debug"\n'), file="levle"),
+]
 
 
 @pytest.mark.parametrize(("spoil", "what", "remedy", "evidence"), FAULTS)
@@ -239,20 +183,21 @@ def test_a_fault_is_found_with_its_remedy_and_evidence(
         assert any(what in f"{one['where']}: {one['what']}" and remedy in one["remedy"] for one in plain["findings"])
 
 
-def test_a_fault_is_found_without_a_bundle(tmp_path: Path) -> None:
+def test_a_fault_is_in_the_document_and_is_none_of_another_source(tmp_path: Path) -> None:
     node = healthy(tmp_path)
-    without_a_driver(node)
-    said = node.doctor()
-    assert (said.status, said.errors) == (2, "")
-    assert "1 nvidia card has no kernel driver: 0000:09:00.0" in said.words.partition("finding")[2]
+    node.stranger(9, "0x10de")
     status, plain = node.document()
-    assert (status, [one["where"] for one in plain["findings"]]) == (2, ["PCI bus"])
+    (finding,) = plain["findings"]
+    assert (status, finding["where"]) == (2, "PCI bus")
+    assert finding["what"] == "1 nvidia card has no kernel driver: 0000:09:00.0"
     assert node.doctor("--source", "amdgpu-sysfs").status == 0
 
 
 def in_a_container_with_one_of_two_cards(node: Played) -> None:
     (node.root / ".dockerenv").touch()
-    node.one_of_moorethreads()
+    node.stranger(0x1A, "0x1ed5", "mtgpu")
+    node.node("dev/mtgpu.0")
+    install(node.tools)
     node.stranger(0x1B, "0x1ed5", "mtgpu")
 
 
@@ -317,15 +262,3 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tmp_path: Path) -> None:
     node.config = "[sources.cnmon]\ndeadline = 2.0\n"
     told = node.told_meanwhile()
     assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*cnmon[a-z, -]*)+\r\x1b\[K", told)
-
-
-def test_a_number_stands_beside_its_word(tmp_path: Path) -> None:
-    """Where a line is broken, too."""
-    node = healthy(tmp_path)
-    vendors = ("0x10de", "0x1ed5", "0x9999", "0x19e5", "0x1e36", "0x1e3e", "0xcabc", "0x1d22", "0x1d94")
-    for place, vendor in enumerate(vendors):
-        node.stranger(0x20 + place, vendor, f"a-driver-{place}")
-    for line in node.doctor().output.splitlines():
-        assert not line.rstrip().endswith("×")
-        assert not line.lstrip().startswith("×")
-        assert not re.search(r"(, |: )[0-9]+$", line) or "×" not in line

@@ -22,9 +22,7 @@ def device(source: str, vendor: str = "amd", up: bool | None = True) -> MergedDe
 
 READ = Fared("amd", read_by=("a",))
 CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], Fared, bool]] = {
-    "nothing": ([], [], Fared("amd"), False),
     "well": ([status("a", "ok")], [device("a")], READ, True),
-    "well without cards": ([status("a", "ok")], [], Fared("amd"), False),
     "a card that is lost": ([status("a", "ok")], [device("a", up=False)], Fared("amd"), False),
     "another tool is not there": (
         [status("a", "ok"), status("b", "missing")],
@@ -34,7 +32,6 @@ CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], Fared, bool]] = {
     ),
     "one fails": ([status("a", "ok"), status("b", "failed")], [device("a")], replace(READ, bad=("b",)), False),
     "a card is not listed": ([status("a", "ok", WHERE)], [device("a")], replace(READ, incomplete=("a",)), False),
-    "another problem": ([status("a", "ok", "line 3")], [device("a")], READ, True),
     "asleep": ([status("a", "suspended")], [], Fared("amd", asleep=("a",)), True),
     "read by another's source": ([status("a", "ok", vendor="hygon")], [device("a")], READ, True),
     "switched off": (

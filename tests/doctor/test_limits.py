@@ -27,7 +27,6 @@ MIB = 1 << 20
     ("limits", "expected"),
     [
         (Limits(), []),
-        (Limits(512 * MIB, 256, 1.0, 4096), []),
         (Limits(memory_bytes=64 * MIB), ["64 MiB of memory are allowed; the daemon needs 128 MiB"]),
         (Limits(tasks=10), ["10 processes and threads are allowed; the daemon needs 64"]),
         (Limits(cpus=0.02), ["0.02 CPUs are allowed; the daemon needs 0.1"]),
@@ -45,23 +44,17 @@ def test_what_a_container_gives(limits: Limits, expected: list[str]) -> None:
     ("properties", "expected"),
     [
         ({"MemoryMax": "infinity", "TasksMax": "18446744073709551615"}, []),
-        ({"MemoryMax": str(512 * MIB), "TasksMax": "256", "LimitNOFILE": "524288"}, []),
         ({"MemoryMax": str(32 * MIB)}, ["MemoryMax= in a drop-in"]),
-        ({"CPUQuotaPerSecUSec": "infinity"}, []),
-        ({"CPUQuotaPerSecUSec": "1min 2s 50ms"}, []),
         ({"CPUQuotaPerSecUSec": "100ms"}, []),
         ({"CPUQuotaPerSecUSec": "50ms"}, ["CPUQuota= in a drop-in"]),
         ({"TasksMax": "8", "LimitNOFILE": "100"}, ["TasksMax= in a drop-in", "LimitNOFILE= in a drop-in"]),
     ],
 )
 def test_what_the_unit_gives(properties: dict[str, str], expected: list[str]) -> None:
+    assert not list(findings_of_unit(None))
     found = list(findings_of_unit(Unit(properties)))
     assert len(found) == len(expected)
     assert all(remedy in finding.remedy for finding, remedy in zip(found, expected, strict=True))
-
-
-def test_without_a_unit_nothing_is_said_of_it() -> None:
-    assert not list(findings_of_unit(None))
 
 
 def test_a_proc_that_hides_matters_where_owners_are_told() -> None:
@@ -78,12 +71,7 @@ FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, fre
     [
         (FOLDER, "", []),
         (Folder("s", "/x", is_read_only=True), "", [("mounted read-only", "set s")]),
-        (
-            Folder("s", "/x", "/x can be written by others: chmod go-w /x"),
-            "",
-            [("can be written by others", "chmod go-w /x")],
-        ),
-        (Folder("s", "/x", "odd"), "", [("odd", "set s")]),
+        (Folder("s", "/x", "/x is not good: chmod /x"), "", [("is not good", "chmod /x")]),
         (Folder("s", "/x", free_bytes=0), "", [("its disk is full", "make room")]),
         (Folder("s", "/x", free_bytes=1 << 30, free_files=0), "", [("inodes", "remove files")]),
         (Folder("s", "/x", owner="telemetry"), "", []),
@@ -105,23 +93,19 @@ def tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-ROOT_GROUP, NO_GROUP = 0, 12345
+NO_GROUP = 12345
 
 
 @pytest.mark.parametrize(
     ("options", "user", "group", "hides"),
     [
-        ("rw", "nobody", "", False),
-        ("hidepid=0", "nobody", "", False),
         ("hidepid=off", "nobody", "", False),
         ("hidepid=2", "nobody", "", True),
         ("hidepid=invisible", "root", "", False),
-        (f"hidepid=2,gid={NO_GROUP}", "nobody", "", True),
         (f"hidepid=2,gid={NO_GROUP}", "nobody", str(NO_GROUP), False),
-        (f"hidepid=1,gid={ROOT_GROUP}", "nobody", "root no-such-group", False),
+        ("hidepid=1,gid=0", "nobody", "root no-such-group", False),
         (f"hidepid=ptraceable,gid={NO_GROUP}", "nobody", str(NO_GROUP), True),
         (f"hidepid=2,gid={NO_GROUP}", "made at the start", str(NO_GROUP), False),
-        ("hidepid=2,gid=none", "nobody", "", True),
     ],
 )
 def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: str, group: str, hides: bool) -> None:

@@ -12,8 +12,7 @@ from telemetry_daemon.masking.mask import Mask
 SECRETS = ("marlowe", "zebrahost", "Hunter2xyzzy", "10.77.3.17", "9d1b7b3c", "/mnt/nfs/zebra")
 
 
-def mask() -> Mask:
-    return Mask(b"of these tests", ())
+MASK = Mask(b"of these tests", ())
 
 
 def check(text: str, kept: tuple[str, ...]) -> None:
@@ -26,31 +25,22 @@ def check(text: str, kept: tuple[str, ...]) -> None:
     [
         ('level = "info" # of marlowe, 10.77.3.17', ('level = "info"',)),
         ('allowed_hosts = ["zebrahost", "marlowe"]', ("allowed_hosts = [",)),
-        ('rank_table_server = "zebrahost"', ("rank_table_server = ",)),
         ('listen_address = ["10.77.3.17:19820"]', (":19820",)),
         ('path = "/mnt/nfs/zebra#1/x"  # Hunter2xyzzy', ("path = ",)),
         ('url = "https://marlowe:Hunter2xyzzy@zebrahost.example/x"', ("url = ",)),
-        ("interval = 15.0", ("interval = 15.0",)),
-        ("# all of it is marlowe's", ()),
     ],
 )
 def test_a_configuration(text: str, kept: tuple[str, ...]) -> None:
-    check(redacted.settings(text, mask()), kept)
-
-
-def test_what_everybody_has_is_kept() -> None:
-    text = show_toml(Settings())
-    assert redacted.settings(text, mask()) == text
+    defaults = show_toml(Settings())
+    assert redacted.settings(defaults, MASK) == defaults
+    check(redacted.settings(text, MASK), kept)
 
 
 def test_a_unit() -> None:
     text = "[Service]\nExecStart=/usr/bin/telemetry serve\nEnvironment=A=Hunter2xyzzy \"B=marlowe x\" 'C=zebrahost'\n  Environment=D=10.77.3.17\n"
-    shown = redacted.unit(text, mask())
+    shown = redacted.unit(text, MASK)
     check(shown, ("ExecStart=/usr/bin/telemetry serve", "Environment=A=removed B=removed C=removed", "D=removed"))
-
-
-def test_a_variable_on_a_further_line_of_a_unit() -> None:
-    shown = redacted.unit("[Service]\nEnvironment=A=x \\\n   B=Hunter2xyzzy\nGroup=marlowe\n", mask())
+    shown = redacted.unit("[Service]\nEnvironment=A=x \\\n   B=Hunter2xyzzy\nGroup=marlowe\n", MASK)
     check(shown, ("Environment=A=removed B=removed\nGroup=",))
 
 
@@ -59,7 +49,7 @@ def test_the_number_of_a_job_is_the_same_as_in_a_recording() -> None:
         'x{owner_kind="job",owner="482131",job_id="482131",user="marlowe"} 1\n'
         'x{owner_kind="pod",owner="zebrahost",user="marlowe"} 1\n'
     )
-    check(redacted.page(text, mask()), ('owner="482131",job_id="482131"',))
+    check(redacted.page(text, MASK), ('owner="482131",job_id="482131"',))
 
 
 def test_a_page() -> None:
@@ -70,7 +60,7 @@ def test_a_page() -> None:
         'accelerator_allocation_ratio{owner_kind="pod",owner="zebrahost",pod_name="marlowe",basis="given"} 1\n'
         'accelerator_process_memory_bytes{pid="4242",name="marlowe",user="marlowe"} 1234567890123\n'
     ).replace("marlowe is no label", "is no label")
-    shown = redacted.page(text, mask())
+    shown = redacted.page(text, MASK)
     check(shown, (sample, "# HELP x is no label", 'owner_kind="pod"', 'basis="given"', 'pid="4242"', "1234567890123"))
 
 
@@ -88,7 +78,6 @@ def test_a_page() -> None:
             ),
         ),
         ("basic_auth_users:\n  marlowe: $2y$10$abc\n  b: x\n", "basic_auth_users: 2 removed\n"),
-        ("basic_auth_users: marlowe\n", "basic_auth_users: 0 removed\n"),
         ("10.77.3.17: x\nrate_limit:\n  burst: 5\n", "removed: removed\nrate_limit:\n  burst: 5\n"),
         ("marlowe", "removed\n"),
         ("a: [", "it is no YAML\n"),
