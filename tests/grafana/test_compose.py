@@ -22,11 +22,6 @@ def mounts(service: str) -> dict[str, Path]:
     return {inside: (FOLDER / outside).resolve() for outside, inside in pairs}
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_what_is_mounted_is_there(service: str) -> None:
-    assert [path for path in mounts(service).values() if not path.exists()] == []
-
-
 def test_the_simulated_nodes_can_be_simulated_and_are_scraped() -> None:
     nodes = {name: item["command"] for name, item in SERVICES.items() if "command" in item}
     assert len(nodes) == 3
@@ -52,7 +47,8 @@ def test_the_alerts_are_evaluated_once() -> None:
     assert [path for path in brought if "alerting" in path.parts] == []
 
 
-def test_every_service_listens_on_loopback_only() -> None:
+def test_services_mount_what_is_there_and_listen_on_loopback_only() -> None:
+    assert [path for service in SERVICES for path in mounts(service).values() if not path.exists()] == []
     ports = [port for item in SERVICES.values() for port in item.get("ports", ())]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)

@@ -70,20 +70,6 @@ def without(of: Nodes, *words: str) -> Nodes:
     return of
 
 
-def at_first(of: Nodes, watts: float) -> Nodes:
-    """Each card's first reading of its power is wrong, and maybe the second."""
-    for each in of:
-        for name in each.found("accelerator_power_watts"):
-            each.series[name] = f"{watts}x1 {each.series[name]}"
-    return of
-
-
-def of_model(model: str, name: str, course: Course) -> Node:
-    made = works(node(name), course)
-    made.series = {series.replace('model="m"', f'model="{model}"'): values for series, values in made.series.items()}
-    return made
-
-
 def partitioned() -> Nodes:
     """Card 3 draws what idle cards draw and tells no utilization; its partition is fully busy and tells no power."""
     (made,) = one(always(SPINS), (3,))
@@ -101,15 +87,9 @@ def turns(work: Work, minutes: int, rest: Work, rest_minutes: int) -> Course:
 IN_PAUSE = replace(TRAINS, busy=0.1, watts=150)
 PAUSING = turns(TRAINS, 20, IN_PAUSE, 4)
 CAPPED = replace(TRAINS, busy=1, watts=295, hertz=1.1e9, cap=300)
-PREFILLS = replace(TRAINS, busy=1, watts=695, hertz=1.35e9)
-CAPPED_LOW = replace(CAPPED, hertz=8e8, cap=260)
-AGAIN = ((30, CAPPED_LOW), (END, TRAINS))
-OTHER_JOB = replace(SLOW, held=0.3)
-CONSTANT = Work(busy=1, watts=8, activity=None, cap=600)
 MEMORY_NOT_TOLD = replace(TRAINS, activity=None, cap=None)
 DECODES_UNSEEN = replace(DECODES, activity=None, cap=None)
 SPINS_UNSEEN = replace(SPINS, activity=None, cap=None)
-IDLE_UNSEEN = replace(IDLE, activity=None, cap=None)
 
 HUNG, SLOWER, NODE_SLOW = "AcceleratorsHung", "AcceleratorSlowerThanPeers", "AcceleratorNodeSlow"
 THROTTLED, BRAKE = "AcceleratorThermalThrottling", "AcceleratorPowerBrake"
@@ -120,31 +100,16 @@ def healthy() -> dict[str, Nodes]:
         "idle": one(always(IDLE)),
         "decoding for one user": one(always(DECODES)),
         "decoding where the memory is not told": one(always(DECODES_UNSEEN)),
-        "the same, and the first power was told as 5,000 W": at_first(one(always(DECODES_UNSEEN)), 5000),
-        "prefill and decoding side by side": (works(works(node(), always(PREFILLS)), always(DECODES), (2, 3)),),
         "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
         "one card with a lower cap": one(always(CAPPED), (3,)),
-        "one card had a lower cap until now": one(AGAIN, (3,)),
         "warm-up, the ranks wait for twenty minutes": one(((10, IDLE), (20, HANGS), (END, TRAINS))),
         "a job that pauses": one(PAUSING),
         "a rank writes a checkpoint, the others wait": one(turns(TRAINS, 10, HANGS, 6)),
         "a hang of twenty minutes": one(((20, TRAINS), (20, HANGS), (END, TRAINS))),
-        "small kernels at low power": one(always(replace(HANGS, busy=0.97))),
-        "another job with lower clocks on one card": one(always(OTHER_JOB), (3,)),
-        "jobs of many kinds": many(5, always(TRAINS), always(SLOW))[3:]
-        + tuple(works(node(f"other{n}"), always(replace(TRAINS, watts=200 + 100 * n))) for n in range(4)),
-        "a slow node among too few": many(3, always(TRAINS), always(SLOW)),
-        "two slow models in one job": (
-            *(of_model("fast", f"fast{n}", always(TRAINS)) for n in range(4)),
-            *(of_model("slow", f"slow{n}", always(SLOW)) for n in range(4)),
-        ),
         "partitions": partitioned(),
         "cards that tell no power": without(without(one(later(HANGS)), "energy_estimated"), "accelerator_power_watts"),
-        "a tool that shows a constant power": one(always(CONSTANT)),
         "an idle card that is shown as busy": one(always(replace(IDLE, busy=1))),
-        "cards that tell no clock": without(one(later(SLOW), (3,)), "clock_hertz", 'domain="sm"'),
         "lower power at the same clock": one(always(replace(TRAINS, watts=430)), (3,)),
-        "lower clock at the same power": one(always(replace(TRAINS, hertz=1.2e9)), (3,)),
         "two cards of four are slow, none is the rule": one(always(SLOW), (2, 3)),
     }
 
@@ -155,37 +120,21 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
     return {
         (HUNG, 1): {
             "all cards of a node hang": one(later(HANGS)),
-            "one card hangs, the others wait": one(later(HANGS, TRAINS)),
             "one card hangs, the others work": one(later(SPINS), (3,)),
-            "three cards hang, the fourth does something else": (
-                works(works(node(), later(HANGS)), always(replace(TRAINS, busy=0.5)), (3,)),
-            ),
             "hung since before Prometheus saw it": one(always(HANGS)),
             "hung without memory and cap told": one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
-            "the same, and the first power of the idle cards was told as 0": at_first(
-                one(later(SPINS_UNSEEN, IDLE_UNSEEN)), 0
-            ),
             "a power-capped fleet hangs": one(later(replace(HANGS, cap=300), CAPPED)),
         },
         (SLOWER, 1): {
             "one card is slow": one(later(SLOW), (3,)),
-            "one card is slow under the common cap": (
-                works(works(node(), always(CAPPED)), later(replace(CAPPED, hertz=8e8, watts=210), CAPPED), (3,)),
-            ),
             "one card is slow in a job that pauses": (
                 works(works(node(), PAUSING), turns(SLOW, 20, IN_PAUSE, 4), (3,)),
             ),
             "one card is slow, and heat held it down before": told(
                 one(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)), "1x14 0x60", *hot
             ),
-            "one card is slow and has no cap, which is told as 0": one(later(replace(SLOW, cap=0)), (3,)),
         },
         (THROTTLED, 1): {"one card is slow because of heat": told(one(later(SLOW), (3,)), steady(1), *hot)},
-        (BRAKE, 1): {
-            "one card is slow because of a power brake that comes and goes": told(
-                one(later(SLOW), (3,)), "1 1 0 " * 25, *brake, 'id="id3"'
-            )
-        },
         (NODE_SLOW, 1): {"one node is slow": many(5, always(TRAINS), later(SLOW))},
         (BRAKE, CARDS): {
             "one node is slow because of the power brake": (

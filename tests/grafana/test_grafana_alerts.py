@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from telemetry_grafana.rules import grafana, prometheus, runbooks, words
+from telemetry_grafana.rules import grafana, prometheus, runbooks
 from telemetry_grafana.rules.alert import MAINTENANCE_END
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.handbook import handbook
@@ -57,33 +57,6 @@ def test_nothing_in_a_rule_is_lost_by_grafanas_expansion() -> None:
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", rule["uid"])
 
 
-def test_no_answer_means_that_all_is_well() -> None:
-    assert {rule["noDataState"] for rule in grafanas()} == {"OK"}
-    assert {rule["condition"] for rule in grafanas()} == {"B"}
-
-
-def test_uids_are_unique() -> None:
-    uids = [rule["uid"] for rule in grafanas()]
-    assert len(set(uids)) == len(uids)
-
-
-@pytest.mark.parametrize(
-    ("text", "prometheus_text", "grafana_text"),
-    [
-        ("{vendor} lost", "{{ .Labels.vendor }} lost", "{{ .Labels.vendor }} lost"),
-        ("{value} K", "{{ .Value }} K", "{{ .Values.A.Value }} K"),
-        ("{value:humanize}", "{{ .Value | humanize }}", "{{ .Values.A.Value | humanize }}"),
-    ],
-)
-def test_a_summary_in_both_languages(text: str, prometheus_text: str, grafana_text: str) -> None:
-    assert (words.for_prometheus(text), words.for_grafana(text)) == (prometheus_text, grafana_text)
-
-
-def test_every_alert_says_what_it_means_how_to_check_and_what_to_do() -> None:
-    for alert in OURS:
-        assert all(text.endswith(".") for text in (alert.meaning, alert.check, alert.remedy)), alert.name
-
-
 def links(text: str) -> list[str]:
     groups = yaml.safe_load(text)["groups"]
     return [rule["annotations"]["runbook_url"] for group in groups for rule in group["rules"]]
@@ -100,9 +73,7 @@ def test_a_runbook_is_a_real_url_from_one_setting(monkeypatch: pytest.MonkeyPatc
         assert f"### {name}\n" in handbook(), "the anchor that a link leads to"
 
 
-@pytest.mark.parametrize(
-    "setting", ["docs/alerts.md", "https://", "https://wiki/a b", "https://wiki/a#b", "http://w/$1"]
-)
+@pytest.mark.parametrize("setting", ["docs/alerts.md", "https://wiki/a b", "http://w/$1"])
 def test_a_runbook_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     monkeypatch.setenv(runbooks.SETTING, setting)
     with pytest.raises(ValueError, match=re.escape(f"RUNBOOKS={setting}: write the URL")):
@@ -152,11 +123,6 @@ def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes() -> None:
         rest = re.sub(r"last_over_time\(maintenance\[\w+\]\) > time\(\)", "", text)
         assert not re.search(r"(?<!\w)time\(\)", rest), expression
         assert "telemetry_time_seconds" in text or not re.search(r"_time(?:stamp)?_seconds(?! *\[)", text), expression
-
-
-def test_no_panel_compares_the_clock_of_prometheus_with_a_nodes() -> None:
-    queries = [path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")]
-    assert [text for text in queries if re.search(r"(?<!\w)time\(\)", text)] == []
 
 
 def test_what_is_asked_for_every_card_has_the_time_for_it() -> None:

@@ -10,19 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from grafana.alert_nodes import END, TURN, Node, counting, counting_anew, gone, steady, then
+from grafana.alert_nodes import END, TURN, Node, counting_anew, gone, steady, then
 from grafana.scenes import ALWAYS, AROUND_A_RESTART, QUIET, Scene, assert_fires
 
 pytestmark = pytest.mark.needs("promtool")
-
-
-def idle(*cards: int) -> Node:
-    node = Node()
-    for card in cards:
-        node.tells(counting(0), "busy_seconds", f'id="id{card}"').tells(steady(0), "utilization", f'id="id{card}"')
-        node.tells(steady(0.01), "memory_used_ratio", f'id="id{card}"')
-        node.tells(steady(38), 'sensor="junction"', "temperature_celsius", f'id="id{card}"')
-    return node
 
 
 def hot_card() -> Node:
@@ -38,13 +29,6 @@ FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 def comes_and_goes(after: str) -> Node:
     """One card's presence from the turn on."""
     return Node().tells(then(1, after), "accelerator_up", 'id="id3"')
-
-
-def without_bus(node: Node) -> Node:
-    """Nobody can read the PCI bus, as in some containers."""
-    for name in node.found("telemetry_pci_devices"):
-        del node.series[name]
-    return node
 
 
 def with_another_card(node: Node, minute: int) -> Node:
@@ -71,12 +55,6 @@ def lost_after_a_new_image() -> Node:
     return node.tells(then(4, "stale _ 4x3 3x30"), "telemetry_pci_devices")
 
 
-def forgotten_before_a_new_image() -> Node:
-    node = Node().reimaged(3)
-    node.tells("1x5 0x4 stale", "accelerator_up", 'id="id3"').tells("1x10 stale", "accelerator_info", 'id="id3"')
-    return node.tells(f"4x5 3x{TURN - 7} stale _ 3x{END}", "telemetry_pci_devices")
-
-
 def unseen_for_a_while() -> Node:
     """Nobody scrapes, so that nothing ends either."""
     node = Node()
@@ -85,28 +63,6 @@ def unseen_for_a_while() -> Node:
         resumed = float(start) + (TURN + 10) * float(step or 0)
         pace = f"+{step}" if step else ""
         node.series[name] = f"{start}{pace}x{TURN - 1} _x10 {resumed}{pace}x{END}"
-    return node
-
-
-def slow_after_a_new_image() -> Node:
-    node = Node().reimaged()
-    for card in (1, 2, 3):
-        node.tells(then(1, f"stale _x{4 * card} 1x{END}"), "accelerator_up", f'id="id{card}"')
-    return node
-
-
-def never_seen() -> Node:
-    node = Node("node2:19820").answering(steady(0))
-    node.series = {name: values for name, values in node.series.items() if name.startswith("up{")}
-    return node
-
-
-def junction_under_its_own_limit() -> Node:
-    """As AMD tells it: the edge and the junction have limits of their own."""
-    node = Node().tells(steady(98), "temperature_celsius", 'sensor="junction"')
-    node.tells(steady(110), "slowdown", 'sensor="junction"')
-    for name in node.found('sensor="junction"'):
-        node.series[name.replace('"junction"', '"edge"')] = steady(100 if "slowdown" in name else 80)
     return node
 
 
@@ -162,21 +118,11 @@ def links_down() -> Node:
     return Node().tells(then(1, f"0x{END}"), "link_up")
 
 
-def silent_on_purpose(state: str) -> Node:
-    """As `telemetry release`, or as cards that sleep: the source is well and says nothing of them."""
+def released() -> Node:
+    """The source is well and says nothing of its cards."""
     node = Node().without_cards()
-    released = node.found("source_state", 'state="released"')[0]
-    del node.series[released]
-    node.series[released.replace('"released"', f'"{state}"')] = then(0, f"1x{END}")
+    node.tells(then(0, f"1x{END}"), "source_state", 'state="released"')
     return node.tells(gone(1), "poll_up")
-
-
-def slow_to_start() -> Node:
-    """A node that was just started: its driver takes minutes, and then everything comes."""
-    node = Node()
-    for name in node.found("accelerator_") + node.found("telemetry_devices{"):
-        node.series[name] = f"_x4 {node.series[name]}"
-    return node.tells(f"0x4 1x{END}", "source_up").tells(f"0x4 1x{END}", "poll_up")
 
 
 def partitioned_anew() -> Node:
@@ -200,16 +146,6 @@ def lost_with_its_partitions() -> Node:
             part = part.replace("_info{", '_info{parent="id3",')
             node.series[part] = then(1, f"0x{END}") if metric == "accelerator_up" else steady(1)
     return node.lost(3)
-
-
-def rebooted_with_a_lost_card() -> Node:
-    """Five minutes without the node, long after its card was lost with all partitions."""
-    node = lost_with_its_partitions().answering(f"1x44 0x4 1x{END}")
-    for name in node.found("accelerator_up", "id3"):
-        node.series[name] = f"0x44 stale _x3 0x{END}"
-    for name in node.found("accelerator_info", "id3"):
-        node.series[name] = f"1x44 stale _x3 1x{END}"
-    return node
 
 
 def event(code: str, cards: Iterable[int] = (3,), node: Node | None = None, until: str = f"1x{END}") -> Node:
@@ -255,31 +191,21 @@ def scenes() -> dict[str, Scene]:
         "the driver is loaded anew": quiet(
             Node().tells(counting_anew(58), "busy_seconds").tells(counting_anew(1), "pcie_replays"), is_full=True
         ),
-        "the driver takes minutes to load": quiet(slow_to_start()),
-        "the cards are released": quiet(silent_on_purpose("released")),
-        "the cards sleep": quiet(silent_on_purpose("suspended")),
+        "the cards are released": quiet(released()),
         "a card is partitioned anew": quiet(partitioned_anew()),
         "cards that tell no limit": quiet(told_by_none(Node())),
-        "some cards are idle": quiet(idle(0, 1, 2)),
-        "a junction below its own limit": quiet(junction_under_its_own_limit()),
         "a junction as hot as they get, without a limit": quiet(
             told_by_none(Node().tells(steady(94), "temperature_celsius", "junction"))
         ),
         "two clusters with nodes of the same name": quiet(clustered("a"), clustered("b")),
-        "two agents that send the same": quiet(replica("a"), replica("b")),
         "two agents that send the same of a node with a card less than expected": Scene(
             (never_had(replica("a"), 3), never_had(replica("b"), 3)),
             {"AcceleratorsFewerThanExpected": 2, "AcceleratorNotListed": 2},
         ),
         "a pod for each vendor": quiet(of_one_vendor("a"), of_one_vendor("b")),
-        "a node dies": fires("TelemetryDown", Node().dead()),
         "one of two nodes dies": fires("TelemetryDown", Node().dead(), Node("node2:19820")),
-        "a node never answered": fires("TelemetryDown", Node(), never_seen()),
         "the agent of one of two clusters dies": Scene(
             (clustered("a").unscraped(), clustered("b")), {"TelemetryAbsent": 1}, (50, 62)
-        ),
-        "all nodes of a pool are taken away": quiet(
-            Node("node2:19820", {"cluster": "a", "job": "pool"}).unscraped(), clustered("a")
         ),
         "a node comes and goes": fires("TelemetryDown", Node().answering(FLAPPING)),
         "the driver hangs": fires("TelemetrySourceStuck", Node().failing("stuck")),
@@ -287,44 +213,20 @@ def scenes() -> dict[str, Scene]:
             (Node().failing("failed").tells(steady(2), "telemetry_source_problems"),),
             {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
         ),
-        "a source fails most of the time": fires("TelemetrySourceFailing", Node().tells(FLAPPING, "source_up")),
-        "a card is lost": fires("AcceleratorLost", Node().lost(3)),
         "a card is lost with its partitions": fires("AcceleratorLost", lost_with_its_partitions()),
-        "a node is rebooted whose card was lost with its partitions": Scene(
-            (rebooted_with_a_lost_card(),), {"AcceleratorLost": 1, "TelemetryDown": 1}, (48,)
-        ),
         "a card goes for two minutes and comes back for two": Scene(
             (comes_and_goes(" ".join(["0 0 1 1"] * 9)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
         ),
-        "a node is rebooted twice, and its driver finds a card late": quiet(
-            comes_and_goes(f"stale _x2 0 1x9 stale _x2 0 1x{END}")
-        ),
-        "a card is added": quiet(with_another_card(Node(), TURN)),
         "a card is swapped, and the old one forgotten": Scene(
             (with_another_card(forgotten(Node()), 35),), QUIET, (29, 45, 62)
         ),
         "a card is lost together with the daemon's memory": Scene(
             (Node().reimaged(3),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
         ),
-        "all cards are lost together with the daemon's memory": Scene(
-            (without_bus(Node().reimaged(0, 1, 2, 3)),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
-        ),
         "the memory is lost, and later a card, which is forgotten": Scene(
             (lost_after_a_new_image(),), QUIET, (*range(31, 37), 46, 62)
         ),
-        "a card is forgotten, and later the memory is lost": Scene(
-            (forgotten_before_a_new_image(),), QUIET, (29, 45, 62)
-        ),
         "Prometheus is down for ten minutes": quiet(unseen_for_a_while()),
-        "the memory is lost while Prometheus is down": quiet(
-            unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "remembers_since")
-        ),
-        "the memory is lost, and a card is swapped": quiet(with_another_card(Node().reimaged(3), 32)),
-        "the memory is lost, and the cards come one after the other": quiet(slow_after_a_new_image()),
-        "the memory is lost, and one of two agents": quiet(replica("a").reimaged(), replica("b").unscraped()),
-        "a card was forgotten, and the daemon starts with its memory": Scene(
-            (forgotten(Node()).tells(f"5x44 _ _ 2800x{END}", "process_start_time"),), QUIET, (46, 50, 62)
-        ),
         "a card is lost, and the daemon restarted": Scene(
             (Node().lost(3).restarted().tells(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),
             {"AcceleratorLost": 1},
@@ -343,9 +245,6 @@ def scenes() -> dict[str, Scene]:
         "all links of a node are down": Scene((links_down(),), {"AcceleratorLinkDown": 4}),
         "an event before a restart of the daemon": Scene(
             (event_before_a_restart("xid_48"),), {"AcceleratorEventCritical": 1}, (12, *AROUND_A_RESTART)
-        ),
-        "an event that asks for no repair, before a restart of the daemon": Scene(
-            (event_before_a_restart("xid_94"),), {"AcceleratorEvent": 1}, (12, *AROUND_A_RESTART)
         ),
         "all cards fall off the bus": Scene(
             (off_the_bus(0, 1, 2, 3),), {"AcceleratorEventCritical": 4, "AcceleratorLost": 4}

@@ -25,32 +25,6 @@ EXPRESSIONS = {
     for group in groups_of(RECORDING, ALERTS)
     for rule in group["rules"]
 }
-RATES = "it compares what was counted within minutes or hours"
-PEERS = "it compares cards, over minutes"
-OWNERS = "it tells of who uses the card: the card itself is well"
-NODE = "it tells of a node, a source or the daemon, which have states of their own"
-# Why a condition need not know what an alert tells.
-LEFT_OUT = {
-    "AcceleratorFlapping": "it counts losses of an hour",
-    "AcceleratorLinkFlapping": "it counts changes of an hour",
-    "AcceleratorLinkErrors": RATES,
-    "AcceleratorPcieReplays": RATES,
-    "AcceleratorHotterThanPeers": PEERS,
-    "AcceleratorIdleWithMemoryHeld": RATES,
-    "AcceleratorStraggler": PEERS,
-    "AcceleratorAllocatedIdle": RATES,
-    "AcceleratorUsedByStrangers": OWNERS,
-    "AcceleratorMemoryHeldByNobody": OWNERS,
-    "AcceleratorJobSlowestCard": PEERS,
-    "AcceleratorJobSlower": RATES,
-    "AcceleratorsHung": RATES,
-    "AcceleratorSlowerThanPeers": PEERS,
-    "AcceleratorNodeSlow": PEERS,
-    "AcceleratorsFewerThanExpected": NODE,
-    "AcceleratorsFewerThanBefore": NODE,
-    "AcceleratorNotListed": NODE,
-    "TelemetryReadingsGone": "it compares with what there was; a card without readings is `unknown`",
-}
 # It looks for links that were up long ago: the daemon's own event `link_down` is planted in its place.
 OF_THE_PAST = {"AcceleratorLinkDown"}
 COMPARED = {condition.alert for condition in CONDITIONS if condition.alert} - OF_THE_PAST
@@ -75,13 +49,6 @@ def reads_one_cards_present(trouble: str) -> bool:
     alone = all("id" in re.split(r",\s*", labels[1]) for labels in GROUPING.finditer(bare))
     own = [BY_NAME[name] for name in NAMES.findall(bare) if name in BY_NAME]
     return alone and all(metric.scope == "device" for metric in own) and not OF_THE_PRESENT.search(bare)
-
-
-def test_each_alert_is_a_condition_too_or_has_a_reason_for_being_none() -> None:
-    named = {condition.alert for condition in CONDITIONS if condition.alert}
-    assert named <= BY_ALERT.keys()
-    others = {name for name in BY_ALERT if name not in named and not name.startswith("Telemetry")}
-    assert others == LEFT_OUT.keys() - {"TelemetryReadingsGone"}
 
 
 def test_no_alert_is_left_out_that_reads_only_one_cards_present() -> None:
