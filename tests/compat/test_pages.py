@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -91,10 +92,14 @@ def test_promtool_finds_nothing_but_names() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.parametrize("everybody", [False, True])
-def test_both_syntaxes_are_read_by_prometheus_client_and_say_the_same(name: str, *, everybody: bool) -> None:
+def test_both_syntaxes_say_the_same_finite_values_once(name: str, *, everybody: bool) -> None:
     renderer = PeerRenderer(peer(name), NODE, everybody=everybody)
     snapshot = snapshot_of(EVERYBODY)
-    text = samples(renderer.page(snapshot, Syntax.TEXT).decode())
+    page = renderer.page(snapshot, Syntax.TEXT).decode()
+    lines = [line.rpartition(" ")[0] for line in page.splitlines() if not line.startswith("#")]
+    assert len(lines) == len(set(lines))
+    text = samples(page)
+    assert all(map(math.isfinite, text.values()))
     opened = (renderer.page(snapshot, Syntax.OPENMETRICS) + EOF).decode()
     told = {
         (one.name, frozenset(one.labels.items())): one.value
@@ -102,15 +107,6 @@ def test_both_syntaxes_are_read_by_prometheus_client_and_say_the_same(name: str,
         for one in family.samples
     }
     assert text == told != {}
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_no_series_comes_twice_and_all_have_finite_values(name: str) -> None:
-    for cards, everybody in ((EVERYBODY, True), (own_node(name, 8), False)):
-        text = page(name, snapshot_of(cards), everybody=everybody)
-        lines = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
-        assert len(lines) == len(set(lines))
-        assert all(map(math.isfinite, samples(text).values()))
 
 
 def test_values_are_ours_in_their_units() -> None:
@@ -195,11 +191,9 @@ def test_a_lost_card_tells_its_events_alone() -> None:
     ("watch", "codes", "expected"),
     [
         (1.0, {}, ["0.0"]),
-        (0.0, {}, []),
         (None, {}, []),
         (1.0, {"xid_13": 10.0, "xid_79": 20.0}, ["79.0"]),
         (0.0, {"xid_13": 30.0, "xid_79": 20.0}, ["13.0"]),
-        (1.0, {"gpu_lost": 30.0}, ["0.0"]),
         (1.0, {"xid_" + "9" * 400: 30.0, "xid_²": 31.0}, ["0.0"]),
     ],
 )
@@ -214,10 +208,8 @@ def test_xid_errors_are_0_only_while_events_are_watched_for(
     text = page("dcgm-exporter", replace(snapshot, devices=(replace(device, readings=(*device.readings, *more)),)))
     lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_XID_ERRORS{")]
     assert [line.rpartition(" ")[2] for line in lines] == expected
-    assert all(
-        (f'err_code="{line.rpartition(" ")[2].removesuffix(".0")}"' in line) == (codes != {} and "0.0" not in expected)
-        for line in lines
-    )
+    told = re.findall(r'err_code="(\d+)"', "".join(lines))
+    assert told == [code.removesuffix(".0") for code in expected if code != "0.0"]
 
 
 def test_labels_are_theirs() -> None:
@@ -258,13 +250,3 @@ def test_hostile_texts_stay_within_their_label() -> None:
     text = page("dcgm-exporter", replace(snapshot, devices=(replace(device, model=hostile, uuid=hostile),)))
     assert {dict(labels)["gpu"] for _, labels in samples(text)} == {"0"}
     assert all("\n" not in dict(labels)["modelName"] for _, labels in samples(text))
-
-
-def test_all_vendors_stand_under_one_exporters_names() -> None:
-    told = samples(page("dcgm-exporter", snapshot_of(EVERYBODY), everybody=True))
-    by_name: dict[str, set[str]] = {}
-    for name, labels in told:
-        by_name.setdefault(name, set()).add(dict(labels)["vendor"])
-    assert (
-        len(by_name["DCGM_FI_DEV_GPU_TEMP"] & by_name["DCGM_FI_DEV_FB_USED"] & by_name["DCGM_FI_DEV_POWER_USAGE"]) >= 9
-    )
