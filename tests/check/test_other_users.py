@@ -32,18 +32,7 @@ CONFIG = '[sources.mthreads-gmi]\ninterval = 0.5\nmode = "always"\n'
 
 
 @pytest.fixture(scope="module")
-def found_modes() -> dict[str, int]:
-    return {}
-
-
-@pytest.fixture
-def modes(node: tuple[Daemon, ToolFolder], found_modes: dict[str, int]) -> dict[str, int]:
-    """Those of the sockets as the daemon has made them."""
-    return found_modes
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, found_modes: dict[str, int]) -> Iterator[tuple[Daemon, ToolFolder]]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, ToolFolder]]:
     """A daemon that has lost one of two cards, and whose socket this user may not use."""
     folder = tmp_path_factory.mktemp("node")
     tools = ToolFolder(folder / "tools")
@@ -52,9 +41,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, found_modes: dict[str, int]) 
         daemon.until(lambda: len(daemon.document()["devices"]) == 2)
         tools.answers(TOOL, {"-q --json": Answer(query_json())}, REFUSAL)
         daemon.until(lambda: [card["up"] for card in daemon.document()["devices"]] == [True, False])
-        found_modes.update(
-            {name: (folder / "run" / name).stat().st_mode & 0o777 for name in ("local.sock", "control.sock")}
-        )
+        # The socket is for the group, the control socket for the daemon's user alone.
+        modes = {name: (folder / "run" / name).stat().st_mode & 0o777 for name in ("local.sock", "control.sock")}
+        assert modes == {"local.sock": 0o660, "control.sock": 0o600}
         (folder / "run" / "local.sock").chmod(0)
         yield daemon, tools
 
@@ -74,10 +63,6 @@ def run(
         check=False,
         env=clean_environment({"PATH": tools.search_path}),
     )
-
-
-def test_the_socket_is_for_the_group_and_the_control_socket_for_the_user(modes: dict[str, int]) -> None:
-    assert modes == {"local.sock": 0o660, "control.sock": 0o600}
 
 
 def test_check_finds_the_lost_card_over_http(node: tuple[Daemon, ToolFolder]) -> None:
