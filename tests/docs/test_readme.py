@@ -26,13 +26,6 @@ def rows_of(drawn: str) -> list[str]:
     return [html.unescape(re.sub("<[^>]+>", "", row)) for row in re.findall(r"<text .*</text>", drawn)]
 
 
-def test_the_terminal_shows_a_mixed_node_with_a_lost_card_and_what_to_do():
-    shown = rows_of((ROOT / "docs" / "images" / "telemetry-terminal.svg").read_text())
-    assert shown[0] == "$ telemetry snapshot"
-    assert [line for line in shown if "lost: " in line]
-    assert [line for line in shown if line.startswith("  → ") and "telemetry forget" in line]
-
-
 def test_a_terminal_is_drawn_cell_by_cell():
     coloured, plain = (table(next(snapshots(NODE)), COLUMNS, colour) for colour in (Colour.ANSI, Colour.NEVER))
     assert rows_of(svg(coloured.splitlines())) == [line for line in plain.splitlines() if line]
@@ -82,12 +75,6 @@ def test_every_command_of_the_readme_exists():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {word for page in pages for word in re.findall(r"`telemetry ([a-z]+)", page.read_text())}
     assert named - {name for name, _ in COMMANDS} == set()
-
-
-def test_no_figure_is_still_to_be_filled_in():
-    """A page is not published with a hole in it."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    assert [page.name for page in pages if re.search(r"@[A-Z]{2,}@|TODO|FIXME|XXX", page.read_text())] == []
 
 
 def test_the_index_of_the_tests_names_every_kit():
