@@ -11,7 +11,7 @@ from pathlib import Path
 
 import bench
 import pytest
-from side_by_side import measured, processes, tables
+from side_by_side import measured, processes
 from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, running, together
 from side_by_side.goals import Results, rows
 from side_by_side.measured import Round, spread
@@ -28,25 +28,16 @@ ROUND = Round(0.02, Memory(30.0, 45.0, 33.0), (0.001, 0.002, 0.009), 1500, 13_00
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
-        (("--help",), 0, "nvidia,little,demo8,demo,amd,mixed,idle,idle1,disturbed,commands"),
-        (("--only", "nvidia,nothing"), 2, "no part nothing"),
-        (("--against", "old=/nowhere"), 2, "not NAME=PATH of a checkout"),
-    ],
+    ("arguments", "words"),
+    [(("--only", "nvidia,nothing"), "no part nothing"), (("--against", "old=/nowhere"), "not NAME=PATH of a checkout")],
 )
-def test_it_lists_its_parts_and_refuses_what_it_does_not_know(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    status: int,
-    words: str,
+def test_it_refuses_what_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.py", *arguments])
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit, match="2"):
         bench.main()
-    said = "".join(capsys.readouterr())
-    assert (end.value.code, "".join(words.split()) in "".join(said.split())) == (status, True)
+    assert words in " ".join(capsys.readouterr().err.split())
 
 
 MARKED = "before\n<!-- make bench: begin -->\n{}\n<!-- make bench: end -->\nafter\n"
@@ -148,9 +139,3 @@ def test_a_goal_is_met_missed_or_not_measured() -> None:
         ["≤ 1", "0.75", "not measured", "met"]
     ]
     assert [told[words] for words in told if "all-smi" in words] == [["≤ 0.8", "not measured", "not measured", ""]]
-
-
-def test_the_machine_line_names_the_python_and_its_build() -> None:
-    line = tables.machine()
-    assert f"Python {sys.version.split()[0]} (with" in line
-    assert "PGO" in line

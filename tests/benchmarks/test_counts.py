@@ -19,9 +19,6 @@ from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from kits.fed_node import Load, MadeUpNode
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.command import CommandReader
-from telemetry_daemon.simulate.source import SimulatedSource
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
@@ -81,14 +78,6 @@ def steps_of_taking_in(load: Load) -> int:
     return steps_of(lambda: node.put(0, report))
 
 
-def steps_of_taking_in_other_devices(load: Load) -> int:
-    node = settled(load)
-    report = node.report(0)
-    first, *rest = report.devices
-    report = replace(report, devices=(replace(first, facts=()), *rest))
-    return steps_of(lambda: node.put(0, report))
-
-
 def steps_of_a_page(load: Load) -> int:
     node, renderer = settled(load), Renderer()
     renderer.text(node.store.snapshot())
@@ -100,11 +89,8 @@ def steps_of_a_page(load: Load) -> int:
     ("work", "load", "most_for_a_reading"),
     [
         pytest.param(steps_of_taking_in, Load(MANY, 40), 18, id="a poll of one source"),
-        pytest.param(steps_of_taking_in, Load(MANY, 40, lists=4), 18, id="a poll beside four others of its source"),
         pytest.param(steps_of_taking_in, Load(MANY, 40, sources=4), 15, id="a poll of one of four sources"),
-        pytest.param(steps_of_taking_in_other_devices, Load(MANY, 40), 54, id="a poll with another device"),
         pytest.param(steps_of_a_page, Load(MANY, 40), 11, id="a page"),
-        pytest.param(steps_of_a_page, Load(MANY, 40, sources=4), 11, id="a page of four sources"),
     ],
 )
 def test_work_grows_with_the_readings_and_no_faster(
@@ -139,24 +125,6 @@ def with_other_first_device(snapshot: Snapshot) -> Snapshot:
     """The snapshot with a label of one device changed."""
     first, *rest = snapshot.devices
     return replace(snapshot, devices=(replace(first, serial="another"), *rest))
-
-
-def test_a_poll_of_simulated_cards_costs_few_calls_for_each_reading() -> None:
-    """What is called how is known once: a demo of many cards costs what reading real ones would."""
-    source = SimulatedSource("nvidia", MANY)
-    poll = source.parser.polls[0]
-    readings = source.parser.parse(source.reader.read(poll, Targets())).readings
-    assert calls_of(lambda: source.parser.parse(source.reader.read(poll, Targets()))) <= 16 * len(readings)
-
-
-def test_a_missing_tool_costs_a_look_at_each_place(tmp_path: Path) -> None:
-    """No lock, no process, and no more calls than a few for each folder."""
-    places = [tmp_path / f"folder{number}" for number in range(10)]
-    reader = CommandReader(TOOL, tmp_path / "locks", environment={"PATH": ":".join(map(str, places))})
-    poll = PARSER.polls[0]
-    assert reader.look(poll) is not None
-    assert calls_of(lambda: reader.look(poll)) <= 15 * len(places)
-    assert not (tmp_path / "locks").exists()
 
 
 def test_polls_and_scrapes_leave_nothing_behind() -> None:

@@ -12,7 +12,6 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import fleet
 import pytest
 from fleet_parts.density import of_prometheus
 from fleet_parts.measure import Load, Outcome
@@ -95,12 +94,6 @@ def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
     assert [name for name in counters if second[name] < first[name]] == []
 
 
-def test_a_node_serves_its_page_alone(targets: list[str]) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="404") as raised:
-        fetch(targets[0], "/api/v1/snapshot")
-    raised.value.close()
-
-
 @pytest.mark.needs("promtool")
 def test_what_lies_on_disk_is_counted(tmp_path: Path) -> None:
     """Real blocks hold each sample of a node once; longer time means fewer bytes for each."""
@@ -144,19 +137,3 @@ def test_a_thousand_cards_by_hand() -> None:
     text = extrapolated(found, [VendorSeries("acme", per_card=100.0, per_node=35.0)])
     # 1,000 × 100 + 125 × (35 + 5) = 105,000 series, 7,000 samples/s; 0.014 + 1,000 × 2.5 ms ÷ 15 s cores.
     assert "| acme | 105,000 | 7,000 | 0.42 GB | 18.1 % | 1.21 GB |" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--node", "8xnobody"), "the vendors are nvidia"),
-        (("--nodes", "0"), "'0' is no number from 1 to"),
-        (("--server", "influxdb"), "invalid choice"),
-    ],
-)
-def test_a_fleet_that_cannot_be_is_refused(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        fleet.main(arguments)
-    assert words in capsys.readouterr().err

@@ -65,15 +65,11 @@ class FedNode:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much there is on a node; every source sees all devices and gives the same readings.
-
-    `lists` are the polls of each source that list the devices and give no reading, as those for processes may be.
-    """
+    """How much there is on a node; every source sees all devices and gives the same readings."""
 
     devices: int
     readings: int = 60
     sources: int = 1
-    lists: int = 0
 
 
 class MadeUpNode(FedNode):
@@ -102,18 +98,15 @@ class MadeUpNode(FedNode):
                 least = 2.0**30 if metric.key == "memory_total_bytes" else 0.0
                 yield Reading(number, metric.key, least + snapshots.number_in_range(metric, step), word)
 
-    def put(self, source: int, report: Report, poll: Poll = READINGS) -> None:
+    def put(self, source: int, report: Report) -> None:
         """Let the store take a poll in, a tenth of a second after the one before."""
         self.now += 0.1
-        self.take(f"source{source}", report, poll)
+        self.take(f"source{source}", report, READINGS)
 
     def poll_all(self) -> None:
         """One attempt at every poll of every source."""
         for source in range(self.load.sources):
-            report = self.report(source)
-            for number in range(self.load.lists):
-                self.put(source, replace(report, readings=()), replace(READINGS, name=f"list{number}"))
-            self.put(source, report)
+            self.put(source, self.report(source))
 
 
 def made_up_device(number: int) -> Device:
