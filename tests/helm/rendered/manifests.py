@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tarfile
@@ -58,7 +57,7 @@ def test_the_schemas_are_of_the_oldest_version_that_the_chart_is_for_and_of_a_ne
     assert len(KUBERNETES) > 1
 
 
-@pytest.mark.parametrize("word", ["hostPID", "readOnlyRootFilesystem", "podMetricsEndpoints", "sampleLimit", "groups"])
+@pytest.mark.parametrize("word", ["hostPID", "sampleLimit"])
 def test_a_misspelt_field_is_found(word: str) -> None:
     values = {**VALUE_SETS["every setting of a pool"], **VALUE_SETS["pods monitored"]}
     text = render(values).text
@@ -86,6 +85,9 @@ def test_every_object_is_named_once_and_says_whose_it_is() -> None:
     objects = render({**all_vendors(), **VALUE_SETS["pods monitored"], "networkPolicy": {"enabled": True}})
     names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in objects.all]
     assert len(names) == len(set(names))
+    # No DaemonSet may count another one's pods as its own.
+    selectors = [sorted(item["spec"]["selector"]["matchLabels"].items()) for item in objects.kind("DaemonSet")]
+    assert len(set(map(tuple, selectors))) == len(POOLS)
     for item in objects.all:
         assert item["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
         assert item["metadata"]["namespace"]
@@ -128,16 +130,11 @@ def test_a_service_monitor_finds_the_service() -> None:
     assert monitor["spec"]["endpoints"][0]["scheme"] == "https"
 
 
-def test_pools_are_kept_apart() -> None:
-    """No DaemonSet may count another one's pods as its own."""
-    sets = render(all_vendors()).kind("DaemonSet")
-    selectors = [tuple(sorted(item["spec"]["selector"]["matchLabels"].items())) for item in sets]
-    assert len(set(selectors)) == len(POOLS)
-
-
 @pytest.mark.parametrize("name", POOLS)
 def test_a_pool_is_restricted_or_says_that_it_is_not(name: str) -> None:
     pool = render(all_vendors()).pool(name)
+    # A service named telemetry would set TELEMETRY_PORT, which the daemon refuses as no setting of its own.
+    assert (pool.spec["enableServiceLinks"], pool.spec["automountServiceAccountToken"]) == (False, False)
     if VALUES["pools"][name].get("privileged"):
         assert pool.container["securityContext"] == {"privileged": True, "readOnlyRootFilesystem": True}
         assert pool.spec["securityContext"]["runAsUser"] == 0
@@ -157,14 +154,6 @@ def assert_restricted(pool: Pool) -> None:
     assert inside["allowPrivilegeEscalation"] is False
     assert inside["capabilities"] == {"drop": ["ALL"]}
     assert inside["readOnlyRootFilesystem"] is True
-
-
-@pytest.mark.parametrize("name", POOLS)
-def test_no_pod_has_a_token_or_variables_of_services(name: str) -> None:
-    """A service named telemetry would set TELEMETRY_PORT, which the daemon refuses as no setting of its own."""
-    pool = render(all_vendors()).pool(name)
-    assert pool.spec["automountServiceAccountToken"] is False
-    assert pool.spec["enableServiceLinks"] is False
 
 
 def test_everything_else_of_the_node_is_mounted_read_only() -> None:
@@ -274,31 +263,3 @@ def test_a_copy_without_its_links_says_what_it_lacks(wanted: str, tmp_path: Path
     status, _, complaints = helm("template", "x", str(chart), values={**IMAGE, wanted: {"enabled": True}})
     assert status != 0
     assert "use the packaged chart (make chart), or a whole checkout" in complaints
-
-
-@pytest.mark.parametrize(
-    ("values", "told", "untold"),
-    [
-        (IMAGE, ["nvidia", "No Prometheus is told"], ["privileged", "No pool is on"]),
-        (VALUE_SETS["pods monitored"], ["kubectl get daemonsets -n default"], ["No Prometheus", "recording rules"]),
-        (all_vendors(), ["ascend, privileged"], ["nvidia, privileged"]),
-        (VALUE_SETS["rules and dashboards only"], ["No pool is on"], ["kubectl"]),
-    ],
-)
-def test_the_notes_say_what_was_installed(
-    values: dict[str, Any], told: list[str], untold: list[str], tmp_path: Path
-) -> None:
-    notes = notes_of(values, tmp_path)
-    assert [words for words in told if words not in notes] == []
-    assert [words for words in untold if words in notes] == []
-
-
-def notes_of(values: dict[str, Any], folder: Path) -> str:
-    """The notes, as an object of a copy of the chart: without a cluster helm does not show them."""
-    chart = folder / "chart"
-    shutil.copytree(CHART, chart)
-    (chart / "templates" / "NOTES.txt").rename(chart / "files" / "NOTES.txt")
-    (chart / "templates" / "notes.yaml").write_text(
-        'kind: Notes\ntext: {{ tpl (.Files.Get "files/NOTES.txt") . | toJson }}\n'
-    )
-    return json.loads(json.dumps(render(values, chart=chart).only("Notes")["text"]))
