@@ -116,19 +116,6 @@ def test_a_table_shows_named_columns_only() -> None:
         assert len(panel["targets"]) > 1 or values in ([], ["Value", "Value #A"]), name
 
 
-def test_no_card_is_said_to_tell_nothing_beside_what_it_tells() -> None:
-    """An entry "n/a" is for the cards that tell none of what a panel shows; the dashed limits are not what it shows."""
-    for name, panel in panels().items():
-        queries = {target["refId"]: target["expr"] for target in panel["targets"]}
-        for override in panel["fieldConfig"]["overrides"]:
-            if any(prop["id"] == "custom.lineStyle" for prop in override["properties"]):
-                queries.pop(override["matcher"]["options"])
-        silent = [query for query in queries.values() if "0 / 0 * count" in query]
-        shown = {metric for query in queries.values() for metric in re.findall(r"accelerator_\w+(?={)", query)}
-        told = {metric for query in silent for metric in re.findall(r"accelerator_\w+(?={)", query)}
-        assert silent == [] or shown == told, name
-
-
 def test_a_query_for_what_is_not_there_does_not_build() -> None:
     with pytest.raises(QueryError):
         query("accelerator_heat{$cards}")

@@ -48,24 +48,6 @@ def forgotten(node: Node) -> Node:
     return node
 
 
-def lost_after_a_new_image() -> Node:
-    """All cards are there when the daemon has begun anew; then one is lost for two minutes, and is forgotten."""
-    node = Node().reimaged()
-    node.tells(then(1, "stale _ 1x3 0 0 stale"), "accelerator_up", 'id="id3"')
-    return node.tells(then(4, "stale _ 4x3 3x30"), "telemetry_pci_devices")
-
-
-def unseen_for_a_while() -> Node:
-    """Nobody scrapes, so that nothing ends either."""
-    node = Node()
-    for name, values in node.series.items():
-        start, _, step = values.partition("x")[0].partition("+")
-        resumed = float(start) + (TURN + 10) * float(step or 0)
-        pace = f"+{step}" if step else ""
-        node.series[name] = f"{start}{pace}x{TURN - 1} _x10 {resumed}{pace}x{END}"
-    return node
-
-
 def told_by_none(node: Node) -> Node:
     """The cards tell no limits."""
     for name in node.found("slowdown"):
@@ -99,17 +81,6 @@ def of_one_vendor(vendor: str) -> Node:
     other = {"a": "b", "b": "a"}[vendor]
     bus = node.found("telemetry_pci_devices")[0]
     node.series[bus.replace(f'vendor="{vendor}"', f'vendor="{other}"')] = steady(4)
-    return node
-
-
-def renumbered() -> Node:
-    """A card had an uncorrected error; after a restart it has another number and no error any more."""
-    node = Node()
-    for name in node.found("accelerator_", 'id="id3"'):
-        value = 2.0 if "ecc_uncorrected" in name else None
-        before = node.series[name]
-        node.series[name] = gone(value if value is not None else float(before.split("x")[0].split("+")[0]))
-        node.series[name.replace('device="3"', 'device="7b"')] = f"_x{TURN} {before}"
     return node
 
 
@@ -223,16 +194,11 @@ def scenes() -> dict[str, Scene]:
         "a card is lost together with the daemon's memory": Scene(
             (Node().reimaged(3),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
         ),
-        "the memory is lost, and later a card, which is forgotten": Scene(
-            (lost_after_a_new_image(),), QUIET, (*range(31, 37), 46, 62)
-        ),
-        "Prometheus is down for ten minutes": quiet(unseen_for_a_while()),
         "a card is lost, and the daemon restarted": Scene(
             (Node().lost(3).restarted().tells(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),
             {"AcceleratorLost": 1},
             AROUND_A_RESTART,
         ),
-        "a broken card was mended and renumbered": Scene((renumbered(),), QUIET),
         "one card is hot": Scene(
             (hot_card(),),
             {

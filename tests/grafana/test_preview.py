@@ -41,22 +41,6 @@ def test_every_type_of_panel_can_be_drawn() -> None:
     assert {panel["type"] for panel in panels()} <= types
 
 
-def test_every_setting_of_a_panel_is_heard() -> None:
-    """A property that the preview does not hand on would be missing from the picture and nobody would see it."""
-    fields = (PREVIEW / "src" / "fields.mjs").read_text()
-    known = set(re.findall(r"'([a-zA-Z]+)'", fields.split("const THRESHOLDS", 1)[0]))
-    used = {
-        key
-        for panel in panels()
-        for key in (
-            *(key for key in panel["fieldConfig"]["defaults"] if key != "custom"),
-            *panel["fieldConfig"]["defaults"].get("custom", {}),
-            *(p["id"].removeprefix("custom.") for o in panel["fieldConfig"]["overrides"] for p in o["properties"]),
-        )
-    }
-    assert used - known == set()
-
-
 def test_every_dashboard_has_a_small_picture_that_is_shown() -> None:
     pictures = [path for path in IMAGES.glob("*.png") if not path.name.startswith("telemetry-page")]
     assert {page.uid for page in PAGES} <= {path.stem for path in pictures}, "run make dashboards-preview"
