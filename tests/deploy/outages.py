@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.placed_configs import agent_flags
 from kits.captures import ROOT
 from kits.ports import free_address
 from kits.prometheus import tool
@@ -30,6 +29,11 @@ from kits.web_server import Pki, basic, cheap_hash, make_pki
 FOLDER = ROOT / "deploy" / "agents"
 PASSWORD = "correct horse"
 SERIES = 20
+# The configuration of each agent, and the unit or drop-in that starts it.
+AGENTS = {
+    "prometheus": ("prometheus.yml", "telemetry-agent.service"),
+    "vmagent": ("vmagent.yml", "vmagent.conf"),
+}
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
@@ -128,26 +132,19 @@ class Store(Program):
     # How it is ended: as a crash would, where it keeps what it has taken even then.
     crash: int = signal.SIGKILL
 
-    def fetch(self, path: str) -> bytes:
+    def fetch(self, path: str, **query: str) -> str:
         """The answer; empty while there is none."""
-        request = urllib.request.Request(f"https://{self.address}{path}", headers=basic("agent", PASSWORD))
+        url = f"https://{self.address}{path}?{urllib.parse.urlencode(query)}"
+        request = urllib.request.Request(url, headers=basic("agent", PASSWORD))
         try:
             with urllib.request.urlopen(request, timeout=30, context=self.trust) as response:
-                return response.read()
+                return response.read().decode()
         except OSError:  # it does not answer yet
-            return b""
+            return ""
 
     def samples(self, metric: str, agent: str) -> list[Sample]:
         """Every sample of a metric that lies in it from that agent."""
-        raise NotImplementedError
-
-
-class PrometheusStore(Store):
-    """central.yml with a remote-write receiver."""
-
-    def samples(self, metric: str, agent: str) -> list[Sample]:
-        query = urllib.parse.urlencode({"query": f'{metric}{{cluster="{agent}"}}[3h]'})
-        answer = self.fetch(f"/api/v1/query?{query}")
+        answer = self.fetch("/api/v1/query", query=f'{metric}{{cluster="{agent}"}}[3h]')
         return [
             Sample(item["metric"].get("series", ""), when, int(float(value)))
             for item in (json.loads(answer)["data"]["result"] if answer else [])
@@ -160,26 +157,26 @@ class VictoriaStore(Store):
 
     def samples(self, metric: str, agent: str) -> list[Sample]:
         self.fetch("/internal/force_flush")
-        query = urllib.parse.urlencode({"match[]": f'{metric}{{cluster="{agent}"}}'})
+        lines = self.fetch("/api/v1/export", **{"match[]": f'{metric}{{cluster="{agent}"}}'}).splitlines()
         return [
             Sample(item["metric"].get("series", ""), when / 1000, int(value))
-            for item in map(json.loads, self.fetch(f"/api/v1/export?{query}").splitlines())
+            for item in map(json.loads, lines)
             for when, value in zip(item["timestamps"], item["values"], strict=True)
             # It says null for the mark that ends a series.
             if value is not None
         ]
 
 
-def prometheus_store(folder: Path, pki: Pki) -> PrometheusStore:
+def prometheus_store(folder: Path, pki: Pki) -> Store:
     shutil.copytree(ROOT / "deploy" / "prometheus", folder)
     (folder / "web.yml").write_text(pki.tls_section() + f"basic_auth_users:\n  agent: {cheap_hash(PASSWORD)}\n")
     address = free_address()
     flags = ["--web.config.file=web.yml", "--web.enable-remote-write-receiver", "--storage.tsdb.path=data"]
     command = [tool("prometheus"), "--config.file=central.yml", f"--web.listen-address={address}", *flags]
-    return PrometheusStore(command, folder, address=address, trust=pki.trusting())
+    return Store(command, folder, address=address, trust=pki.trusting())
 
 
-def victoria_store(folder: Path, pki: Pki) -> VictoriaStore:
+def victoria_store(folder: Path, pki: Pki) -> Store:
     folder.mkdir()
     address = free_address()
     secure = ["-tls", f"-tlsCertFile={pki.server.certificate}", f"-tlsKeyFile={pki.server.key}"]
@@ -188,13 +185,20 @@ def victoria_store(folder: Path, pki: Pki) -> VictoriaStore:
     return VictoriaStore(command, folder, address=address, trust=pki.trusting(), crash=signal.SIGTERM)
 
 
-def placed(folder: Path, name: str, address: str, store: Store, pki: Pki, label: str) -> dict[str, str]:
-    """The files of deploy/agents in a folder, for this node and store; gives what else must be replaced."""
+def replaced(text: str, changes: dict[str, str]) -> str:
+    for before, after in changes.items():
+        text = text.replace(before, after)
+    return text
+
+
+def agent_of(kind: str, folder: Path, target: str, store: Store, pki: Pki) -> Program:
+    """An agent with the files and the command of deploy/agents, for this target and store, under the folder's name."""
+    name, unit = AGENTS[kind]
     shutil.copytree(FOLDER, folder)
     (folder / "tls").mkdir()
     shutil.copy(pki.authority.certificate, folder / "tls" / "ca.crt")
     (folder / "password").write_text(PASSWORD)
-    (folder / "targets" / "node.yml").write_text(json.dumps([{"targets": [address]}]))
+    (folder / "targets" / "node.yml").write_text(json.dumps([{"targets": [target]}]))
     changes = {
         "https://store.example.com:9090": f"https://{store.address}",
         "/run/credentials/telemetry-agent.service/password": f"{folder}/password",
@@ -203,37 +207,23 @@ def placed(folder: Path, name: str, address: str, store: Store, pki: Pki, label:
         "scrape_interval: 15s": "scrape_interval: 1s",
         "scrape_timeout: 10s": "scrape_timeout: 1s",
         "batch_send_deadline: 5s": "batch_send_deadline: 1s",
-        "cluster: example": f"cluster: {label}",
-        "replacement: example": f"replacement: {label}",
-        "$AGENT": agent_flags()[0],
+        "cluster: example": f"cluster: {folder.name}",
+        "replacement: example": f"replacement: {folder.name}",
+        "$AGENT": agent_flag(),
     }
     config = folder / name
     config.write_text(replaced(config.read_text(), changes))
-    return changes
-
-
-def replaced(text: str, changes: dict[str, str]) -> str:
-    for before, after in changes.items():
-        text = text.replace(before, after)
-    return text
-
-
-def command_of(unit: str, changes: dict[str, str], more: Sequence[str] = ()) -> list[str]:
-    """The command that a unit or drop-in of deploy/agents starts, with what must be replaced on this machine."""
     text = (FOLDER / unit).read_text().replace("\\\n", " ")
     (line,) = re.findall(r"^ExecStart=/usr/bin/env (.+)$", text, re.MULTILINE)
-    name, *arguments = shlex.split(replaced(line, changes))
-    return [tool(name), *arguments, *more]
+    program, *arguments = shlex.split(replaced(line, changes))
+    return Program([tool(program), *arguments], folder)
 
 
-def prometheus_agent(folder: Path, label: str, target: Target, store: Store, pki: Pki, *more: str) -> Program:
-    changes = placed(folder, "prometheus.yml", target.address, store, pki, label)
-    return Program(command_of("telemetry-agent.service", changes, more), folder)
-
-
-def vmagent(folder: Path, label: str, target: Target, store: Store, pki: Pki, *more: str) -> Program:
-    changes = placed(folder, "vmagent.yml", target.address, store, pki, label)
-    return Program(command_of("vmagent.conf", changes, more), folder)
+def agent_flag() -> str:
+    """How this version of Prometheus is made to be an agent."""
+    done = subprocess.run([tool("prometheus"), "--help"], capture_output=True, text=True)
+    is_new = re.search(r"^\s+--(\[no-\])?agent\b", done.stdout + done.stderr, re.MULTILINE)
+    return "--agent" if is_new else "--enable-feature=agent"
 
 
 @dataclass
@@ -293,15 +283,23 @@ def stores_of(pairs: Sequence[Pair]) -> list[Store]:
     return list({pair.store.address: pair.store for pair in pairs}.values())
 
 
-def restart_queues(pairs: Sequence[Pair]) -> None:
-    """Start the agents anew whose queue lies on disk; what waits in a Prometheus agent would be lost."""
+def all_sent(pairs: Sequence[Pair]) -> None:
     for pair in pairs:
-        if pair.name.startswith("vmagent"):
-            pair.restart(signal.SIGTERM)
+        pair.wait_until_sent()
 
 
-AGENTS = (("prometheus", prometheus_agent), ("vmagent", vmagent))
-STORES = (("prometheus", prometheus_store), ("victoria", victoria_store))
+def outage(pairs: Sequence[Pair], times: int, scrapes: int) -> None:
+    """The stores are away; meanwhile the agents whose queue lies on disk are restarted, so many times."""
+    for store in stores_of(pairs):
+        store.end(store.crash)
+    for _ in range(times):
+        scraped(pairs, scrapes)
+        for pair in pairs:
+            # What waits in a Prometheus agent would be lost.
+            if pair.name.startswith("vmagent"):
+                pair.restart(signal.SIGTERM)
+    for store in stores_of(pairs):
+        store.start()
 
 
 @contextlib.contextmanager
@@ -310,11 +308,10 @@ def all_pairs(folder: Path) -> Iterator[list[Pair]]:
     pki = make_pki(folder)
     with contextlib.ExitStack() as stack:
         pairs = []
-        for stored, make_store in STORES:
+        for stored, make_store in (("prometheus", prometheus_store), ("victoria", victoria_store)):
             store = stack.enter_context(make_store(folder / f"store {stored}", pki))
-            for name, make_agent in AGENTS:
+            for kind in AGENTS:
                 target = stack.enter_context(Target().running())
-                label = f"{name}-{stored}"
-                agent = stack.enter_context(make_agent(folder / label, label, target, store, pki))
-                pairs.append(Pair(label, agent, target, store))
+                agent = agent_of(kind, folder / f"{kind}-{stored}", target.address, store, pki)
+                pairs.append(Pair(agent.folder.name, stack.enter_context(agent), target, store))
         yield pairs

@@ -7,21 +7,18 @@ import http.server
 import json
 import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 
 from kits.captures import ROOT
 from kits.daemon import Daemon
-from kits.prometheus import tool
 
 FOLDER = ROOT / "deploy" / "prometheus"
 NAMES = sorted(file.name for file in FOLDER.glob("*.yml"))
 # It has neither rules nor alerts of its own.
 AGENTS = ("shard.yml",)
-AGENT_FOLDER = ROOT / "deploy" / "agents"
 _TARGETS = "targets/accelerators.yml"
 _STORE = "http://store.example.com:9090"
 _SOON = (
@@ -31,15 +28,14 @@ _SOON = (
     ("batch_send_deadline: 5s", "batch_send_deadline: 1s"),
 )
 _KUBERNETES = re.compile(r"    kubernetes_sd_configs:\n(?:      .*\n)+")
-_SECRETS = re.compile(r"    tls_config:\n(?:      .*\n)+    basic_auth:\n(?:      .*\n)+")
 _ALL_ADDRESSES = re.compile(r'msg="serving" .*?address="([^"]+)"')
 
 
 class Placed:
     """A copy of all files in a folder of its own, with these targets."""
 
-    def __init__(self, folder: Path, groups: Sequence[dict[str, object]], source: Path = FOLDER) -> None:
-        shutil.copytree(source, folder, ignore=shutil.ignore_patterns("node.yml"))
+    def __init__(self, folder: Path, groups: Sequence[dict[str, object]]) -> None:
+        shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("node.yml"))
         self.folder = folder
         (folder / _TARGETS).write_text(json.dumps(list(groups)))
 
@@ -59,30 +55,12 @@ class Placed:
         """The file of an agent that writes to that address."""
         return self.config(name, (_STORE, f"http://{address}"), *changes)
 
-    def agent(self, address: str) -> Path:
-        """The file of a Prometheus agent that writes to that address, with neither TLS nor a password."""
-        path = self.folder / "prometheus.yml"
-        path.write_text(_SECRETS.sub("", path.read_text()))
-        return self.config("prometheus.yml", (f"https{_STORE.removeprefix('http')}", f"http://{address}"))
-
 
 def without_kubernetes(text: str) -> str:
     """The text with the nodes of a file in place of a cluster's, which Debian's Prometheus cannot ask."""
     changed, times = _KUBERNETES.subn(f"    file_sd_configs:\n      - files: [{_TARGETS}]\n", text)
     assert times == 1
     return changed
-
-
-@lru_cache
-def agent_flags() -> tuple[str, ...]:
-    """How this version of Prometheus is told to be an agent."""
-    done = subprocess.run([tool("prometheus"), "--help"], capture_output=True, text=True)
-    words = done.stdout + done.stderr
-    return (
-        ("--agent",)
-        if re.search(r"^\s+--\[no-\]agent\b|^\s+--agent\b", words, re.MULTILINE)
-        else ("--enable-feature=agent",)
-    )
 
 
 @contextlib.contextmanager
@@ -99,23 +77,21 @@ def many_addresses(folder: Path, count: int) -> Iterator[list[str]]:
         yield addresses
 
 
-class _Inventory(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = self.server.answer  # type: ignore[attr-defined]  # the server below has one
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(body)
+class _Inventory(http.server.SimpleHTTPRequestHandler):
+    def guess_type(self, path: object) -> str:
+        return "application/json"
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""
 
 
 @contextlib.contextmanager
-def inventory(groups: Sequence[dict[str, object]]) -> Iterator[str]:
+def inventory(folder: Path, groups: Sequence[dict[str, object]]) -> Iterator[str]:
     """A service that knows the nodes; gives its address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Inventory) as server:
-        server.answer = json.dumps(list(groups)).encode()  # type: ignore[attr-defined]  # for the handler above
+    folder.mkdir()
+    (folder / "accelerator-nodes").write_text(json.dumps(list(groups)))
+    handler = partial(_Inventory, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield f"127.0.0.1:{server.server_port}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.outages import all_pairs, restart_queues, scraped, stores_of
+from deploy.outages import all_pairs, all_sent, outage, scraped
 
 pytestmark = pytest.mark.needs("prometheus", "vmagent", "victoria-metrics")
 
@@ -15,13 +15,7 @@ def test_every_sample_is_stored_once(tmp_path: Path) -> None:
     """Over TLS and with a password, as the files say; long_outages.py does the same for half an hour."""
     with all_pairs(tmp_path) as pairs:
         scraped(pairs, 2)
-        for store in stores_of(pairs):
-            store.end(store.crash)
+        outage(pairs, 1, 2)
         scraped(pairs, 2)
-        restart_queues(pairs)
-        for store in stores_of(pairs):
-            store.start()
-        scraped(pairs, 2)
-        for pair in pairs:
-            pair.wait_until_sent()
+        all_sent(pairs)
         assert [line for pair in pairs for line in pair.complaints()] == []

@@ -13,17 +13,14 @@ import pytest
 import yaml
 
 from deploy.placed_configs import (
-    AGENT_FOLDER,
     AGENTS,
     FOLDER,
     NAMES,
     Placed,
-    agent_flags,
     inventory,
     many_addresses,
     without_kubernetes,
 )
-from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.prometheus import ConfiguredPrometheus, tool
 from kits.waiting import until
@@ -70,8 +67,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         secure = stack.enter_context(secure_node(folder))
         servers: dict[str, ConfiguredPrometheus] = {}
 
-        def start(name: str, config: Path, *flags: str, storage: str = "--storage.tsdb.path") -> str:
-            servers[name] = stack.enter_context(ConfiguredPrometheus(config, storage, flags))
+        def start(name: str, config: Path, *flags: str) -> str:
+            servers[name] = stack.enter_context(ConfiguredPrometheus(config, flags=flags))
             return servers[name].address
 
         def placed(name: str, *groups: dict[str, object]) -> Placed:
@@ -79,21 +76,23 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
         one, all_of_them = {"targets": addresses[:1], "labels": {"rack": "a1"}}, {"targets": addresses}
         start("file-sd", placed("file-sd", one, {"targets": ["127.77.0.1"]}).config("file-sd.yml"))
-        asked = stack.enter_context(inventory([one, {"targets": ["127.77.0.1"]}]))
+        asked = stack.enter_context(inventory(folder / "inventory", [one, {"targets": ["127.77.0.1"]}]))
         change = ("http://inventory.example.com", f"http://{asked}")
         start("http-sd", placed("http-sd").config("http-sd.yml", change))
         kubernetes = placed("kubernetes-sd", *pods(addresses[0])).config("kubernetes-sd.yml")
         kubernetes.write_text(without_kubernetes(kubernetes.read_text()))
         start("kubernetes-sd", kubernetes)
-        start("tls", with_secrets(placed("tls", {"targets": [secure]}), folder).config("tls.yml"))
+        start(
+            "tls",
+            with_secrets(placed("tls", {"targets": [secure]}), (folder / "authority.crt").read_bytes()).config(
+                "tls.yml"
+            ),
+        )
         store = start("central of shards", placed("central of shards").config("central.yml"), *RECEIVER)
         for number in "01":
             line = ('shard: &shard "0"', f'shard: &shard "{number}"')
             config = placed(f"shard {number}", all_of_them).storing_at("shard.yml", store, line)
             start(f"shard {number}", config)
-        store = start("central of agent", placed("central of agent").config("central.yml"), *RECEIVER)
-        config = Placed(folder / "agent", [all_of_them], AGENT_FOLDER).agent(store)
-        start("agent", config, *agent_flags(), storage="--storage.agent.path")
         yield Fleet(addresses, secure, servers)
 
 
@@ -108,9 +107,9 @@ def secure_node(folder: Path) -> Iterator[str]:
         yield daemon.address
 
 
-def with_secrets(placed: Placed, folder: Path) -> Placed:
+def with_secrets(placed: Placed, authority: bytes = b"") -> Placed:
     (placed.folder / "tls").mkdir()
-    (placed.folder / "tls" / "ca.crt").write_bytes((folder / "authority.crt").read_bytes())
+    (placed.folder / "tls" / "ca.crt").write_bytes(authority)
     (placed.folder / "tls" / "password").write_text(PASSWORD)
     return placed
 
@@ -128,7 +127,7 @@ def pods(address: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_promtool_takes_the_file(name: str, tmp_path: Path) -> None:
     placed = Placed(tmp_path / "files", [{"targets": ["node1"]}])
-    path = with_secrets_of_nobody(placed).folder / name
+    path = with_secrets(placed).folder / name
     if name == "kubernetes-sd.yml":
         path.write_text(without_kubernetes(path.read_text()))
     flags = ["--agent"] if name in AGENTS else []
@@ -136,19 +135,13 @@ def test_promtool_takes_the_file(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def with_secrets_of_nobody(placed: Placed) -> Placed:
-    (placed.folder / "tls").mkdir()
-    for name in ("ca.crt", "password"):
-        (placed.folder / "tls" / name).write_text("")
-    return placed
-
-
-def test_nodes_of_a_file_are_scraped_with_its_labels(fleet: Fleet) -> None:
-    """Job, instance and the file's labels stand on the nodes; a target without a port gets ours."""
+@pytest.mark.parametrize("name", ["file-sd", "http-sd"])
+def test_nodes_of_a_file_and_of_an_inventory_are_scraped_with_its_labels(fleet: Fleet, name: str) -> None:
+    """Job, instance and the list's labels stand on the nodes; a target without a port gets ours."""
     node = fleet.addresses[0]
-    (labels,) = until(lambda: fleet.up("file-sd"), "the node is up")
+    (labels,) = until(lambda: fleet.up(name), "the node is up")
     assert labels == {"__name__": "up", "job": "accelerators", "instance": node, "rack": "a1"}
-    assert {target["scrapeUrl"] for target in fleet.active("file-sd")} == {
+    assert {target["scrapeUrl"] for target in fleet.active(name)} == {
         f"http://{node}/metrics",
         "http://127.77.0.1:19820/metrics",
     }
@@ -161,14 +154,6 @@ def test_rules_are_loaded_and_keep_the_labels(fleet: Fleet) -> None:
     rules = [rule for group in fleet["file-sd"].wait("rules", "groups") for rule in group["rules"]]
     assert len({rule["type"] for rule in rules}) == 2
     assert [rule for rule in rules if rule["health"] == "err"] == []
-
-
-def test_nodes_of_an_inventory_are_scraped(fleet: Fleet) -> None:
-    until(lambda: fleet.instances("http-sd") == fleet.addresses[:1], "the node is up")
-    assert {target["labels"]["instance"] for target in fleet.active("http-sd")} == {
-        fleet.addresses[0],
-        "127.77.0.1:19820",
-    }
 
 
 def test_running_pods_are_scraped_under_their_nodes_name(fleet: Fleet) -> None:
@@ -184,7 +169,7 @@ def test_nodes_with_tls_and_a_password(fleet: Fleet) -> None:
 
 
 def test_each_target_has_one_shard(fleet: Fleet) -> None:
-    """The shards share the targets, and what they write comes together as if one had scraped."""
+    """The shards share the targets; what they write comes together as if one had scraped, and the rules are evaluated on it."""
     shares = until(
         lambda: (found := [fleet.instances(f"shard {n}") for n in "01"]) and sum(map(len, found)) == TARGETS and found,
         "all nodes are up",
@@ -195,14 +180,9 @@ def test_each_target_has_one_shard(fleet: Fleet) -> None:
     assert {tuple(sorted(labels)) for labels in fleet.up("central of shards")} == {
         ("__name__", "cluster", "instance", "job")
     }
-
-
-def test_an_agent_fills_a_store(fleet: Fleet) -> None:
-    """The store has what the agent scraped, and evaluates the rules on it."""
-    until(lambda: fleet.instances("central of agent") == sorted(fleet.addresses), "all nodes are in the store")
     query = "query?query=count(instance:accelerator_power_watts:sum)"
     assert until(
-        lambda: [item["value"][1] for item in fleet["central of agent"].wait(query, "result")] == [str(TARGETS)],
+        lambda: [item["value"][1] for item in fleet["central of shards"].wait(query, "result")] == [str(TARGETS)],
         "the rules see all nodes",
     )
 
@@ -219,8 +199,3 @@ def test_limits_leave_room(fleet: Fleet, tmp_path: Path) -> None:
         series = series_of(daemon)
     assert 10 * len(series) < limits["sample_limit"]
     assert 2 * max(line.count('="') for line in series) < limits["label_limit"]
-
-
-def test_the_guide_names_every_file() -> None:
-    text = (ROOT / "docs" / "fleet.md").read_text()
-    assert [name for name in NAMES if f"`{name}`" not in text] == []

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from deploy.test_hooks import USELESS
 from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import REFUSAL, TOOL, query_json
@@ -25,14 +26,6 @@ pytestmark = [pytest.mark.needs("slurmctld", "slurmd", "sbatch", "root"), pytest
 
 HOOKS = ROOT / "deploy/slurm"
 TELEMETRY = Path(sys.executable).with_name("telemetry")
-# What the hooks of a node may look like that has no telemetry, or one that is of no use.
-USELESS = {
-    "absent": None,
-    "broken": "#!/bin/sh\nexit 70\n",
-    "crashing": "#!/bin/sh\nulimit -c 0\nkill -SEGV $$\n",
-    "hanging": "#!/bin/sh\nexec sleep 600\n",
-    "no program": "not a program",
-}
 
 
 class Site:
@@ -54,10 +47,10 @@ class Site:
     def hook(self, name: str) -> Path:
         return self.folder / f"{name}.sh"
 
-    def install(self, text: str | None) -> None:
+    def install(self, text: str) -> None:
         """Put this in the place of the program, or nothing."""
         self.program.unlink(missing_ok=True)
-        if text is not None:
+        if text:
             self.program.write_text(text)
             self.program.chmod(0o755)
 

@@ -81,13 +81,13 @@ class _Server:
 class ConfiguredPrometheus(_Server):
     """Runs a configuration file as it is; an agent where the storage is an agent's."""
 
-    def __init__(self, config: Path, storage: str = "--storage.tsdb.path", flags: Sequence[str] = ()) -> None:
+    def __init__(self, config: Path, flags: Sequence[str] = ()) -> None:
         address = free_address()
         super().__init__(
             [
                 tool("prometheus"),
                 f"--config.file={config}",
-                f"{storage}={config.parent}/tsdb",
+                f"--storage.tsdb.path={config.parent}/tsdb",
                 f"--web.listen-address={address}",
                 "--log.level=error",
                 *flags,
