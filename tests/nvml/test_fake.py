@@ -24,17 +24,6 @@ NAMES_IN_PYNVML = {
     "nvmlRowRemapperHistogramValues_t": "c_nvmlRowRemapperHistogramValues",
     "nvmlDeviceAttributes_t": "c_nvmlDeviceAttributes",
 }
-# Calls that a driver branch is known to lack, and the first that has them.
-FIRST_OF = {
-    "nvmlDeviceGetMemoryInfo_v2": 515,
-    "nvmlDeviceGetComputeRunningProcesses_v3": 515,
-    "nvmlGpmMetricsGet": 525,
-    "nvmlDeviceGetCurrentClocksEventReasons": 535,
-    "nvmlDeviceGetGpuFabricInfoV": 550,
-    "nvmlDeviceGetTemperatureV": 570,
-    "nvmlDeviceGetAddressingMode": 580,
-    "nvmlDeviceGetDriverModel_v2": 595,
-}
 
 
 def layout() -> list[tuple[str, str, int, int]]:
@@ -77,4 +66,3 @@ def test_all_that_is_written_is_listed_as_symbol() -> None:
 def test_a_driver_branch_lacks_what_came_later(level: int) -> None:
     built = ctypes.CDLL(str(library(level)))
     assert {name for name in symbols(LEVELS[-1]) if hasattr(built, name)} == set(symbols(level))
-    assert {name for name in FIRST_OF if hasattr(built, name)} == {name for name in FIRST_OF if FIRST_OF[name] <= level}

@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from kits.fake_nvml.library import NO_PERMISSION, NODE, NOT_SUPPORTED, FakeNvml
-from kits.fake_nvml.profile import Profile, load_profile
+from kits.fake_nvml.profile import load_profile
 from kits.fake_nvml.reader import TIERS, Bench, reading, value
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")
-
-
-def two_h100() -> Profile:
-    document = dict(load_profile("h100").document)
-    return Profile("h100", {**document, "buses": document["buses"][:2]})
 
 
 def settled(bench: Bench) -> None:
@@ -134,7 +129,7 @@ def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
 
 def test_exchanged_handles_are_noticed_at_the_next_slow_poll(tmp_path: Path) -> None:
     """From one moment on each GPU's handle answers as the other: a minute later all that is told is of the right one."""
-    fake = FakeNvml(tmp_path, two_h100())
+    fake = FakeNvml(tmp_path, load_profile("h100").with_gpus(2))
     with reading(fake) as bench:
         settled(bench)
         first, second = (bench.gpu(index)["uuid"] for index in (0, 1))

@@ -26,7 +26,6 @@ WAITING = f"CHANGELOG.md: what stands under [Unreleased] belongs under [{__versi
         (f"## [Unreleased]\n\n- More.\n\n{SECTION}", [WAITING]),
         (f"## [99.0.0] - 2026-01-02\n\n{SECTION}", [MISNAMED]),
         (f"## [{__version__}]\n\n- Of no day.\n", [MISNAMED]),
-        ("# Changelog\n", [MISNAMED]),
         ("## [Unreleased]\n\n- All.\n", [WAITING, MISNAMED]),
     ],
 )

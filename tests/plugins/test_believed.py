@@ -97,7 +97,6 @@ def test_a_value_out_of_range_is_implausible_and_one_that_was_called_so_is_no_ne
     ("devices", "text"),
     [
         ((Device("nvidia", 0),), "device 0 is of vendor 'nvidia', the parser of 'acme'"),
-        ((Device("acme", 0, parent=0),), "device 0 has 0 as parent, which is no whole device of the report"),
         ((Device("acme", 0, parent=5),), "device 0 has 5 as parent, which is no whole device of the report"),
         ((Device("acme", 0, parent=-1),), "device 0 has -1 as parent, which is no whole device of the report"),
         (
@@ -127,7 +126,6 @@ def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], t
             Device("acme", facts=(("a", "1"),)),
             "device 0 has a fact 'Bad Name', which cannot be a label",
         ),
-        (Device("acme", facts=(("id", "1"),)), Device("acme"), "device 0 has a fact 'id', which cannot be a label"),
     ],
 )
 def test_a_wrong_word_about_a_device_is_left_out(device: Device, kept: Device, text: str) -> None:

@@ -59,7 +59,10 @@ class FakeNvml:
         self._rules: list[tuple[str, str]] = []
         self._events: list[str] = []
         self._writes = 0
-        self.driver(driver or self.profile.driver)
+        self._version = driver or self.profile.driver
+        self._from_profile = self.profile.answers(self._version)
+        self._write()
+        self.install()
 
     # --- where it is found
 
@@ -81,14 +84,6 @@ class FakeNvml:
     def install(self) -> None:
         """Put the library (back) in its place."""
         compiled.copied(library(level_of(self._version)), self.library)
-
-    def driver(self, version: str) -> None:
-        """Another driver: its library, its calls, its field numbers. A process that loaded one of another branch finds
-        that library and driver no longer match when it initialises again; a new process finds that they do."""
-        self._version = version
-        self._from_profile = self.profile.answers(version)
-        self._write()
-        self.install()
 
     # --- what it answers
 
