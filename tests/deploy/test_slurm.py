@@ -122,13 +122,6 @@ def test_no_telemetry_takes_the_node_away(site: Site, slurm: Slurm) -> None:
     assert not site.jobs.exists()
 
 
-def test_a_prolog_that_fails_takes_the_node_away(site: Site, slurm: Slurm) -> None:
-    """What our hook must never do, so that the test above could fail."""
-    site.hook("prolog").write_text("#!/bin/sh\nexit 1\n")
-    slurm.submit("true")
-    until(lambda: slurm.state() in ("drained", "draining", "drain"), "the node is drained")
-
-
 @pytest.mark.parametrize(
     "is_reachable", [True, False], ids=["the hook reaches the daemon", "the hook does not reach it"]
 )
