@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.library import NO_PERMISSION, FakeNvml
 from kits.fake_nvml.reader import Bench, reading, value
 from telemetry_parsers.model import Absent
 
@@ -55,6 +55,15 @@ def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench)
     bench.fake.tell(0, "gpm.5", float("nan"))
     gpm(bench)
     assert gpm(bench) == [0.0, 0.4725, Absent.NOT_REPORTED, 0.555]
+
+
+def test_without_permission_it_is_asked_again_after_ten_minutes(bench: Bench) -> None:
+    bench.fake.fail("nvmlGpmSampleGet", NO_PERMISSION)
+    assert [gpm(bench) for _ in range(3)] == [[Absent.NOT_PERMITTED] * 4] * 3
+    assert bench.fake.calls("nvmlGpmSampleGet", 0) == 1
+    bench.fake.heal()
+    gpm(bench, after=600)
+    assert gpm(bench) == [0.914, 0.4725, 0.63, 0.555]
 
 
 @pytest.mark.parametrize("profile", ["a100", "wsl", "vgpu"])

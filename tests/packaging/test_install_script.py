@@ -206,3 +206,11 @@ def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:
     )
     assert alone.returncode == 1
     assert "install.sh: run it as root" in alone.stderr
+
+
+def test_a_dry_run_tells_and_does_nothing(tmp_path: Path, node: Path) -> None:
+    before = tree(node)
+    said = installed(node, bundle(tmp_path / "bundle", "1.0"), "--dry-run")
+    assert len(re.findall("^would run: ", said, re.MULTILINE)) >= 4
+    assert "installed:" not in said
+    assert tree(node) == before

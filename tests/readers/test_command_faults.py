@@ -17,6 +17,7 @@ from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
 from kits.processes import marked, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_parsers.model import Capture, Failure, Output
 
@@ -206,6 +207,17 @@ def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeRead
         capture = read(reader, tool("smi"), deadline=0.1)
         assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not ended")
     assert len(tools.pids("smi")) == 1
+
+
+def test_a_tool_that_vanishes_before_it_starts_is_missing(make_reader: MakeReader, tools: ToolFolder) -> None:
+    path = tools.prints("smi", TABLE)
+
+    def too_late(what: Launch) -> Process:
+        path.unlink()
+        return launch(what)
+
+    capture = read(make_reader(launcher=too_late), tool("smi"))
+    assert capture.failure == Failure("missing", None, f"{path} could not be started: No such file or directory")
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.long)])

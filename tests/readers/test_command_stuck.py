@@ -120,6 +120,15 @@ def test_it_stays_locked_for_everybody(
     assert tools.calls("smi") == []
 
 
+def test_another_vendors_tool_of_that_name_is_not_kept_back(
+    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess, tmp_path: Path
+) -> None:
+    other = ToolFolder(tmp_path / "other").prints("smi", TABLE)
+    tools.prints("smi", TABLE)
+    read(make_reader(launcher=Stand(stuck), limits=HOPELESS), tool("smi"), deadline=0.5)
+    assert read(make_reader(path=str(other)), tool("smi")).failure is None
+
+
 def test_close_is_not_held_up_by_it(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
     tools.prints("smi", TABLE)
     reader = make_reader(launcher=Stand(stuck), limits=HOPELESS)

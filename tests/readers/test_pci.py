@@ -88,6 +88,12 @@ def test_a_card_whose_driver_only_holds_it_was_given_away(tmp_path: Path, driver
     assert [device.given_away for device in scan(tmp_path)] == [given_away]
 
 
+def test_devices_are_in_order_and_in_lower_case(tmp_path: Path) -> None:
+    for bus_id in ("10000:01:00.0", "0000:C9:00.0", "0000:0a:00.0"):
+        add(tmp_path, bus_id, "0x10de", "0x030200")
+    assert [device.bus_id for device in scan(tmp_path)] == ["0000:0a:00.0", "0000:c9:00.0", "10000:01:00.0"]
+
+
 def test_devices_are_counted_by_vendor(tmp_path: Path) -> None:
     assert counts(scan(tmp_path / "none")) == {}
     for number, vendor in enumerate(("0x10de", "0x1d94", "0x10de")):

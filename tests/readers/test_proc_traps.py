@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,5 +122,6 @@ def test_a_real_process_in_its_own_cgroup():
     with running() as process:
         (task,) = tasks(ProcReader("/", environment=False), process.pid).values()
         real = Path(f"/proc/{process.pid}/cgroup").read_text()
+    assert abs((task.started or 0) - time.time()) < 3600
     assert task.owner is not None
     assert task.owner == group_of(real).owner or task.owner.kind == "user"

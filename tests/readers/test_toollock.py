@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -179,3 +180,25 @@ def test_a_lock_file_that_says_nothing_is_busy_all_the_same(tmp_path: Path, text
     (tmp_path / "smi.lock").write_text(text)
     assert busy(tmp_path).startswith("smi: another process runs it: ")
     held.release()
+
+
+def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path, "smi")
+    first = locks.take("smi", now(), NEVER)
+    (tmp_path / "smi.lock").unlink()
+    second = locks.take("smi", now(), NEVER)
+    assert is_held(tmp_path, "smi")
+    first.release()
+    assert is_held(tmp_path, "smi")
+    second.release()
+
+
+def test_no_descriptors_left_is_no_reason_to_run_without_a_lock(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path, "smi")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            locks.take("smi", now(), NEVER)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

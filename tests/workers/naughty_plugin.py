@@ -30,6 +30,15 @@ def _raise() -> None:
     raise ValueError("no such\ncard")
 
 
+class _WordlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def _raise_wordless() -> None:
+    raise _WordlessError
+
+
 def _ignore_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(3600)
@@ -101,6 +110,7 @@ def _burn_cpu() -> None:
 
 ACTIONS: Mapping[str, Callable[[], None]] = {
     "raise": _raise,
+    "raise-wordless": _raise_wordless,
     "exit": lambda: sys.exit(4),
     "die": lambda: os._exit(3),
     "die-with-words": _die_with_words,
@@ -131,6 +141,7 @@ RESULTS: Mapping[str, Callable[[], Any]] = {
     "descriptors": lambda: _told(*map(str, _descriptors())),
     "environment": lambda: _told(*sorted(os.environ)),
     "working-directory": lambda: _told(os.getcwd()),  # noqa: PTH109  # workers do without pathlib, and a test looks
+    "flags": lambda: _told(str(sys.flags)),
     "number": lambda: _told(str(_counted())),
 }
 _CALLS: list[None] = []

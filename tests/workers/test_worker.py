@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def test_it_describes_the_parser_and_parses_what_it_is_given(worker: Worker, lau
 # What the plugin does, the error, what its text says, and whether the process survives it.
 FAULTS = (
     ("raise", WorkerFaultError, r"naughty: ValueError: no such card \(naughty_plugin.py line \d+\)", True),
+    ("raise-wordless", WorkerFaultError, "_WordlessError: ", True),
     ("exit", WorkerFaultError, "SystemExit: 4", True),
     ("not-a-report", WorkerFaultError, "parse returned dict, not a Report", True),
     ("nan", WorkerFaultError, "not plain data", True),
@@ -89,10 +91,12 @@ def test_a_call_that_hangs_is_ended_at_its_deadline(
 ) -> None:
     for poll in ("hang", "ignore-sigterm", "spin"):
         assert ask(worker, "echo", "up") == ["up"]
+        spent = worker.cpu_seconds
         with pytest.raises(WorkerTimeoutError, match="did not answer before the deadline"):
             ask(worker, poll, seconds=0.2)
         assert not alive(launcher.pids[-1])
         clock.seconds += 1
+    assert worker.cpu_seconds > spent, "what a killed worker used is known from its end"
     assert ask(worker, "echo", "again") == ["again"]
 
 
@@ -239,6 +243,17 @@ def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_dire
         assert ask(worker, "working-directory") == ["/"]
     assert "ACME" in names
     assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"}.intersection(names)
+
+
+def test_an_isolated_interpreter_has_isolated_workers() -> None:
+    program = (
+        f"import sys; sys.path.append({str(workers.NAUGHTY.parent.parent)!r}); from kits import workers as kit\n"
+        "with kit.closing(kit.new_worker()) as worker:\n"
+        "    print(kit.problem_texts(worker.call(kit.parse_question('flags'), 60))[0])\n"
+    )
+    for flags, isolated in (([], "isolated=0"), (["-I"], "isolated=1")):
+        done = subprocess.run([workers.PYTHON, *flags, "-c", program], capture_output=True, text=True, check=True)
+        assert isolated in done.stdout
 
 
 def test_the_worker_imports_nothing_heavy(worker: Worker) -> None:

@@ -20,7 +20,7 @@ from telemetry_daemon.config.settings import AttributionSettings
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import reader
 from telemetry_daemon.readers.kubelet.reader import KubeletReader
-from telemetry_parsers.model import Capture
+from telemetry_parsers.model import Capture, Command
 from telemetry_parsers.owners.kubelet import PARSER
 from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
 
@@ -245,3 +245,8 @@ def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> Non
         state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("failed", "no_permission")
     assert "is no socket" in text
+
+
+def test_another_request_is_no_call_of_its(tmp_path: Path) -> None:
+    wrong = replace(PODS, request=Command((("kubectl",),)))
+    assert failure(reader_of(tmp_path).read(wrong, Targets()))[:2] == ("failed", "internal")
