@@ -200,18 +200,6 @@ class AsItIs(Daemon):
         del text
 
 
-def test_a_link_where_a_new_file_is_begun_is_not_followed(node: Node) -> None:
-    """Once such names were `.devices.json.` and the number of the process, which is easily guessed."""
-    node.remember()
-    for number in range(os.getpid(), os.getpid() + 3000):
-        place = node.folder / "state" / f".devices.json.{number}"
-        place.symlink_to(node.outside / "devices.json")
-        os.chown(place, SERVICE, SERVICE, follow_symlinks=False)
-    before = node.picture()
-    assert node.command("forget", "GPU-1")[:2] == (0, "forgot GPU-1\n")
-    assert node.picture() == before
-
-
 def test_what_root_makes_is_the_services_and_what_was_there_keeps_its_owner(node: Node) -> None:
     node.remember()
     assert node.command("forget", "GPU-1")[:2] == (0, "forgot GPU-1\n")

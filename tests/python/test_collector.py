@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest, push_to_gateway
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from device_telemetry.prometheus import Collector
 from kits.daemon import Daemon
-from kits.ports import free_address
-from kits.prometheus import _Server, tool
-from kits.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +47,3 @@ def test_a_daemon_that_is_gone_leaves_the_page() -> None:
     registry = CollectorRegistry()
     registry.register(Collector("127.0.0.1:1"))
     assert generate_latest(registry).decode().splitlines()[-1] == "device_telemetry_up 0.0"
-
-
-@pytest.mark.long
-@pytest.mark.needs("prometheus-pushgateway")
-def test_a_batch_job_pushes_to_a_real_gateway(daemon: Daemon, tmp_path: Path) -> None:
-    address = free_address()
-    command = [tool("prometheus-pushgateway"), f"--web.listen-address={address}", f"--persistence.file={tmp_path}/kept"]
-    registry = CollectorRegistry()
-    registry.register(Collector(daemon.address))
-    with _Server(command, address) as gateway:
-        until(lambda: gateway.get("/api/v1/status"), "the gateway")
-        push_to_gateway(address, job="training", registry=registry)
-        groups = gateway.get("/api/v1/metrics")["data"]
-    assert "accelerator_power_watts" in groups[0]

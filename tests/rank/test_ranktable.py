@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kits.captures import shared_files, shared_text
 from kits.rank_tables import version_1, version_2, written
 from telemetry_parsers.vendors.ascend.rank_table import RankTableError, ranks_of, read_rank_table
 
@@ -33,13 +32,6 @@ def test_a_table_of_each_version_is_read(text: str, servers: list[str]) -> None:
     assert ranks == [(number, number % 2, servers[number // 2], number // 2) for number in range(4)]
 
 
-def test_version_1_2_with_its_further_keys() -> None:
-    table = version_1(version="1.2")
-    table["super_pod_list"] = [{"super_pod_id": "0", "server_list": [{"server_id": "10.0.0.0"}]}]
-    table["server_list"][0]["device"][0]["super_device_id"] = "37748736"
-    assert len(read_rank_table(written(table)).ranks) == 4
-
-
 def test_nothing_is_read_before_the_table_is_complete() -> None:
     table = read_rank_table('{"status": "initializing", "version": "1.0"}')
     assert (table.status, table.ranks) == ("initializing", ())
@@ -52,10 +44,6 @@ def second(table):
 ERRORS = [
     (version_1, lambda t: t.pop("status"), "status: is missing"),
     (version_1, lambda t: t.update(version="3.0"), "version: 3.0 is none of 1.0, 1.2 and 2.0"),
-    (version_1, lambda t: t.pop("server_list"), "server_list: must be a list"),
-    (version_1, lambda t: t["server_list"].append("x"), "server_list[2]: must be an object"),
-    (version_1, lambda t: t["server_list"][1].pop("server_id"), "server_list[1].server_id: is missing"),
-    (version_1, lambda t: second(t).pop("rank_id"), f"{PLACE}.rank_id: is missing"),
     (version_1, lambda t: second(t).update(rank_id="one"), f'{PLACE}.rank_id: must be a whole number, not "one"'),
     (version_1, lambda t: second(t).update(device_id=True), f"{PLACE}.device_id: must be a whole number, not true"),
     (version_1, lambda t: t["server_list"][0].update(host_ip=4), "server_list[0].host_ip: must be a text in quotes"),
@@ -64,7 +52,6 @@ ERRORS = [
     (version_1, lambda t: second(t).update(device_id="0"), "device 0 has 2 ranks on server 10.0.0.0"),
     (version_1, lambda t: [server.update(device=[]) for server in t["server_list"]], "the table lists no rank"),
     (version_2, lambda t: t.update(rank_count=5), "rank_count: says 5, and 4 are listed"),
-    (version_2, lambda t: t["rank_list"][0].pop("device_id"), "rank_list[0].device_id: is missing"),
     (version_2, lambda t: [rank.pop("level_list") for rank in t["rank_list"]], f"device 0 {UNNAMED}"),
 ]
 
@@ -72,6 +59,7 @@ ERRORS = [
 @pytest.mark.parametrize(("version", "change", "text"), ERRORS)
 def test_errors_name_their_place(version, change, text: str) -> None:
     table = version()
+    table["a further key"] = []
     change(table)
     assert problem(written(table)).startswith(text)
 
@@ -79,16 +67,13 @@ def test_errors_name_their_place(version, change, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "line 1: is not JSON: it ends here"),
         ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2: is not JSON: it has no comments"),
         ('{"a": [{\n},\n...\n]}', "line 3: is not JSON: the dots stand for something"),
         ('{"a": [1,]\n}', "line 1: is not JSON: take out the comma before the closing bracket"),
         ('{"a": 1\n "b": 2}', "line 2: is not JSON: Expecting ',' delimiter at column 2"),
         ("[]", "the document: must be an object"),
-        ("[" * 200_000, "is nested more than 32 deep"),
         ("[" * 33 + "]" * 33, "is nested more than 32 deep"),
         ('{"a": "' + "[" * 100 + '\\"[", "b": 1', "line 1: is not JSON: Expecting ',' delimiter"),
-        ("[" * 32 + "]" * 32, "the document: must be an object"),
         ('"\\' * 100_000 + "\\", "line 1: is not JSON: "),
         ('{"rank_count": ' + "9" * 5000 + "}", ""),
     ],
@@ -101,9 +86,7 @@ def test_what_is_no_json_is_refused_with_its_line(text: str, told: str) -> None:
     ("names", "wanted", "ranks"),
     [
         (HERE, "", [2, 3]),
-        ({"10.0.0.0"}, "", [0, 1]),
         ({"203.0.113.1"}, "", [2, 3]),
-        (HERE, "10.0.0.0", [0, 1]),
         (set(), "198.51.100.0", [0, 1]),
     ],
 )
@@ -128,13 +111,3 @@ def test_a_node_that_cannot_be_found_is_told(servers: int, names, wanted: str, t
     with pytest.raises(RankTableError) as caught:
         ranks_of(read_rank_table(written(version_1(servers=servers))), names, wanted)
     assert str(caught.value).startswith(text)
-
-
-@pytest.mark.needs("captures")
-def test_the_vendors_examples_are_refused_for_their_comments() -> None:
-    found = {}
-    for path in shared_files("ranktable"):
-        text = shared_text(path)
-        found[path.stem] = problem(text[text.index("{") :])
-    comment = "line 2: is not JSON: it has no comments; take the comment out"
-    assert found == dict.fromkeys(("hccl-v1.0-1.json", "hccl-v1.2-2.json", "hccl-v2.0-3.json"), comment)
