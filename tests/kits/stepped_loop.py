@@ -33,6 +33,9 @@ class SteppedLoop:
         self.timers.append(timer)
         return timer
 
+    def call_later(self, seconds: float, call: Callable[..., object], *arguments: object) -> Timer:
+        return self.call_at(self.now + seconds, call, *arguments)
+
     def call_soon(self, call: Callable[..., object], *arguments: object) -> Timer:
         return self.call_at(self.now, call, *arguments)
 
