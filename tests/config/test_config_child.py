@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -83,15 +82,3 @@ def test_a_child_that_does_not_answer_is_given_up(program: str) -> None:
     with pytest.raises(ConfigError, match=r"no answer within 0\.5 s") as caught:
         load_in_child(ConfigInputs(), deadline=0.5, command=(sys.executable, "-c", program))
     assert caught.value.status == exits.UNAVAILABLE, "systemd does not try again after a bad configuration"
-
-
-def test_the_daemons_side_and_defaults_do_not_load_pydantic(tmp_path: Path) -> None:
-    program = (
-        "import sys; import telemetry_daemon.config.child, telemetry_daemon.config.names;"
-        "from telemetry_daemon.config.file import load; from telemetry_daemon.config.inputs import ConfigInputs;"
-        "from telemetry_daemon.config.settings import Settings;"
-        f"assert load(ConfigInputs(default_path={str(tmp_path / 'none.toml')!r})) == Settings();"
-        "sys.exit(any(name.startswith('pydantic') for name in sys.modules))"
-    )
-    path = ":".join(filter(None, sys.path))
-    assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}).returncode == 0

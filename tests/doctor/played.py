@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import pty
 import sys
 import tarfile
 from dataclasses import dataclass, field
@@ -102,7 +100,7 @@ class Played:
         if self.held is not None:
             self.held.close()
 
-    def doctor(self, *arguments: str, errors: TextIO | None = None) -> Said:
+    def doctor(self, *arguments: str) -> Said:
         """The command from start to end."""
         self.config_path.write_text(self.settings() + self.config)
         # This machine may have a daemon; only that of the runtime directory is to be found.
@@ -113,11 +111,8 @@ class Played:
             mock.patch.object(sys, "executable", self.python),
             mock.patch.object(machine, "why_denied", return_value=self.refusal),
         ):
-            return Said(
-                *run_main(
-                    "doctor", *arguments, "--config", str(self.config_path), environment=environment, errors=errors
-                )
-            )
+            arguments = ("doctor", *arguments, "--config", str(self.config_path))
+            return Said(*run_main(*arguments, environment=environment))
 
     def bundle(self) -> tuple[Said, dict[str, bytes]]:
         """What the command says of a bundle, and the content of each member by its name, unpacked, in order."""
@@ -128,16 +123,6 @@ class Played:
             packed = {name: file.read() for name, file in files.items() if file is not None}
         shown = {name.removeprefix("telemetry-doctor/"): content for name, content in packed.items()}
         return said, {n: gzip.decompress(content) if n.endswith(".gz") else content for n, content in shown.items()}
-
-    def told_meanwhile(self, *arguments: str) -> str:
-        """What the command writes on the terminal of its standard error."""
-        ours, theirs = pty.openpty()
-        self.environment["TERM"] = "xterm"
-        with os.fdopen(theirs, "w") as terminal:
-            self.doctor(*arguments, errors=terminal)
-        told = os.read(ours, 1 << 16).decode()
-        os.close(ours)
-        return told
 
     def document(self, *arguments: str) -> tuple[int, Any]:
         """The exit status and the document, which the schema allows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -253,12 +252,3 @@ def test_a_container_that_lost_one_of_its_cards(tmp_path: Path) -> None:
 def test_what_does_not_go_together(arguments: tuple[str, ...], why: str) -> None:
     status, said, error = run_main("doctor", *arguments)
     assert (status, said, why in error) == (64, "", True)
-
-
-def test_on_a_terminal_it_names_who_lets_it_wait(tmp_path: Path) -> None:
-    """And clears that line before it shows anything."""
-    node = healthy(tmp_path)
-    node.tools.hangs("cnmon")
-    node.config = "[sources.cnmon]\ndeadline = 2.0\n"
-    told = node.told_meanwhile()
-    assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*cnmon[a-z, -]*)+\r\x1b\[K", told)

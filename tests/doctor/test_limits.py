@@ -57,12 +57,6 @@ def test_what_the_unit_gives(properties: dict[str, str], expected: list[str]) ->
     assert all(remedy in finding.remedy for finding, remedy in zip(found, expected, strict=True))
 
 
-def test_a_proc_that_hides_matters_where_owners_are_told() -> None:
-    assert list(findings_of_proc(Limits(hides_processes=True), owners_are_told=True))
-    assert not list(findings_of_proc(Limits(hides_processes=True), owners_are_told=False))
-    assert not list(findings_of_proc(Limits(), owners_are_told=True))
-
-
 FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, free_files=1000)
 
 
@@ -112,6 +106,7 @@ def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: st
     root = tree(tmp_path, {"proc/self/mounts": f"proc /proc proc rw,{options} 0 0\n"})
     unit = {"User": user, "SupplementaryGroups": group}
     assert limits_here.limits(root, Unit(unit)).hides_processes is hides
+    assert [*findings_of_proc(limits_here.limits(root, Unit(unit)), owners_are_told=False)] == []
     may_trace = Unit({**unit, "AmbientCapabilities": "cap_net_bind_service cap_sys_ptrace"})
     assert not limits_here.limits(root, may_trace).hides_processes
 

@@ -6,33 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from doctor.played import Played
 from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, machine
 
 
-def card(root: Path, bus_id: str, vendor: str, driver: str = "") -> None:
-    folder = root / "sys/bus/pci/devices" / bus_id
-    folder.mkdir(parents=True)
-    (folder / "vendor").write_text(f"{vendor}\n")
-    (folder / "class").write_text("0x030200\n")
-    if driver:
-        (folder / "driver").symlink_to(f"../../../../bus/pci/drivers/{driver}")
-
-
-def node(root: Path, path: str, behind: str = "") -> None:
-    place = root / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.touch()
-    if behind:
-        link = root / "sys/class/drm" / place.name / "device"
-        link.parent.mkdir(parents=True)
-        link.symlink_to(root / "sys/bus/pci/devices" / behind)
-
-
 def test_cards_with_their_drivers(tmp_path: Path) -> None:
-    card(tmp_path, "0000:3b:00.0", "0x10de", "nvidia")
-    card(tmp_path, "0000:5e:00.0", "0x10de", "vfio-pci")
-    card(tmp_path, "0000:86:00.0", "0x1002")
-    found = machine(tmp_path, {})
+    played = Played(tmp_path)
+    played.stranger(0x3B, "0x10de", "nvidia")
+    played.stranger(0x5E, "0x10de", "vfio-pci")
+    played.stranger(0x86, "0x1002")
+    found = machine(played.root, {})
     assert [(one.vendor, one.driver, one.given_away) for one in found.cards] == [
         ("nvidia", "nvidia", False),
         ("nvidia", "vfio-pci", True),
@@ -44,18 +27,15 @@ def test_cards_with_their_drivers(tmp_path: Path) -> None:
 
 def test_a_node_belongs_to_the_vendor_that_makes_it(tmp_path: Path) -> None:
     """A render node is that of the card behind it; /dev/kfd is whose card there may be."""
-    card(tmp_path, "0000:86:00.0", "0x1002", "amdgpu")
-    card(tmp_path, "0000:03:00.0", "0x8086", "xe")
-    for path, behind in {
-        "dev/nvidia0": "",
-        "dev/nvidia-caps": "",
-        "dev/kfd": "",
-        "dev/dri/renderD128": "0000:86:00.0",
-        "dev/dri/renderD129": "0000:03:00.0",
-        "dev/dri/renderD130": "",
-    }.items():
-        node(tmp_path, path, behind)
-    found = machine(tmp_path, {})
+    played = Played(tmp_path)
+    played.stranger(0x86, "0x1002", "amdgpu")
+    played.stranger(3, "0x8086", "xe")
+    for path in ("nvidia0", "nvidia-caps", "kfd", "dri/renderD128", "dri/renderD129", "dri/renderD130"):
+        played.node(f"dev/{path}")
+    for name, behind in {"renderD128": "0000:86:00.0", "renderD129": "0000:03:00.0"}.items():
+        (played.root / f"sys/class/drm/{name}").mkdir(parents=True)
+        (played.root / f"sys/class/drm/{name}/device").symlink_to(played.root / "sys/bus/pci/devices" / behind)
+    found = machine(played.root, {})
     assert {one.path: one.vendors for one in found.nodes} == {
         "/dev/nvidia0": ("nvidia",),
         "/dev/kfd": ("amd", "hygon"),

@@ -67,7 +67,7 @@ FAULTS = {
 }
 
 
-# recording/test_faults.py tries every fault with the parts in one process.
+# recording/test_alarms.py shows which faults are alarms.
 QUICK = {"lost"}
 
 

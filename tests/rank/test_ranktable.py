@@ -32,11 +32,6 @@ def test_a_table_of_each_version_is_read(text: str, servers: list[str]) -> None:
     assert ranks == [(number, number % 2, servers[number // 2], number // 2) for number in range(4)]
 
 
-def test_nothing_is_read_before_the_table_is_complete() -> None:
-    table = read_rank_table('{"status": "initializing", "version": "1.0"}')
-    assert (table.status, table.ranks) == ("initializing", ())
-
-
 def second(table):
     return table["server_list"][0]["device"][1]
 

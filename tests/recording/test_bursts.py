@@ -48,15 +48,6 @@ def test_files_of_one_fault(every: float, times: int, files: int) -> None:
     assert Night().files(LOST, every=every, times=times) == files
 
 
-def test_six_files_an_hour_whatever_happens() -> None:
-    night = Night()
-    written = [
-        night.files(Alarm("lost", f"GPU-{number}", Rank.GRAVE), every=3 * MINUTE, times=1) for number in range(40)
-    ]
-    assert sum(written[:20]) == 6
-    assert sum(written) == 12
-
-
 @pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.GRAVE, 6)])
 def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(rank: Rank, most: int) -> None:
     night = Night()

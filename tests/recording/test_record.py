@@ -184,16 +184,6 @@ def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Pat
         assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
 
 
-def test_an_earlier_recording_stays_where_the_first_line_does_not_fit(tmp_path: Path) -> None:
-    path = tmp_path / "recording.jsonl"
-    with Recorder.to_file(path) as recorder:
-        recorder.add(CAPTURES[0])
-    with files_of_at_most(50), Recorder.to_file(path) as recorder, pytest.raises(RecordError, match="File too large"):
-        recorder.add(CAPTURES[1])
-    assert tuple(Tape(path)) == CAPTURES[:1]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("content", [b"", gzip.compress(b"", mtime=0), gzip.compress(b"", mtime=0)[:10]])
 def test_a_recording_with_nothing_in_it_is_replaced(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "recording.jsonl.gz"
@@ -222,14 +212,11 @@ def recorded_at_once(path: Path) -> list[Capture | str]:
         return list(pool.map(record, CAPTURES))
 
 
-@pytest.mark.parametrize("earlier", [(), CAPTURES[:2]])
-def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(
-    tmp_path: Path, earlier: tuple[Capture, ...]
-) -> None:
-    for attempt in range(10):
+def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(tmp_path: Path) -> None:
+    for attempt in range(16):
         path = tmp_path / f"{attempt}.jsonl"
-        if earlier:
-            path.write_text("".join(encode_line(capture_to_plain(one)) + "\n" for one in earlier))
+        if attempt % 2:
+            path.write_text(encode_line(capture_to_plain(CAPTURES[0])) + "\n")
         told = recorded_at_once(path)
         assert list(Tape(path)) == [one for one in told if isinstance(one, Capture)]
         assert sum("another process records to it" in one for one in told if isinstance(one, str)) == 3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import random
-import threading
 import tracemalloc
 import zlib
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -93,13 +93,8 @@ def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float
 
 def test_many_threads_may_add() -> None:
     ring = Ring()
-    threads = [
-        threading.Thread(target=lambda name=name: [ring.add(line(at, name)) for at in range(100)]) for name in "abcd"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: [ring.add(line(at, name)) for at in range(100)], "abcd"))
     assert sorted(told(ring.newest())) == [f"{name} 99" for name in "abcd"]
     assert len(told(ring.packed())) == 400
 

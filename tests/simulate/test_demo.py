@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from telemetry_daemon.simulate.demo import EXAMPLE, MIXED, MOST_CARDS, DemoError, parse_demo
 
@@ -36,6 +34,7 @@ NO_GROUP = "not a number of cards (1 to 256), x and a vendor"
         ("8xnvidia\n4xamd", r"'8xnvidia\n4xamd'", NO_GROUP),
         ("2xamd,3xamd", "'3xamd'", "amd is named twice"),
         ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice; a simulated node has one model of each vendor"),
+        ("x" * 1000, "'" + "x" * 40, NO_GROUP),
         ("200xamd,57xnvidia", "257", f"more than {MOST_CARDS}"),
     ],
 )
@@ -47,16 +46,4 @@ def test_what_is_no_demo_node(text, named, why):
     assert why in message
     assert EXAMPLE in message
     assert message.isprintable()
-
-
-@given(st.text(alphabet="0123456789x,nvidamh \n\t\x00é", max_size=40) | st.text())
-def test_any_text_is_a_node_or_one_line_that_says_why_not(text):
-    groups, message = (), ""
-    try:
-        groups = parse_demo(text)
-    except DemoError as error:
-        message = str(error)
-    assert bool(groups) != bool(message)
-    assert message.isprintable()
     assert len(message) < 400
-    assert sum(count for _, count in groups) <= MOST_CARDS

@@ -8,8 +8,6 @@ import re
 from importlib.metadata import entry_points
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
@@ -24,7 +22,7 @@ from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
-from telemetry_parsers.model import Absent, Capture, Command, Device, Library, Output, Report
+from telemetry_parsers.model import Absent, Capture, Command, Library, Output, Report
 from telemetry_parsers.vendors import BY_WORD, VENDOR_WORDS
 
 EVERY_VENDOR = tuple((vendor, 2) for vendor in VENDOR_WORDS)
@@ -107,16 +105,6 @@ def test_a_running_job_is_a_process_of_its_cards():
     assert all(process.pid > 0 and process.name and process.memory_used_bytes > 0 for process in report.processes)
 
 
-def test_identities_are_unique_on_the_node():
-    sources = simulated_sources((("nvidia", 210), *EVERY_VENDOR[1:]))
-    devices: list[Device] = []
-    for source in sources:
-        devices += source.parser.parse(source.reader.read(source.parser.polls[0], Targets())).devices
-    count = 210 + 2 * (len(VENDOR_WORDS) - 1)
-    assert len(devices) == count
-    assert len({device.bus_id for device in devices}) == len({device.uuid for device in devices}) == count
-
-
 @pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_a_recorded_capture_replays_to_the_same_report(vendor):
     motion = FastMotion(vendor, 8)
@@ -136,23 +124,10 @@ def test_a_real_capture_is_not_taken_for_a_simulated_one():
 
 
 DATA = FastMotion("nvidia", 2).capture().outputs[0].data
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def parsed(data) -> Report:
     return parse(Capture("nvml", "readings", Library("simulator"), (Output(data=data),)))
-
-
-def places(plain, path=()):
-    """All places in plain data."""
-    yield path
-    pairs = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
-    for key, value in pairs:
-        yield from places(value, (*path, key))
 
 
 def changed(path, value):
@@ -165,30 +140,11 @@ def changed(path, value):
     return data
 
 
-ALL_PLACES = list(places(DATA))
-
-
-@given(st.sampled_from(ALL_PLACES[1:]), PLAIN)
-def test_data_changed_in_any_place_never_raises_nor_gives_a_number_out_of_range(path, value):
-    report = parsed(changed(path, value))
-    assert report.outcome in ("ok", "no_devices", "failed")
-    assert (report.outcome == "failed") == bool(report.problems)
-    for reading in report.readings:
-        metric = BY_KEY[reading.metric]
-        assert isinstance(reading.value, Absent) or metric.low <= reading.value <= metric.high
-        assert 0 <= reading.device < len(report.devices)
-
-
-@given(PLAIN)
-def test_any_other_data_or_none_are_a_failed_report(data):
-    assert parsed(data).outcome == "failed"
-    assert parse(Capture("nvml", "readings", Library("simulator"))).outcome == "failed"
-
-
 @pytest.mark.parametrize(
     ("path", "value", "where"),
     [
         (("devices", 1, "readings", "power_watts"), "1", "devices[1].readings.power_watts"),
+        (("devices", 0, "readings", "temperature_celsius"), 40.0, "devices[0].readings.temperature_celsius"),
         (("devices", 0, "readings", "horse_power"), 1.0, "devices[0].readings.horse_power"),
         (("devices", 0, "index"), "0", "devices[0].index"),
         (("devices", 1, "parent"), 1, "devices[1].parent"),
@@ -200,6 +156,14 @@ def test_what_is_wrong_is_named_by_its_place(path, value, where):
     report = parsed(changed(path, value))
     assert (report.outcome, report.reason) == ("failed", "not_understood")
     assert [problem.where for problem in report.problems] == [where]
+
+
+def test_no_data_are_a_failed_report_and_a_number_out_of_range_is_none():
+    assert {parsed(data).outcome for data in (None, True, 1.5, "x", [DATA], {}, {"vendor": 1})} == {"failed"}
+    assert parse(Capture("nvml", "readings", Library("simulator"))).outcome == "failed"
+    far = parsed(changed(("devices", 1, "readings", "power_watts"), 1e300))
+    assert far.outcome == "ok"
+    assert Absent.IMPLAUSIBLE in [reading.value for reading in far.readings if reading.metric == "power_watts"]
 
 
 def fill(store, sources):
@@ -230,7 +194,7 @@ def test_an_event_is_open_until_its_card_is_repaired(faults):
     assert ((False, True) in seen, (False, False) in seen) == (faults.lost_cards > 0.0, False)
 
 
-@pytest.mark.parametrize("node", [MIXED, EVERY_VENDOR], ids=["mixed", "every vendor"])
+@pytest.mark.parametrize("node", [MIXED, (("nvidia", 210), *EVERY_VENDOR[1:])], ids=["mixed", "every vendor"])
 def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
     clockwork = FastMotion("nvidia")
     sources = simulated_sources(node, faults=NO_FAULTS, clock=clockwork.clock)
@@ -242,7 +206,9 @@ def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
         fill(store, sources)
         clockwork.now += 2.0
     snapshot = store.snapshot()
-    assert len(snapshot.devices) == sum(count for _, count in node)
+    count = sum(count for _, count in node)
+    assert len(snapshot.devices) == len({device.bus_id for device in snapshot.devices}) == count
+    assert len({device.uuid for device in snapshot.devices}) == count
     assert all(device.up and device.simulated for device in snapshot.devices)
     assert [problem for source in snapshot.sources for problem in source.problems] == []
     assert {source.version for source in snapshot.sources} == {BY_WORD[vendor].demo.tool_version for vendor, _ in node}
