@@ -62,7 +62,7 @@ def _of_ancestors():
         try:
             with open(f"{{_FOLDER}}/current.{{pid}}") as file:
                 return file.read()
-        except OSError:
+        except OSError:  # not a process that runs tests
             pass
         try:
             with open(f"/proc/{{pid}}/stat") as file:
@@ -256,7 +256,7 @@ def _is_within(text: str, node: Any, start: int) -> bool:
 def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
     """Run the tests once; return the test files that reach each mutant, and what each test file costs."""
     folder = Path("build/mutants").absolute()
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # there is none before the first time
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     plugin = Path("tests/kits/pytest_reached.py")

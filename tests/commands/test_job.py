@@ -43,7 +43,7 @@ def ended_well(command: Sequence[str], environment: Mapping[str, str], **more: A
 
 def test_the_work_may_not_take_longer_than_schedulers_wait() -> None:
     """The law is two seconds, with the start of Python."""
-    assert harmless._LONGEST_SECONDS < 1.5  # noqa: SLF001
+    assert harmless._LONGEST_SECONDS < 1.5  # noqa: SLF001  # no interface has it
 
 
 def record(folder: Path, name: str = "slurm-1234.json") -> dict[str, Any]:

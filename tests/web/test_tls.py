@@ -69,7 +69,7 @@ def greet(
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     while True:
-        with contextlib.suppress(ssl.SSLWantReadError):
+        with contextlib.suppress(ssl.SSLWantReadError):  # the other side has to answer first
             tls.do_handshake()
             return tls, incoming, outgoing
         while piece := outgoing.read(most_bytes):
