@@ -211,20 +211,16 @@ def with_a_card_that_nobody_wants_to_read(node: Played) -> None:
     node.config = '[sources.mthreads-gmi]\nmode = "never"\n[sources.mtml]\nmode = "never"\n'
 
 
-def with_a_card_of_a_virtual_machine(node: Played) -> None:
-    node.stranger(9, "0x1ed5", "vfio-pci")
-
-
-FINE = [
+FINE: list[tuple[Spoil, str]] = [
     (in_a_container_with_one_of_two_cards, "lists the 1 moorethreads card that the container was given"),
     (in_a_container_with_as_many_as_expected, "lists the 1 moorethreads card that the container was given"),
     (with_a_card_that_nobody_wants_to_read, "mthreads-gmi: disabled"),
-    (with_a_card_of_a_virtual_machine, "1 card (0000:09:00.0) belongs to a virtual machine"),
+    (lambda node: node.stranger(9, "0x1ed5", "vfio-pci"), "1 card (0000:09:00.0) belongs to a virtual machine"),
 ]
 
 
-@pytest.mark.parametrize(("change", "note"), FINE, ids=[change.__name__ for change, _ in FINE])
-def test_what_is_unusual_and_well_is_no_finding(tmp_path: Path, change: Callable[[Played], None], note: str) -> None:
+@pytest.mark.parametrize(("change", "note"), FINE)
+def test_what_is_unusual_and_well_is_no_finding(tmp_path: Path, change: Spoil, note: str) -> None:
     node = healthy(tmp_path)
     change(node)
     said = node.doctor()

@@ -1,4 +1,4 @@
-"""`read`, `watch` and `visible`: of a real daemon, of tools, of nobody, and of what is no daemon."""
+"""`read`, `watch`, `visible` and the collector: of a real daemon, of tools, of nobody, and of what is no daemon."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 import device_telemetry
 from device_telemetry import Device, NotReachableError, NotUnderstoodError, TelemetryError, read, visible, watch
+from device_telemetry.prometheus import Collector
 from kits.daemon import Daemon
 from kits.ports import free_address
 from kits.web_server import running_server
@@ -73,6 +76,36 @@ def test_watching_goes_on(daemon: Daemon) -> None:
     assert times == sorted(times)
     with pytest.raises(ValueError, match="interval must be at least"):
         watch(0.0)
+
+
+def series(text: str) -> set[tuple[str, frozenset[tuple[str, str]]]]:
+    return {
+        (sample.name, frozenset(sample.labels.items()))
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith("accelerator_")
+    }
+
+
+def test_its_families_are_those_of_the_daemons_page(daemon: Daemon) -> None:
+    registry = CollectorRegistry()
+    registry.register(Collector(daemon.address))
+    page = generate_latest(registry).decode()
+    assert "device_telemetry_up 1.0" in page
+    assert len(series(page)) > 60
+    # Events come by chance, between the two; a document lacks the slow facts that the page's info has.
+    ours = {one for one in series(page) if "event" not in one[0] and one[0] != "accelerator_info"}
+    assert ours <= series(daemon.page())
+    infos = [dict(labels) for name, labels in series(page) if name == "accelerator_info"]
+    assert {(info["uuid"], info["bus_id"]) for info in infos} == {
+        (one["uuid"], one["bus_id"]) for one in daemon.document()["devices"]
+    }
+
+
+def test_a_daemon_that_is_gone_leaves_the_page() -> None:
+    registry = CollectorRegistry()
+    registry.register(Collector("127.0.0.1:1"))
+    assert generate_latest(registry).decode().splitlines()[-1] == "device_telemetry_up 0.0"
 
 
 def test_without_a_daemon_the_tools_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
