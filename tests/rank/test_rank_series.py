@@ -56,8 +56,3 @@ def test_the_document_tells_the_rank_like_any_reading() -> None:
     (device,) = json.document(snapshot)["devices"]
     assert device["readings"]["rank_info"] == {"37": 1.0}
     assert device["origin"]["rank_info"] == "rank-table"
-
-
-def test_without_ranks_nothing_changes() -> None:
-    devices = (npu(0), npu(1))
-    assert with_ranks(devices, NodeRanks()) is devices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from kits.snapshots import device, poll, reading
 from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
 from telemetry_exporters.past import PastEvent
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
+from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 ID = "GPU-1"
 
@@ -28,10 +30,15 @@ GOOD = WELL | dict.fromkeys(
     0.0,
 )
 
+SHAPES: dict[tuple[ReadingKey, ...], Shape] = {}
+
 
 def card(reads: Mapping[tuple[str, str], float], lacks: tuple[tuple[str, str], ...] = ()) -> MergedDevice:
+    """With the same readings it has the same shape, as at each poll of the store's."""
     known = {key: value for key, value in (GOOD | dict(reads)).items() if key not in lacks}
-    return device(0, *(reading(metric, value, label) for (metric, label), value in known.items()), id=ID)
+    its = Readings.of([reading(metric, value, label) for (metric, label), value in known.items()])
+    shape = SHAPES.setdefault(its.shape.keys, its.shape)
+    return replace(device(0, id=ID), readings=Readings(shape, its.values, its.origins))
 
 
 def health(state: State, name: str = "fast") -> Mapping[tuple[str, str], Health]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from kits.snapshots import device
-from recording.timers import Timers
 from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
 from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarm, Rank
@@ -26,6 +25,45 @@ from telemetry_exporters.past import PastEvent
 CARDS = tuple(device(number, id=f"GPU-{number}") for number in range(8))
 BEGUN = 1_795_000_000.0
 NAME = "20261118T110640Z-xid_79.jsonl.gz"
+
+
+@dataclass
+class Timer:
+    """One that goes off at that time, once it has been started."""
+
+    timers: Timers
+    at: float
+    act: Callable[[], None]
+    is_waiting: bool = False
+    daemon: bool = False
+
+    def start(self) -> None:
+        if self.timers.threads <= 0:
+            raise RuntimeError("can't start new thread")
+        self.timers.threads -= 1
+        self.is_waiting = True
+
+    def cancel(self) -> None:
+        self.is_waiting = False
+
+
+class Timers:
+    """Those that were set by this clock; `threads` says how many may be started yet."""
+
+    def __init__(self, now: Callable[[], float], threads: int = 1_000_000) -> None:
+        self._now = now
+        self.set: list[Timer] = []
+        self.threads = threads
+
+    def __call__(self, seconds: float, act: Callable[[], None]) -> Timer:
+        self.set.append(Timer(self, self._now() + seconds, act))
+        return self.set[-1]
+
+    def go_off(self) -> None:
+        """Those whose time has come act."""
+        for one in [one for one in self.set if one.is_waiting and one.at <= self._now()]:
+            one.is_waiting = False
+            one.act()
 
 
 class Recorder:
@@ -61,8 +99,12 @@ def named(cause: str, seconds: float = 0.0) -> str:
     return flights.name_of(BEGUN + seconds, cause)
 
 
+def lost(number: int) -> Alarm:
+    return Alarm("lost", f"GPU-{number}", Rank.GRAVE)
+
+
 XID = Alarm("xid_79", "GPU-1", Rank.GRAVE)
-LOST, OTHER_LOST = Alarm("lost", "GPU-1", Rank.GRAVE), Alarm("lost", "GPU-2", Rank.GRAVE)
+LOST, OTHER_LOST = lost(1), lost(2)
 HOT, CRASH = Alarm("throttled_by_heat", "GPU-1"), Alarm("xid_31", "GPU-1", Rank.MINOR)
 
 
@@ -137,12 +179,35 @@ def test_a_file_that_could_not_be_written_is_none_of_the_hour() -> None:
     it = Recorder()
     it.trouble = "No space left on device"
     for turn in range(8):
-        it.at(200 * turn, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
+        it.at(200 * turn, lost(turn))
     it.at(1650)
     it.trouble = ""
     for turn in range(8):
-        it.at(1700 + 200 * turn, Alarm("lost", f"GPU-{turn}", Rank.GRAVE))
+        it.at(1700 + 200 * turn, lost(turn))
     assert len(it.at(3500)) == 6
+
+
+def test_a_file_that_is_written_at_the_second_attempt_is_one_of_the_hour() -> None:
+    it = Recorder()
+    for turn in range(8):
+        it.trouble = "No space left on device"
+        it.at(200 * turn, lost(turn))
+        it.at(200 * turn + 30, lost(turn))
+        it.trouble = ""
+        it.at(200 * turn + 100)
+    assert len(it.written) == 6
+
+
+def test_a_file_counts_although_no_thread_could_write_it_anew() -> None:
+    it = Recorder()
+    it.at(0, XID)
+    it.at(10)
+    it.timers.threads = 0
+    it.at(20, OTHER_LOST)
+    it.timers.threads = 1000
+    for number in range(8):
+        it.at(200 * (number + 1), lost(number))
+    assert len(it.at(2000)) == 6
 
 
 def test_who_never_stops_is_written_after_a_while_and_takes_few_threads() -> None:
