@@ -94,6 +94,7 @@ NO_GROUP = 12345
     ("options", "user", "group", "hides"),
     [
         ("hidepid=off", "nobody", "", False),
+        ("hidepid=1", "nobody", "", True),
         ("hidepid=2", "nobody", "", True),
         ("hidepid=invisible", "root", "", False),
         (f"hidepid=2,gid={NO_GROUP}", "nobody", str(NO_GROUP), False),

@@ -48,6 +48,14 @@ def test_files_of_one_fault(every: float, times: int, files: int) -> None:
     assert Night().files(LOST, every=every, times=times) == files
 
 
+def test_six_files_an_hour_whatever_happens_and_one_of_a_fault_that_is_new() -> None:
+    night = Night()
+    written = [night.files(card(number), every=3 * MINUTE, times=1) for number in range(40)]
+    assert (sum(written[:20]), sum(written)) == (6, 12)
+    night.files(LOST, every=3 * MINUTE, times=100)
+    assert night.files(card(2), every=0, times=1) == 1
+
+
 @pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.GRAVE, 6)])
 def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(rank: Rank, most: int) -> None:
     night = Night()
