@@ -19,6 +19,14 @@ def tree(tmp_path: Path) -> ProcTree:
     return ProcTree(tmp_path)
 
 
+def test_nothing_is_read_again_while_a_process_is_the_same(tree):
+    folder = tree.process(10)
+    reader = ProcReader(str(tree.root), environment=False)
+    first = reader.read(POLL, Targets(pids=(10,)))
+    (folder / "cgroup").unlink()
+    assert reader.read(POLL, Targets(pids=(10,))).outputs[1] is first.outputs[1]
+
+
 def test_pid_reused_between_list_and_look_up(tree):
     """The list is older than the other process: whose it is stays unknown until the list was surely made anew."""
     clock = HandClock()
