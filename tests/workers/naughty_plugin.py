@@ -198,8 +198,10 @@ class NaughtyReader:
         return {call: known.get(call, 1.5) for call in calls}
 
     def close(self) -> None:
-        """Count it."""
+        """Count it, and make the file that the environment names."""
         self.closed += 1
+        if file := os.environ.get("CLOSED"):
+            os.close(os.open(file, os.O_CREAT))
 
 
 READER = NaughtyReader()

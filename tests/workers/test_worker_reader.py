@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -192,6 +193,19 @@ def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, 
     assert failure(reader.read(poll, Targets())).text == "naughty: the reader is closed"
     assert WorkerReader("naughty", worker).read(poll, Targets()).failure is None
     assert len(launcher.pids) == 2
+
+
+def test_a_worker_that_ends_closes_what_it_has_opened(tmp_path: Path) -> None:
+    """It has a fifth of a second for it, which on a loaded machine is not always enough."""
+    closed = tmp_path / "closed"
+
+    def ends() -> bool:
+        ask(worker, "power")
+        worker.stop()
+        return closed.exists()
+
+    with workers.closing(new_worker(environment={**os.environ, "CLOSED": str(closed)})) as worker:
+        assert comes_true(ends)
 
 
 def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_process(
