@@ -2,7 +2,7 @@
 
 Every test has one level: `long` if it is marked so, `installed` if it is marked so or needs a program that a plain machine does
 not have, else `quick`. A test declares what it needs with `@pytest.mark.needs("promtool")`; `root` and `captures` are declared
-like programs.
+like programs. A test that starts a program of `tests/needs.txt` without declaring it fails, even where the program is present.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import argparse
 import os
 import re
 import shutil
+import sys
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,10 @@ _NOT_PROGRAMS = {
 }
 
 
+class UndeclaredError(Exception):
+    """A test starts a program that it does not declare."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --level and --sample."""
     parser.addoption(
@@ -53,12 +59,13 @@ def _share(text: str) -> tuple[int, int]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
+    """Register the markers and the check of programs."""
     config.addinivalue_line(
         "markers", "needs(what, ...): left out, by name, where a program, root or captures are missing"
     )
     config.addinivalue_line("markers", "installed: a test of `make test-all`: what is built, packed or installed")
     config.addinivalue_line("markers", "long: a test of `make test-long`: the same on more inputs, or minutes of work")
+    config.pluginmanager.register(ProgramCheck())
 
 
 def _needed_by(item: pytest.Item) -> set[str]:
@@ -107,6 +114,34 @@ def missing(item: pytest.Item) -> str:
     packages = sorted({package for program in programs for package in PACKAGES.get(program, ())})
     remedy = f": apt-get install {' '.join(packages)}" if packages else ""
     return f"for lack of {', '.join(programs)}{remedy}" if programs else ""
+
+
+class ProgramCheck:
+    """Refuses programs that the running test does not declare."""
+
+    def __init__(self) -> None:
+        self._item: pytest.Item | None = None
+        # A hook of the interpreter cannot be removed again; it does nothing between tests.
+        sys.addaudithook(self._on_event)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> object:
+        """Remember which test runs, with all its fixtures."""
+        self._item = item
+        try:
+            return (yield)
+        finally:
+            self._item = None
+
+    def _on_event(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event != "subprocess.Popen" or self._item is None:
+            return
+        program = os.fsdecode(arguments[0])
+        name = Path(program).name
+        # An executable that the test itself has put below its own folder is no program of the machine.
+        installed = program == name or program == shutil.which(name)
+        if name in PACKAGES and installed and name not in _needed_by(self._item):
+            raise UndeclaredError(f'{self._item.nodeid} starts {name}: add @pytest.mark.needs("{name}")')
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -1,15 +1,41 @@
-"""No thread that a test leaves keeps pytest running."""
+"""A test's time limit does not run while pytest makes the report on it, and no thread that a test leaves keeps pytest running.
+
+An alarm during the report would end pytest and all tests after it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+from typing import Any
 
 import pytest
 
+_SETTINGS = pytest.StashKey[Any]()
 # For all threads that are still running after the last test.
 _LEFT_SECONDS = 10.0
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
+    """Remember the limit, to set it again."""
+    item.stash[_SETTINGS] = settings
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
+    """Stop the clock for the report; setup, call and teardown have a clock each."""
+    settings = item.stash.get(_SETTINGS, None)
+    if settings is None:
+        return _encodable((yield))
+    item.ihook.pytest_timeout_cancel_timer(item=item)
+    try:
+        return _encodable((yield))
+    finally:
+        if call.when != "teardown":
+            item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
 
 
 def _encodable(report: pytest.TestReport) -> pytest.TestReport:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from kits.fake_nvml.library import FakeNvml
-from kits.fake_nvml.reader import Bench, reading
+from kits.fake_nvml.reader import Bench, loaded, reading
 
 
 @pytest.fixture
 def fake(tmp_path: Path) -> FakeNvml:
     """A node with eight H100."""
     return FakeNvml(tmp_path / "nvml", "h100")
+
+
+@pytest.fixture
+def nvml(fake: FakeNvml) -> Iterator[ModuleType]:
+    """The real pynvml, initialised with it."""
+    with loaded(fake) as pynvml:
+        pynvml.nvmlInit()
+        yield pynvml
 
 
 @pytest.fixture

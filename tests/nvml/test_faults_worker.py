@@ -17,7 +17,11 @@ from kits.fake_nvml.library import (
     UNKNOWN,
     FakeNvml,
 )
-from kits.fake_nvml.reader import Bench, reading, value
+from kits.fake_nvml.reader import Bench, reading, reading_in_worker, value
+from kits.processes import alive
+from kits.waiting import comes_true
+from kits.workers import UnkillableProcess
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")
@@ -93,7 +97,7 @@ def test_a_gpu_that_comes_back_is_watched_for_events_again(bench: Bench) -> None
     bench.report()
     bench.fake.lose(4)
     bench.report()
-    bench.fake.heal()
+    bench.fake.bring_back(4)
     bench.move(30)
     bench.report()
     bench.fake.xid(4, 13)
@@ -271,7 +275,98 @@ def test_a_growing_process_list_is_read_to_its_end(bench: Bench) -> None:
     assert bench.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) <= 3 * 2
 
 
-def test_a_worker_that_ends_lets_go_of_the_library(bench: Bench) -> None:
-    bench.report()
-    bench.worker.stop()
-    assert (bench.fake.calls("nvmlShutdown"), bench.fake.calls("nvmlEventSetFree")) == (1, 1)
+def test_an_upgraded_driver_needs_and_gets_a_new_process(fake: FakeNvml) -> None:
+    """The old library stays mapped: only leaving the process lets go of it."""
+    with reading_in_worker(fake) as bench:
+        bench.report()
+        pid = bench.worker.pid
+        bench.move(61)
+        fake.driver("595.71.05")
+        fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+        assert bench.refusal().reason == "library_mismatch"
+        assert bench.worker.pid == pid, "a process is worth half a minute"
+
+
+def is_back(bench: Bench) -> bool:
+    """Whether it reads again: a worker that failed once is started again after a second."""
+    return comes_true(lambda: bench.capture().failure is None)
+
+
+def test_a_call_that_hangs_costs_the_worker_and_nothing_else(fake: FakeNvml) -> None:
+    with reading_in_worker(fake) as bench:
+        for call in (UTILIZATION, "nvmlDeviceGetFieldValues", "nvmlGpmSampleGet"):
+            bench.report()
+            bench.move(2)
+            fake.hang(call, 3600.0)
+            pid = bench.worker.pid
+            assert pid is not None
+            assert bench.refusal(deadline=0.5).reason == "timeout"
+            assert not alive(pid)
+            fake.heal()
+            assert is_back(bench)
+
+
+def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNvml) -> None:
+    held: list[UnkillableProcess] = []
+
+    def launcher(what: Launch) -> Process:
+        held.append(UnkillableProcess(launch(what)))
+        return held[-1]
+
+    with reading_in_worker(fake, launcher) as bench:
+        bench.report()
+        fake.hang(UTILIZATION, 3600.0)
+        found = [bench.refusal(deadline=0.5) for _ in range(3)]
+        assert [(refusal.state, refusal.reason) for refusal in found] == [("stuck", None)] * 3
+        assert len(held) == 1
+        held[0].let_go()
+        assert comes_true(lambda: not alive(held[0].pid))
+        fake.heal()
+        assert is_back(bench)
+        assert len(held) == 2
+        for process in held:
+            process.held = False
+
+
+@pytest.mark.parametrize("faults", [60, pytest.param(1000, marks=pytest.mark.long)])
+def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: int) -> None:
+    """In one process: errors of calls, of GPUs and of the library, each followed by its repair."""
+    fake = FakeNvml(tmp_path, "a100")
+    calls = (UTILIZATION, "nvmlDeviceGetTemperature", "nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo_v2")
+    codes = (3, 4, 6, 10, 13, 14, 21, 25, 26, 27, 999, GPU_IS_LOST, RESET_REQUIRED)
+    with reading_in_worker(fake) as bench:
+        bench.report()
+        pid = bench.worker.pid
+        before = resources(pid)
+        for cycle in range(faults):
+            over = cycle % 20 == 0
+            call = "nvmlDeviceGetPerformanceState" if over else calls[cycle % len(calls)]
+            fake.fail(call, 1 if over else codes[cycle % len(codes)], cycle % 2, times=1)
+            bench.move(61)
+            bench.capture()
+            fake.heal()
+        bench.move(601)
+        report = bench.report()
+        assert all(device.up for device in report.devices)
+        assert bench.worker.pid == pid
+        assert resources(pid) == before
+        assert fake.calls("nvmlInitWithFlags") == 1 + faults // 20
+
+
+def resources(pid: int | None) -> tuple[int, int]:
+    """Threads and open descriptors of a process."""
+    process = Path(f"/proc/{pid}")
+    return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
+
+
+def test_a_worker_that_ends_lets_go_of_the_library(fake: FakeNvml) -> None:
+    """It has a fifth of a second for it, which on a loaded machine is not always enough."""
+    with reading_in_worker(fake) as bench:
+
+        def ends() -> bool:
+            bench.report()
+            bench.worker.stop()
+            return bool(fake.calls("nvmlShutdown"))
+
+        assert comes_true(ends)
+    assert (fake.calls("nvmlShutdown"), fake.calls("nvmlEventSetFree")) == (1, 1)

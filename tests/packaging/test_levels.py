@@ -40,6 +40,25 @@ def test_more_inputs(number): pass
 """
 QUICK = {"test_plain", "test_tool_of_every_machine", "test_used_if_present"}
 INSTALLED = {"test_program", "test_package"}
+STARTS_FISH = 'import subprocess\ndef test_fish():\n    subprocess.run(["fish", "--version"])\n'
+DECLARES_FISH = STARTS_FISH.replace("def", 'import pytest\n@pytest.mark.needs("fish")\ndef')
+OWN_FISH = """
+import subprocess
+def test_fish(tmp_path):
+    (tmp_path / "fish").symlink_to("/bin/true")
+    subprocess.run([tmp_path / "fish"], check=True)
+"""
+SLOW_REPORT = """
+import time
+import pytest
+class Slow:
+    def __repr__(self):
+        time.sleep(3)
+        return "slow"
+@pytest.mark.timeout(1)
+def test_with_a_slow_report():
+    assert Slow() is None
+"""
 LEAVES_A_THREAD = "import threading, time\ndef test_it():\n    threading.Thread(target=time.sleep, args=(3600,), name='left').start()\n"
 
 
@@ -78,7 +97,9 @@ def run_names(output: str) -> set[str]:
     ("options", "chosen"),
     [
         (("--level", "quick"), QUICK),
+        (("--level", "installed"), INSTALLED),
         (("--level", "quick", "--level", "installed"), QUICK | INSTALLED),
+        (("--level", "long"), {"test_minutes", "test_more_inputs"}),
         ((), QUICK | INSTALLED | {"test_minutes", "test_more_inputs"}),
     ],
 )
@@ -104,6 +125,35 @@ def test_a_missing_program_is_named_with_its_package_and_fails_ci(clone: Path, t
         assert "1 for lack of sh\n" in output
 
 
+def test_tests_that_all_run_pass_in_ci(clone: Path) -> None:
+    assert run_pytest(clone, "def test_plain(): pass\n", ci="true")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("tests", "status"),
+    [(STARTS_FISH, 1), (DECLARES_FISH, 0), (OWN_FISH, 0)],
+    ids=["undeclared", "declared", "its own"],
+)
+def test_a_test_must_declare_the_program_that_it_starts(clone: Path, tmp_path: Path, tests: str, status: int) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "fish").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "fish").chmod(0o755)
+    found, output = run_pytest(clone, tests, path=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert found == status, output
+    assert ('test_fish starts fish: add @pytest.mark.needs("fish")' in output) == (status == 1)
+
+
+def test_a_report_that_takes_longer_than_the_test_may_ends_no_other_test(clone: Path) -> None:
+    _, output = run_pytest(clone, SLOW_REPORT + "def test_after(): pass\n")
+    assert "1 failed, 1 passed" in output
+
+
 def test_a_thread_that_a_test_leaves_does_not_keep_pytest_running(clone: Path) -> None:
     status, output = run_pytest(clone, LEAVES_A_THREAD)
     assert (status, "threads were left by tests: left" in output) == (1, True)
+
+
+def test_no_test_has_conditions_of_its_own() -> None:
+    """Only `needs` counts what is left out, and names the remedy."""
+    words = "mark." + "skipif"
+    assert [path.name for path in (ROOT / "tests").rglob("*.py") if words in path.read_text()] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import re
 import shutil
 import subprocess
@@ -20,11 +21,31 @@ DROP_INS = sorted((FOLDER / "drop-ins").glob("*.conf"))
 MOST_EXPOSURE = "20"  # tenths
 # The name under which a driver registers nodes, where it is not the nodes' own.
 REGISTERED_AS = {"renderD": "226", "davinci": "devdrv-cdev", "nvidia": "195", "nvidiactl": "195"}
+# Would break the access to groups and devices, readings from /proc, scrapes from elsewhere.
+HARMFUL = {
+    "PrivateDevices",
+    "PrivateUsers",
+    "PrivateNetwork",
+    "ProcSubset",
+    "ProtectProc",
+    "IPAddressDeny",
+    "DynamicUser",
+}
+NEWER_THAN_249 = {
+    "RestrictFileSystems", "RestrictNetworkInterfaces", "StartupAllowedCPUs", "LogFilterPatterns", "OpenFile",
+    "MemoryZSwapMax", "RestartSteps", "RestartMaxDelaySec", "MemoryPressureWatch", "DelegateSubgroup", "ImportCredential",
+    "RestartMode", "FileDescriptorStorePreserve", "SetLoginEnvironment", "SurviveFinalKillSignal", "NFTSet",
+    "PrivatePIDs", "ManagedOOMMemoryPressureDurationSec",
+}  # fmt: skip
 
 
 def settings(name: str) -> list[str]:
     """What the unit says for a name, in order."""
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), flags=re.MULTILINE)
+
+
+def comments() -> str:
+    return "\n".join(line for line in UNIT.read_text().splitlines() if line.startswith("#"))
 
 
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -38,6 +59,14 @@ def test_the_exposure_is_small() -> None:
 
 
 @pytest.mark.needs("systemd-analyze")
+def test_each_open_item_is_explained() -> None:
+    done = analyze("security", "--offline=true", "--json=short", UNIT)
+    still_open = {item["name"].partition("=")[0] for item in json.loads(done.stdout) if item["set"] is False}
+    assert len(still_open) > 5
+    assert [name for name in sorted(still_open) if f"{name}=" not in comments()] == []
+
+
+@pytest.mark.needs("systemd-analyze")
 @pytest.mark.parametrize("drop_in", [None, *DROP_INS], ids=lambda file: file.name if file else "none")
 def test_systemd_understands_it(tmp_path: Path, drop_in: Path | None) -> None:
     shutil.copy(UNIT, tmp_path)
@@ -46,6 +75,12 @@ def test_systemd_understands_it(tmp_path: Path, drop_in: Path | None) -> None:
         shutil.copy(drop_in, tmp_path / "telemetry.service.d")
     done = analyze("verify", "--man=no", tmp_path / UNIT.name)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_nothing_in_it_is_harmful_or_too_new() -> None:
+    names = set(re.findall(r"^([A-Za-z]+)=", UNIT.read_text(), flags=re.MULTILINE))
+    assert names & (HARMFUL | NEWER_THAN_249) == set()
+    assert settings("Type") == ["notify"]
 
 
 @pytest.mark.parametrize("pattern", NODES)
@@ -74,3 +109,9 @@ def test_user_and_groups_are_made_where_they_are_missing(tmp_path: Path) -> None
     assert users[settings("User")[0]].endswith("nologin")
     assert {*settings("Group"), *settings("SupplementaryGroups")[0].split()} <= groups
     assert "video:x:44:somebody" in (tmp_path / "etc/group").read_text()
+
+
+@pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda file: file.name)
+def test_every_drop_in_is_in_the_manual(drop_in: Path) -> None:
+    assert f"`{drop_in.name}`" in (ROOT / "docs/install.md").read_text()
+    assert "/etc/systemd/system/telemetry.service.d/" in drop_in.read_text()

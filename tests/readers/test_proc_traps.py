@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from kits.proc_tree import POLL, ProcTree, tasks
+from kits.waiting import comes_true
+from kits.workers import python_path
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import ProcReader
 from telemetry_daemon.readers.proc_files import VARIABLES, command_line
@@ -91,6 +93,14 @@ def test_a_job_of_two_users_is_one_owner(tree):
     assert owners(found) == [("job", "7")]
 
 
+def test_uid_without_a_name_and_numeric_user_names(tree):
+    with (tree.root / "etc/passwd").open("a") as passwd:
+        passwd.write("4000:x:1001:1001::/:/bin/sh\n")
+    for pid, uid in ((10, 1001), (11, 4242)):
+        tree.process(pid, uid=uid)
+    assert [task.user for task in read(tree, 10, 11).values()] == ["4000", "4242"]
+
+
 def test_a_command_line_of_128_kb_with_control_characters_leaves_only_the_programs_name():
     arguments = [f"--password={SECRET}", "\x1b[31m\u202e", *["x" * 60_000] * 3]
     with running(*arguments) as process:
@@ -100,6 +110,21 @@ def test_a_command_line_of_128_kb_with_control_characters_leaves_only_the_progra
     assert len(repr(capture)) < 20_000
     assert SECRET in told
     assert len(told) <= LONG
+
+
+def test_a_program_that_rewrites_its_name_is_called_so(tmp_path):
+    """As setproctitle does it."""
+    ready = tmp_path / "ready"
+    program = (
+        "import ctypes, pathlib, sys; ctypes.CDLL(None).prctl(15, b'a) S 1 (\\n\\x1b[', 0, 0, 0);"
+        "pathlib.Path(sys.argv[1]).touch(); input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(ready)], stdin=subprocess.PIPE) as process:
+        assert comes_true(ready.exists)
+        (task,) = tasks(ProcReader("/", environment=False), process.pid).values()
+        process.kill()
+    assert (task.command, task.pid) == ("a) S 1 (\n\x1b[", process.pid)
+    assert abs((task.started or 0) - time.time()) < 3600
 
 
 @pytest.mark.needs("root")
@@ -118,10 +143,35 @@ def test_without_the_setting_no_environment_is_read(tree):
     assert read(tree, 10, environment=True)[10].rank == 3
 
 
+IN_A_NAMESPACE = """
+import ctypes, os
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.proc import ProcReader
+from kits.proc_tree import POLL
+if ctypes.CDLL(None).unshare(0x20000000):  # CLONE_NEWPID
+    print("no namespaces here")
+elif os.fork():
+    os.wait()
+else:
+    failure = ProcReader("", environment=False).read(POLL, Targets(pids=(1,))).failure
+    print(failure.state if failure else "it answered")
+"""
+
+
+def test_process_of_another_namespace():
+    """A real one where the kernel lets us make it: the reader in it refuses."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_NAMESPACE],
+        env=python_path(Path(__file__).parents[1]),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() in ("not_supported", "no namespaces here"), done.stderr
+
+
 def test_a_real_process_in_its_own_cgroup():
     with running() as process:
         (task,) = tasks(ProcReader("/", environment=False), process.pid).values()
         real = Path(f"/proc/{process.pid}/cgroup").read_text()
-    assert abs((task.started or 0) - time.time()) < 3600
     assert task.owner is not None
     assert task.owner == group_of(real).owner or task.owner.kind == "user"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -15,7 +16,41 @@ from kits import workers
 from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import HandClock, new_worker, parse_question
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.workers.worker import WorkerError, WorkerTimeoutError
+
+# A shell instead of Python makes many starts cheap; each of these is another way to fail.
+FAILING: tuple[Callable[[Launch], Launch], ...] = (
+    workers.shell("exit 3"),
+    workers.shell("echo garbage; sleep 60"),
+    workers.shell("kill -SEGV $$"),
+    workers.shell("echo words >&2; exit 1"),
+    workers.shell("exec >&- 2>&-; sleep 60"),
+    workers.shell("sleep 60 & exit 5"),
+    lambda what: Launch("/nonexistent/python", what.arguments, what.environment, what.inherited),
+)
+CYCLES = 70
+
+
+def test_faults_leave_no_descriptor_thread_or_process() -> None:
+    clock = HandClock()
+    ways = itertools.cycle(FAILING)
+    launched: list[int] = []
+
+    def failing(what: Launch) -> Process:
+        process = launch(next(ways)(what))
+        launched.append(process.pid)
+        return process
+
+    worker = new_worker(launcher=failing, clock=clock)
+    before = own_holdings()
+    for _ in range(CYCLES):
+        clock.seconds += 60
+        with pytest.raises(WorkerError):
+            worker.call(parse_question("echo"), PATIENCE_SECONDS)
+    assert comes_true(lambda: own_holdings().at_most(before))
+    assert len(launched) >= CYCLES * 6 // 7
+    assert not [pid for pid in launched if alive(pid)]
 
 
 def test_real_workers_leave_nothing_either() -> None:

@@ -14,6 +14,8 @@ profile nor the test tells is answered NOT_SUPPORTED.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +23,12 @@ from pathlib import Path
 from kits import compiled
 from kits.fake_nvml.build import level_of, library
 from kits.fake_nvml.profile import Key, Profile, field_text, load_profile, process_text
-from kits.fake_nvml.tally import ANY, made
+from kits.fake_nvml.tally import ANY, Tally
 
 LIBRARY = "libnvidia-ml.so.1"
 EVERYWHERE = "*"
 NODE = "node"
+ALL_LINKS = 0xFFFFFFFF
 INIT_CALLS = ("nvmlInitWithFlags", "nvmlInit_v2")
 XID_EVENT = 0x8
 
@@ -34,6 +37,7 @@ DRIVER_NOT_LOADED, TIMEOUT, GPU_IS_LOST, RESET_REQUIRED, OPERATING_SYSTEM = 9, 1
 LIB_RM_VERSION_MISMATCH, NO_DATA, GPU_NOT_FOUND, UNKNOWN = 18, 21, 28, 999
 
 Where = int | str
+_KERNEL = Key(NODE, "kernel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +55,17 @@ class FakeNvml:
 
     def __init__(self, folder: Path, profile: str | Profile = "h100", *, driver: str | None = None) -> None:
         """`profile`: a file's name in tests/nvml_fake/profiles, or one of your own, which may have another number of GPUs
-        (`load_profile("h100").with_gpus(64)`); `driver`: another driver version."""
+        or be busy (`load_profile("h100").with_gpus(64).busy()`); `driver`: another driver version."""
         self.folder = folder
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
         folder.mkdir(parents=True, exist_ok=True)
+        self.tally = Tally(folder / "calls")
         self._told: dict[Key, str] = {}
         self._rules: list[tuple[str, str]] = []
         self._events: list[str] = []
+        self._lost: dict[str, tuple[str, str]] = {}
         self._writes = 0
-        self._version = driver or self.profile.driver
-        self._from_profile = self.profile.answers(self._version)
-        self._write()
-        self.install()
+        self.driver(driver or self.profile.driver)
 
     # --- where it is found
 
@@ -85,6 +88,20 @@ class FakeNvml:
         """Put the library (back) in its place."""
         compiled.copied(library(level_of(self._version)), self.library)
 
+    def driver(self, version: str) -> None:
+        """Another driver: its library, its calls, its field numbers. A process that loaded one of another branch finds
+        that library and driver no longer match when it initialises again; a new process finds that they do."""
+        self._version = version
+        self._from_profile = self.profile.answers(version)
+        self._told.pop(_KERNEL, None)
+        self._write()
+        self.install()
+
+    def mismatch(self) -> None:
+        """The packages were upgraded, the kernel still runs the old module: no process can initialise (18)."""
+        self._told[_KERNEL] = "0"
+        self._write()
+
     # --- what it answers
 
     def tell(self, where: Where, call: str, *answer: object) -> None:
@@ -96,17 +113,28 @@ class FakeNvml:
         """What a call answers from now on is this error."""
         self.tell(where, call, f"!{code}")
 
-    def field(self, where: Where, number: int, value: float, *, kind: str = "uint") -> None:
+    def field(self, where: Where, number: int, value: float, *, kind: str = "uint", scope: int = 0) -> None:
         """The value of a field of nvmlDeviceGetFieldValues; kinds: double uint ulong ullong llong int ushort."""
-        self.tell(where, f"field.{number}.0", field_text(kind, value))
+        self.tell(where, _field(number, scope), field_text(kind, value))
 
-    def refuse_field(self, where: Where, number: int, code: int = NOT_SUPPORTED) -> None:
+    def refuse_field(self, where: Where, number: int, code: int = NOT_SUPPORTED, *, scope: int = 0) -> None:
         """One field gets this error as its own, the call as a whole succeeds."""
-        self.tell(where, f"field.{number}.0", f"!{code}")
+        self.tell(where, _field(number, scope), f"!{code}")
 
-    def blank_field(self, where: Where, number: int) -> None:
+    def blank_field(self, where: Where, number: int, *, scope: int = 0) -> None:
         """A field that drivers leave as it was: no error, no time, no type, no value (ECC counters while ECC is off)."""
-        self.tell(where, f"field.{number}.0", "blank")
+        self.tell(where, _field(number, scope), "blank")
+
+    def gpm(self, where: Where, metric: int, value: float) -> None:
+        """The value of a GPM metric, on a GPU or a MIG device."""
+        self.tell(where, f"gpm.{metric}", repr(float(value)))
+
+    def memory(self, where: Where, *, total: int, used: int, reserved: int = 0) -> None:
+        """The device's memory in bytes, for both calls; the older one counts what the driver reserved as used."""
+        free = total - used - reserved
+        self._told[_key(where, "nvmlDeviceGetMemoryInfo")] = f"{total} {free} {used + reserved}"
+        self._told[_key(where, "nvmlDeviceGetMemoryInfo_v2")] = f"{total} {reserved} {free} {used}"
+        self._write()
 
     def processes(self, where: Where, processes: Sequence[Process], kind: str = "Compute") -> None:
         """The processes on a device; kinds: Compute, Graphics, MPSCompute."""
@@ -127,23 +155,31 @@ class FakeNvml:
         are still answered. Code 0: it says success and gives nothing."""
         self._rule("fault", call, where, code, times, after)
 
-    def init_fails(self, code: int) -> None:
+    def init_fails(self, code: int, *, times: int | None = None) -> None:
         """Initialising gets this error."""
         for call in INIT_CALLS:
-            self.fail(call, code, NODE)
+            self._rules.append(("fault", self._rule_text(call, NODE, code, times, 0)))
+        self._write()
 
-    def hang(self, call: str, seconds: float) -> None:
+    def hang(self, call: str, seconds: float, where: Where = EVERYWHERE, *, times: int | None = None) -> None:
         """A call takes so long before it is answered, or until `heal`; only its own thread waits."""
-        self._rule("delay", call, EVERYWHERE, round(seconds * 1e6), None, 0)
+        self._rule("delay", call, where, round(seconds * 1e6), times, 0)
 
     def heal(self) -> None:
         """End of all that `fail`, `init_fails`, `hang` and `lose` began; calls that hang are answered now."""
         self._rules.clear()
+        self._lost.clear()
         self._write()
 
     def lose(self, gpu: int, after_calls: int = 0) -> None:
         """The GPU falls off the bus: its calls get GPU_IS_LOST, at once or after some more."""
-        self.fail(ANY, GPU_IS_LOST, gpu, after=after_calls)
+        self._lost[str(gpu)] = ("fault", self._rule_text(ANY, gpu, GPU_IS_LOST, None, after_calls))
+        self._write()
+
+    def bring_back(self, gpu: int) -> None:
+        """The GPU answers again."""
+        self._lost.pop(str(gpu))
+        self._write()
 
     def unplug(self, where: Where) -> None:
         """The device is gone: one GPU less, or one MIG device less (which is noticed at the next initialisation)."""
@@ -171,19 +207,22 @@ class FakeNvml:
 
     def calls(self, call: str = ANY, where: Where = EVERYWHERE) -> int:
         """How often a call was made by now, by all processes; "*": all calls. A GPU's calls include its MIG devices'."""
-        return self.counts(where).get(call, 0)
+        return self.tally.count(call, str(where))
 
     def counts(self, where: Where = EVERYWHERE) -> dict[str, int]:
         """All calls that were made by now, by name."""
-        return made(self.folder / "calls", str(where))
+        return self.tally.counts(str(where))
 
     # --- how it is told
 
     def _rule(self, what: str, call: str, where: Where, number: int, times: int | None, after: int) -> None:
+        self._rules.append((what, self._rule_text(call, where, number, times, after)))
+        self._write()
+
+    def _rule_text(self, call: str, where: Where, number: int, times: int | None, after: int) -> str:
         first = self.calls(call, where) + after
         last = 0 if times is None else first + times
-        self._rules.append((what, f"{call} {where} {number} {first} {last}"))
-        self._write()
+        return f"{call} {where} {number} {first} {last}"
 
     def _change_presence(self, where: Where, change: Callable[[list[int], int], list[int]]) -> None:
         gpu, _, mig = str(where).partition("/")
@@ -197,7 +236,8 @@ class FakeNvml:
 
     def _write(self) -> None:
         lines = {str(key): text for key, text in self._answers().items()}
-        lines |= {f"{what}.{number:08d}": text for number, (what, text) in enumerate(self._rules)}
+        rules = [*self._rules, *self._lost.values()]
+        lines |= {f"{what}.{number:08d}": text for number, (what, text) in enumerate(rules)}
         lines |= {f"event.{number:08d}": text for number, text in enumerate(self._events, start=1)}
         lines["node.events"] = str(len(self._events))
         self._writes += 1
@@ -213,3 +253,20 @@ def _key(where: Where, call: str) -> Key:
     if place == NODE:
         return Key(NODE, call)
     return Key(f"mig.{place.replace('/', '.')}" if "/" in place else f"gpu.{place}", call)
+
+
+def _field(number: int, scope: int) -> str:
+    return f"field.{number}.{'all' if scope == ALL_LINKS else scope}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command where NVML is a fake one: `python -m kits.fake_nvml.library h100 FOLDER telemetry snapshot`."""
+    if len(arguments) < 3:
+        print("usage: python -m kits.fake_nvml.library PROFILE FOLDER COMMAND…", file=sys.stderr)
+        return 64
+    profile, folder, *command = arguments
+    return subprocess.run(command, env=FakeNvml(Path(folder), profile).environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,19 @@ _REASONS = ("sw_thermal", "hw_thermal", "hw_power_brake")
 _SMOOTHING_FIELDS = {(570,): 251, (575,): 254, (580, 82): 251}
 # In these the entries of the process lists are 8 bytes longer than the callers', for whom they become garbage.
 _LONG_PROCESS_ENTRIES = ((535, 43), (535, 86))
+# A GPU at work: how far a number swings (~), or by how much it grows in a second (+); milliwatts, per cent, MHz, bytes.
+_MOVES = {
+    "nvmlDeviceGetPowerUsage": "~30000", "field.185.0": "~20000", "field.186.0": "~30000", "field.82.0": "~3",
+    "nvmlDeviceGetTemperature.0": "~4", "nvmlDeviceGetUtilizationRates": "~2", "nvmlDeviceGetFanSpeed_v2.0": "~3",
+    "nvmlDeviceGetClockInfo.0": "~45", "nvmlDeviceGetClockInfo.1": "~45", "nvmlDeviceGetPcieThroughput.0": "~90000",
+    "nvmlDeviceGetPcieThroughput.1": "~90000", "nvmlDeviceGetTotalEnergyConsumption": "+648920",
+    "field.138.all": "+91234567", "field.139.all": "+89876543", "field.140.all": "+101234567",
+    "field.141.all": "+99876543", "gpm.1": "~1.5", "gpm.2": "~4.5", "gpm.3": "~6.25", "gpm.4": "~5.5", "gpm.5": "~8.0",
+    "gpm.7": "~7.5", "gpm.10": "~9.5", "gpm.12": "~3.75", "gpm.20": "~90.0", "gpm.21": "~80.0",
+    "gpm.60": "~50000.0", "gpm.61": "~50000.0",
+}  # fmt: skip
+# The driver counts for so long while the caller waits ("over a 20ms interval", nvml.h).
+_MEASURING_US = {"nvmlDeviceGetPcieThroughput": 20_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,8 @@ class Profile:
 
     name: str
     document: Mapping[str, Any]
+    # What goes behind the number of an answer, by call or field: see the README of tests/nvml_fake.
+    moves: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def driver(self) -> str:
@@ -63,6 +78,10 @@ class Profile:
         buses = [f"0000:{0x10 + number:02x}:00.0" for number in range(count)]
         return replace(self, document={**self.document, "buses": buses})
 
+    def busy(self) -> Profile:
+        """The same node with numbers that move as they do under a load."""
+        return replace(self, moves=_MOVES)
+
     def answers(self, driver: str) -> dict[Key, str]:
         """All that the fake answers under a driver version."""
         version = version_of(driver)
@@ -77,6 +96,8 @@ class Profile:
             "nvmlSystemGetCudaDriverVersion": str(self.document["cuda"]),
         } | flat(self.document.get("node", {}))
         answers = {Key("node", call): text for call, text in node.items()}
+        for index, (call, microseconds) in enumerate(_MEASURING_US.items()):
+            answers[Key("delay", f"-{index}")] = f"{call} * {microseconds} 0 0"
         for number, bus in enumerate(self.document["buses"]):
             answers |= self._gpu(number, bus, version)
         return answers
@@ -89,11 +110,17 @@ class Profile:
         answers = {Key("node", f"migs.{number}"): " ".join(map(str, range(len(migs))))}
         own = {"nvmlDeviceGetPciInfo_v3": pci_text(bus, table["pci"]), "nvmlDeviceGetMinorNumber": str(number)}
         own |= readings(table, names) | reason_fields(table, version) | smoothing_fields(table, version)
-        answers |= {Key(place, call): text for call, text in own.items()}
+        answers |= {Key(place, call): self._moving(call, text) for call, text in own.items()}
         for index, mig in enumerate(migs):
             found = readings(mig, names | {"m": index})
             answers |= {Key(f"mig.{number}.{index}", call): text for call, text in found.items()}
         return answers
+
+    def _moving(self, call: str, text: str) -> str:
+        """The answer with how its first number moves; refusals stay."""
+        move = self.moves.get(call)
+        first, space, rest = text.partition(" ") if not call.startswith("field.") else (text, "", "")
+        return text if move is None or text.startswith("!") else f"{first}{move}{space}{rest}"
 
 
 def load_profile(name: str) -> Profile:

@@ -1,4 +1,4 @@
-"""The reader `nvml` on a fake NVML, in the test's own process, with a clock that moves when a test says so."""
+"""The reader `nvml` on a fake NVML, with a clock that moves when a test says so: in the test's own process, or in a real worker."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 from kits.fake_nvml.library import FakeNvml
 from kits.waiting import comes_true
+from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.nvml import events, gpm, library
 from telemetry_daemon.readers.nvml.reader import NvmlReader
 from telemetry_daemon.workers.inside import Workbench
 from telemetry_daemon.workers.targets import in_one_line
-from telemetry_daemon.workers.worker import WorkerFaultError
+from telemetry_daemon.workers.worker import Worker, WorkerFaultError
 from telemetry_parsers.codec.answer import answer_line
 from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.codec.wire import Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Absent, Capture, Event, Failure, Plain, Poll, Report, Value
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 
+READERS = Path(__file__).parents[2] / "nvml"
 POLLS = {poll.name: poll for poll in PARSER.polls}
 TIERS = tuple(POLLS)
 # What the reader calls for its own sake, not for a reading.
@@ -34,9 +37,12 @@ _WAITING = "nvmlEventSetWait_v2"
 
 
 class Seconds:
-    """A clock that a test moves."""
+    """A clock that a test moves; a reader in another process finds it in the file."""
 
-    now = 1000.0
+    def __init__(self, file: Path) -> None:
+        self.now = 1000.0
+        self.file = file
+        self.move(0.0)
 
     def __call__(self) -> float:
         return self.now
@@ -49,6 +55,9 @@ class Seconds:
     def move(self, seconds: float) -> None:
         """Let time pass for the reader; the worker and the driver keep theirs."""
         self.now += seconds
+        new = self.file.with_suffix(".new")
+        new.write_text(str(self.now))
+        new.replace(self.file)
 
 
 class ThisProcess:
@@ -84,7 +93,7 @@ class ThisProcess:
 class Bench:
     """A reader of a fake node, and what it gives."""
 
-    def __init__(self, fake: FakeNvml, worker: ThisProcess, clock: Seconds) -> None:
+    def __init__(self, fake: FakeNvml, worker: Worker | ThisProcess, clock: Seconds) -> None:
         self.fake = fake
         self.worker = worker
         self.move = clock.move
@@ -159,16 +168,35 @@ def loaded(fake: FakeNvml) -> Iterator[ModuleType]:
 @contextmanager
 def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda pynvml: pynvml) -> Iterator[Bench]:
     """A reader in this process, which ends with the test; `module` may put another module in the place of pynvml."""
-    clock = Seconds()
-    with (
-        loaded(fake) as pynvml,
-        patch.dict("sys.modules", {"pynvml": module(pynvml)}),
-        patch.object(library, "can_be_loaded", lambda _name: fake.library.exists()),
-        patch.object(gpm, "time", clock),
-        patch.object(events, "WAIT_MILLISECONDS", 20),
-        closing(ThisProcess(clock)) as worker,
-    ):
+    clock = Seconds(fake.folder / "clock")
+    with loaded(fake) as pynvml, here(module(pynvml), lambda _name: fake.library.exists(), clock) as stack:
+        worker = ThisProcess(clock)
+        stack.callback(worker.close)
         yield Bench(fake, worker, clock)
+
+
+@contextmanager
+def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Seconds) -> Iterator[ExitStack]:
+    """Have the reader find this module and this clock, and its thread that waits for events end soon."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict("sys.modules", {"pynvml": pynvml}))
+        stack.enter_context(patch.object(library, "can_be_loaded", can_be_loaded))
+        stack.enter_context(patch.object(gpm, "time", clock))
+        stack.enter_context(patch.object(events, "WAIT_MILLISECONDS", 20))
+        yield stack
+
+
+@contextmanager
+def reading_in_worker(fake: FakeNvml, launcher: Launcher = launch) -> Iterator[Bench]:
+    """The same in a worker process, which can hang, be killed and be left."""
+    clock = Seconds(fake.folder / "clock")
+    environment = {**fake.environment, "HAND_CLOCK": str(clock.file)}
+    readers = {"nvml": f"{READERS}/hand_clock_reader.py:READER"}
+    worker = Worker("nvml", readers, launcher=launcher, environment=environment)
+    try:
+        yield Bench(fake, worker, clock)
+    finally:
+        worker.close()
 
 
 def value(report: Report, metric: str, label: str = "", device: int = 0) -> Value:

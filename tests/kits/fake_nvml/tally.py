@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 ANY = "*"
@@ -14,16 +15,30 @@ _RECORD_BYTES = _HEAD.size + (2 + _GPUS * _PLACES_OF_GPU) * _COUNT.size
 _NAMED = 2
 
 
-def made(path: Path, where: str) -> dict[str, int]:
-    """How often each call was made at the place, by name; the sum of all under "*"."""
-    content = path.read_bytes() if path.exists() else b""  # none has been made yet
-    found = {}
-    for start in range(0, len(content) - _RECORD_BYTES + 1, _RECORD_BYTES):
-        name, state = _HEAD.unpack_from(content, start)
-        (count,) = _COUNT.unpack_from(content, start + _HEAD.size + slot_of(where) * _COUNT.size)
-        if state == _NAMED and count:
-            found[name.rstrip(b"\0").decode("ascii")] = count
-    return found
+class Tally:
+    """How often each call was made, for all places and for each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def count(self, call: str, where: str) -> int:
+        """How often the call was made at the place; 0 for one that nobody made."""
+        return self.counts(where).get(call, 0)
+
+    def counts(self, where: str) -> dict[str, int]:
+        """All calls that were made at the place, by name; the sum of all under "*"."""
+        return {name: count for name, count in self._column(slot_of(where)) if count}
+
+    def _column(self, slot: int) -> Iterator[tuple[str, int]]:
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:  # no call has been made yet
+            return
+        for start in range(0, len(content) - _RECORD_BYTES + 1, _RECORD_BYTES):
+            name, state = _HEAD.unpack_from(content, start)
+            if state == _NAMED:
+                (count,) = _COUNT.unpack_from(content, start + _HEAD.size + slot * _COUNT.size)
+                yield name.rstrip(b"\0").decode("ascii"), count
 
 
 def slot_of(where: str) -> int:

@@ -1,0 +1,128 @@
+"""The reader and its tables where no compiler is: on a pynvml in Python, with the nodes and the pages of the fake library."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kits.fake_nvml.reader import TIERS, value
+from kits.fake_nvml.stand_in import StandIn, reading
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import Absent, Report
+
+PAGES = Path(__file__).parent / "pages"
+UTILIZATION = "nvmlDeviceGetUtilizationRates"
+# What the daemon makes of the readings, and what needs events, two samples of GPM or a structure of the library's own.
+NOT_HERE = re.compile(
+    "accelerator_(info|up|event_watch|memory_used_ratio|flops_per_cycle|peak_|(graphics|sm|tensor|pipe)_active|sm_occupancy"
+    "|memory_bandwidth_ratio|fan_rpm)|telemetry_"
+)
+
+
+def lines(reports: list[Report]) -> set[str]:
+    """Metric, label and number of each reading of the first card."""
+    found = set()
+    for report in reports:
+        for each in report.readings:
+            if each.device == 0 and isinstance(each.value, float):
+                label = f'{BY_KEY[each.metric].label}="{each.label}"' if each.label else ""
+                found.add(f"{BY_KEY[each.metric].name} {label} {each.value!r}")
+    return {line for line in found if not NOT_HERE.match(line)}
+
+
+def lines_of_page(name: str) -> set[str]:
+    """The same of a page."""
+    labels = {metric.name: metric.label for metric in BY_KEY.values()}
+    found = set()
+    for row in (PAGES / f"{name}.txt").read_text().splitlines():
+        metric, _, rest = row.partition("{")
+        label = re.search(rf'\b({labels[metric]}="[^"]*")', rest) if labels.get(metric) else None
+        found.add(f"{metric} {label[1] if label else ''} {float(row.rpartition(' ')[2])!r}")
+    return {line for line in found if not NOT_HERE.match(line)}
+
+
+@pytest.mark.parametrize("profile", ["h100", "a100", "t4", "wsl", "gb10", "gb200", "vgpu", "geforce-old", "jetson"])
+def test_the_readings_of_a_card_are_those_of_its_page(profile: str, tmp_path: Path) -> None:
+    with reading(StandIn(profile), tmp_path) as bench:
+        reports = [bench.report(tier) for tier in TIERS]
+    assert lines(reports) == lines_of_page(profile)
+    assert [problem.text for report in reports for problem in report.problems] == []
+
+
+def test_a_lost_gpu_is_down_and_the_others_go_on(tmp_path: Path) -> None:
+    node = StandIn("h100")
+    with reading(node, tmp_path) as bench:
+        bench.report()
+        node.lost.add(1)
+        report = bench.report()
+        assert [device.up for device in report.devices] == [True, False, *[True] * 6]
+        assert {item.device for item in report.readings} == {0, *range(2, 8)}
+        assert [(event.device, event.code) for event in report.events] == [(1, "gpu_lost")]
+        node.lost.clear()
+        bench.move(30)
+        assert value(bench.report(), "utilization_ratio", device=1) == 0.98
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"), [(3, Absent.NOT_SUPPORTED), (4, Absent.NOT_PERMITTED), (6, Absent.NOT_REPORTED)]
+)
+def test_an_error_of_one_call_costs_that_reading_of_that_gpu(tmp_path: Path, code: int, absent: Absent) -> None:
+    node = StandIn("h100")
+    node.answers[f"gpu.2.{UTILIZATION}"] = node.answers["gpu.2.field.82.0"] = f"!{code}"
+    with reading(node, tmp_path) as bench:
+        report = bench.report()
+        node.answers[f"gpu.2.{UTILIZATION}"] = "10 20"
+        again = [value(bench.report(), "utilization_ratio", device=2) for _ in range(2)]
+    assert value(report, "utilization_ratio", device=2) is value(report, "memory_activity_ratio", device=2) is absent
+    assert value(report, "temperature_celsius", "memory", device=2) is absent
+    assert (value(report, "temperature_celsius", "core", device=2), value(report, "utilization_ratio")) == (54.0, 0.98)
+    assert again == ([0.1] * 2 if code == 6 else [absent] * 2), (
+        "what is not there, or not permitted, is not asked again"
+    )
+
+
+def test_a_library_without_a_driver_says_what_to_do(tmp_path: Path) -> None:
+    node = StandIn("t4")
+    node.init_fails = 9
+    with reading(node, tmp_path) as bench:
+        refusal = bench.refusal()
+        assert (refusal.state, refusal.reason) == ("failed", "driver_gone")
+        assert "modprobe nvidia" in refusal.text
+
+
+def test_a_card_in_parts(tmp_path: Path) -> None:
+    with reading(StandIn("a100-mig"), tmp_path) as bench:
+        report, processes = bench.report(), bench.report("processes")
+    _, *parts = report.devices
+    assert [(part.parent, part.partition, dict(part.facts)["gpu_instance"]) for part in parts] == [
+        (0, "0", "7"),
+        (0, "1", "3"),
+        (0, "2", "1"),
+    ]
+    assert value(report, "memory_total_bytes", device=1) == 9856 * 2.0**20
+    assert value(report, "utilization_ratio") is Absent.NOT_SUPPORTED
+    assert [(process.device, process.pid) for process in processes.processes] == [(1, 70311), (2, 70512), (3, 70513)]
+
+
+def test_processes_have_their_memory_and_kind(tmp_path: Path) -> None:
+    node = StandIn("h100")
+    node.answers["gpu.0.nvmlDeviceGetComputeRunningProcesses"] = "71:5:-:- 72:-:-:-"
+    node.answers["gpu.0.nvmlDeviceGetGraphicsRunningProcesses"] = "71:5:-:- 74:4:-:-"
+    with reading(node, tmp_path) as bench:
+        found = [each for each in bench.report("processes").processes if each.device == 0]
+    assert [(each.pid, each.kind, each.memory_used_bytes) for each in found] == [
+        (71, "compute", 5.0),
+        (72, "compute", None),
+        (74, "graphics", 4.0),
+    ]
+
+
+@pytest.mark.parametrize("driver", ["450.80.02", "470.57.02", "535.183.06"])
+def test_an_older_driver_is_asked_by_its_own_calls(driver: str, tmp_path: Path) -> None:
+    with reading(StandIn("a100", driver), tmp_path) as bench:
+        fast, links = bench.report(), bench.report("links")
+    assert value(fast, "memory_total_bytes") == 80 * 2.0**30
+    assert (value(fast, "temperature_celsius", "core"), value(fast, "power_watts")) == (49.0, 271.34)
+    assert value(links, "link_up", "11") == 1.0
