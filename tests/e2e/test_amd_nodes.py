@@ -12,6 +12,8 @@ from kits.daemon import Daemon
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
 
+pytestmark = pytest.mark.installed
+
 DIES = 8
 BUSES = [f"0000:{0x29 + 4 * die:02x}:00.0" for die in range(DIES)]
 CONFIG = """

@@ -12,6 +12,8 @@ from kits.daemon import Daemon
 from kits.fake_sysfs import Sysfs, blob, gpu_node, mi300x, radeon
 from kits.fake_tools import ToolFolder
 
+pytestmark = pytest.mark.installed
+
 CONFIG = """
 [sources.amdgpu-sysfs]
 interval = 0.3

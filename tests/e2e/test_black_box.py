@@ -28,7 +28,7 @@ FAST = "".join(f"[sources.{name}]\ninterval = 0.5\n" for name in ("nvml", "host"
 # A file is written five seconds after an alarm, by a process that masks it.
 SETTLED_SECONDS = 7.0
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 
 def flights(daemon: Daemon) -> list[Path]:

@@ -16,6 +16,8 @@ from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import read_to_end
 from telemetry_daemon.site.stream import MOST_STREAMS
 
+pytestmark = pytest.mark.installed
+
 NODE = ("--demo", "16xnvidia")
 
 

@@ -13,7 +13,7 @@ from kits.fake_kubelet import FakeKubelet, put_on_node
 from kits.fake_nvml.library import FakeNvml
 from kits.pod_resources import listed, pod
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 LOST = "GPU-00000000-0000-0000-0000-00000000dead"
 UIDS = [f"0000000{number}-4d1e-4c6b-9a53-0c7d2e81f6a0" for number in range(3)]
 SHARE = re.compile(r"^accelerator_allocation_ratio\{(?P<labels>.*)\} (?P<value>\S+)$", re.MULTILINE)

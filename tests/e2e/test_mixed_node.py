@@ -17,7 +17,7 @@ from telemetry_parsers.vendors import BY_WORD
 sys.path.insert(0, str(ROOT / ".ci"))
 import vendor_matrix
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 CORE = frozenset({*vendor_matrix.CORE, "memory_used_ratio"})
 # All core readings but those that no output of the vendor's tools is known to have.

@@ -17,6 +17,8 @@ from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 
+pytestmark = pytest.mark.installed
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

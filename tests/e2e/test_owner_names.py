@@ -17,6 +17,8 @@ from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import BUSY_TABLE
 from kits.fake_tools import ToolFolder
 
+pytestmark = pytest.mark.installed
+
 SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n[sources.proc]\npath = "/"\n[attribution]\nenabled = true\nprocess_metrics = true\n'
 # With a path, whoever set it says that the numbers mean the processes below it: so it is in a container of tests, too.
 USER = pwd.getpwuid(os.getuid()).pw_name

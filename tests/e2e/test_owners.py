@@ -18,7 +18,7 @@ from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
 from kits.pod_resources import listed, pod
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 GIB = 1 << 30
 CONFIG = """
 [attribution]

@@ -13,6 +13,8 @@ from kits.daemon import Daemon
 from kits.tool_node import series, tool_node
 from telemetry_parsers import bounds
 
+pytestmark = pytest.mark.installed
+
 SHOWN_AT_MOST = bounds.MOST_DEVICES + bounds.MOST_LOST
 
 

@@ -10,6 +10,8 @@ from kits.fake_tools import ToolFolder
 from kits.processes import rss_mib
 from kits.tool_node import TOOL, tool_node, tool_text
 
+pytestmark = pytest.mark.installed
+
 
 @pytest.mark.parametrize(
     "flood", [ToolFolder.prints_for_ever, pytest.param(ToolFolder.complains_for_ever, marks=pytest.mark.long)]

@@ -20,6 +20,8 @@ from telemetry_daemon.state.devices_file import DeviceMemory, load
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.model import Capture, Identity, Library
 
+pytestmark = pytest.mark.installed
+
 UP = "accelerator_up{"
 
 

@@ -21,6 +21,8 @@ from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
 from telemetry_parsers.model import Snapshot
 
+pytestmark = pytest.mark.installed
+
 LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 # Every C0 and C1 control, and what turns the direction round, joins, hides, or ends a line for some readers.
 EVIL = (

@@ -14,7 +14,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from kits.processes import alive
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 PATIENT = "[sources.nvml]\ninterval = 0.5\ndeadline = 60.0\n"
 # No call that hangs ends by itself; on a slow machine other polls may miss this deadline, too, and are asked again.
 STRICT = "[sources.nvml]\ninterval = 0.5\ndeadline = 2.0\n"

@@ -16,6 +16,8 @@ TESTS = """
 import os, subprocess, threading, time
 import pytest
 
+pytestmark = pytest.mark.installed
+
 def test_plain(): pass
 
 @pytest.mark.needs("sh")

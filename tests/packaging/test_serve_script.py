@@ -114,9 +114,9 @@ def test_what_is_found_and_asked_decides_what_is_served(
 
 
 def test_settings_of_the_environment_are_kept(tmp_path: Path) -> None:
-    given = {"TELEMETRY_LOG_LEVEL": "debug", "TELEMETRY_STATE_DIRECTORY": "/my/own"}
+    given = {"TELEMETRY_LOG_LEVEL": "debug", "TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/own"}
     said = serve(tmp_path, 0, [], environment=given)[1]
-    assert "state: /my/own " in said
+    assert f"state: {tmp_path}/own " in said
     assert "log: debug" in said
 
 

@@ -11,7 +11,7 @@ from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml
 from kits.terminal import terminal
 
-pytestmark = pytest.mark.needs("cc")
+pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 
 @pytest.fixture(scope="module")
