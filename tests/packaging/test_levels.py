@@ -12,11 +12,10 @@ import pytest
 
 from kits.captures import ROOT
 
+pytestmark = pytest.mark.installed
 TESTS = """
 import os, subprocess, threading, time
 import pytest
-
-pytestmark = pytest.mark.installed
 
 def test_plain(): pass
 
