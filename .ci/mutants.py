@@ -36,6 +36,8 @@ ROOTS = (
 RECORDER = Path("parsers/_reached.py")
 # The test files that reach a mutant are tried from the cheapest on, as long as all of them together cost no more.
 BUDGET_SECONDS = 60.0
+# Pytest's exit status if the files have no test of the level.
+_NO_TESTS = 5
 SWAPPED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -322,7 +324,7 @@ def _fails(files: list[str], costs: dict[str, float]) -> bool:
     command = [".venv/bin/python", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--level", "quick", *files]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        return process.wait(120 + 10 * sum(costs[file] for file in files)) != 0
+        return process.wait(120 + 10 * sum(costs[file] for file in files)) not in (0, _NO_TESTS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.wait()
