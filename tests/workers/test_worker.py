@@ -225,15 +225,19 @@ def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker, t
 
 
 def test_the_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
-    secret = os.open(tmp_path / "secret", os.O_CREAT | os.O_RDWR)
-    os.set_inheritable(secret, True)
+    opened, secret = (
+        os.open(tmp_path / "secret", os.O_CREAT | os.O_RDWR),
+        222,
+    )  # a number that a worker never has itself
+    os.dup2(opened, secret, inheritable=True)
     try:
         descriptors = ask(worker, "descriptors")
     finally:
+        os.close(opened)
         os.close(secret)
-    # Three standard ones, the pipe of requests and the pipe of answers.
-    assert len(descriptors) == 5
-    assert str(secret) not in descriptors[5:]
+    # At most three standard ones, the pipe of requests and the pipe of answers.
+    assert len(descriptors) <= 5
+    assert str(secret) not in descriptors
 
 
 def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_directory() -> None:
