@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -123,6 +122,11 @@ def forged(path: Path, answer: Answer) -> Iterator[None]:
         accepting.join()
 
 
+def peak_mebibytes() -> float:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
 def run(folder: Path, command: tuple[str, ...]) -> str:
     """Run a command; returns what it printed. Fails if it takes much memory or shows a bug."""
     name, *arguments = command
@@ -131,30 +135,28 @@ def run(folder: Path, command: tuple[str, ...]) -> str:
         f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n[web]\nlisten_address = ["127.0.0.1:1"]\n'
     )
     words = [f"{folder}/{word}" if word.endswith(".jsonl") else word for word in arguments]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of earlier tests (proc(5))
+    before = peak_mebibytes()
     done = run_main(name, "--config", str(config), *words)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grown = peak_mebibytes() - before
     assert done.status != 70, done
     assert grown < MOST_MEBIBYTES, (command, grown)
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", CONTROL)
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_forged_control_socket(tmp_path: Path, kind: str, command: tuple[str, ...]) -> None:
-    with forged(tmp_path / "run" / "control.sock", CONTROL[kind]):
+@pytest.mark.parametrize(
+    ("name", "kind", "command"),
+    [
+        *(("control.sock", kind, command) for kind in CONTROL for command in COMMANDS),
+        *(("local.sock", kind, command) for kind in LOCAL for command in READERS),
+    ],
+    ids=str,
+)
+def test_a_forged_socket(tmp_path: Path, name: str, kind: str, command: tuple[str, ...]) -> None:
+    with forged(tmp_path / "run" / name, (CONTROL if name == "control.sock" else LOCAL)[kind]):
         said = run(tmp_path, command)
     assert "\x1b" not in said
     assert len(said) < 10_000
-
-
-@pytest.mark.parametrize("kind", LOCAL)
-@pytest.mark.parametrize("command", READERS, ids=" ".join)
-def test_a_forged_local_socket(tmp_path: Path, kind: str, command: tuple[str, ...]) -> None:
-    with forged(tmp_path / "run" / "local.sock", LOCAL[kind]):
-        said = run(tmp_path, command)
-    assert "\x1b" not in said
-    assert len(said) < 20_000
 
 
 def test_a_bundle_is_written_beside_forged_sockets(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _record_daemon(
     except ControlError as error:
         raise CommandError(f"{error}; or record without it: --from tools", status=exits.UNAVAILABLE) from None
     if not taken:
-        text = "the daemon was told nothing in that time; one that plays a recording polls nothing: copy the recording"
+        text = "the daemon read nothing in that time; a daemon that plays a recording polls nothing: copy the recording"
         raise CommandError(text, status=exits.UNAVAILABLE)
     if keep.has_begun:
         _say_what_is_missing(daemon, arguments, earlier)

@@ -162,7 +162,7 @@ class OwnFolder:
             )  # the kernel gives the file this mode (unix(7)); umask is every thread's
             path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() takes no folder's descriptor
             listener.bind(path)
-            os.chmod(path, mode)  # noqa: PTH101 – nobody else can write in our folder, so it is still the socket
+            os.chmod(path, mode)  # noqa: PTH101  # no other user can write in our folder, so the path is still the socket
         return listener
 
     def _give(self, descriptor: int) -> None:

@@ -19,17 +19,17 @@ _LONGEST_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What the daemon says between captures: how many were lost, and when its round of polls ended."""
+    """A line between captures: how many captures were lost, and when the round of polls ended."""
 
     lost: int
     round_ended: float | None
 
 
 class FromDaemon:
-    """All that is captured until each poll has ended once, and within so many seconds from then, however long it takes whoever asks for it.
+    """The captures until each poll has ended once, and for so many seconds after that, even if the caller takes them slowly.
 
-    A daemon that does not say when that was is given `longest_round` seconds. `lost` counts the captures for which there was no room,
-    since they were not taken in time. `until` is when it ends (monotonic).
+    A daemon that does not report the end of the round is given `longest_round` seconds. `lost` counts the captures that the daemon
+    dropped because they were not taken in time. `until` is the end of the recording (monotonic).
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class FromDaemon:
                 if said.round_ended is not None and not has_round:
                     has_round = True
                     self.until = min(said.round_ended, time.monotonic()) + (self._seconds if self._goes_on() else 0.0)
-            elif said.monotonic_time <= self.until:  # whoever takes them slowly asks for the end late
+            elif said.monotonic_time <= self.until:  # a slow caller ends the request late
                 yield said
 
 

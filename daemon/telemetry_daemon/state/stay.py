@@ -49,8 +49,8 @@ class Part:
     tally: Tally = field(default_factory=Tally)
     # What the daemon before had counted: the counters begin at 0 with each daemon.
     before: Tally = field(default_factory=Tally)
-    # Told already: a counter that became smaller, if only by its last digit, would count as one that began anew.
-    told: Totals = Totals(0.0, None, None)
+    # Exposed already: a counter that became smaller, if only by its last digit, would count as reset.
+    shown: Totals = Totals(0.0, None, None)
 
     def see(self, allocation: Allocation) -> None:
         """Take in how the owner has the card now."""
@@ -68,12 +68,12 @@ class Part:
 
     def count(self, recent: Tally) -> Totals:
         """What the counters tell, with what was counted of the last minutes."""
-        told = self.told
+        shown = self.shown
         seconds = self.tally.seconds + recent.seconds - self.before.seconds
-        busy = _grown(told.busy_seconds, self.tally, recent, self.before, (BUSY,))
-        energy = _grown(told.energy_joules, self.tally, recent, self.before, _ENERGY)
-        self.told = Totals(max(seconds, told.seconds), busy, energy)
-        return self.told
+        busy = _grown(shown.busy_seconds, self.tally, recent, self.before, (BUSY,))
+        energy = _grown(shown.energy_joules, self.tally, recent, self.before, _ENERGY)
+        self.shown = Totals(max(seconds, shown.seconds), busy, energy)
+        return self.shown
 
 
 @dataclass(slots=True, eq=False)
@@ -253,13 +253,13 @@ def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
-def _grown(told: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
+def _grown(shown: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
     """Return the integrals since the daemon's start together, never less than before; None if nothing was measured."""
     known = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(one.seconds > 0.0 for one in known):
-        return told
+        return shown
     earlier = sum(before.sums[metric].integral for metric in metrics if metric in before.sums)
-    return max(sum(one.integral for one in known) - earlier, told or 0.0)
+    return max(sum(one.integral for one in known) - earlier, shown or 0.0)
 
 
 def _total(values: list[float | None]) -> float | None:

@@ -93,12 +93,12 @@ class Follower:
             for name, data in client.events(_EVENTS):
                 if self._is_over:
                     return
-                told = document_in(data)
+                document = document_in(data)
                 if name == "state":
-                    columns = [str(column) for column in rows(told.get("columns"), "columns", _MOST_ROWS)]
-                    scales = [number(scale, "scales") for scale in rows(told.get("scales"), "scales", _MOST_ROWS)]
+                    columns = [str(column) for column in rows(document.get("columns"), "columns", _MOST_ROWS)]
+                    scales = [number(scale, "scales") for scale in rows(document.get("scales"), "scales", _MOST_ROWS)]
                 if name == "readings":
-                    self._take_numbers(told, columns, scales)
+                    self._take_numbers(document, columns, scales)
                 elif name in ("state", "device"):
                     self._fetched = NEVER
                     self._ask_now.set()
