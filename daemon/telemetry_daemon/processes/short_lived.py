@@ -83,9 +83,8 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     """Kill the child with all that it started; one that does not die is left alone."""
     with contextlib.suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(child.pid, signal.SIGKILL)
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a child that does not die is left alone
         child.communicate(timeout=_DEATH_SECONDS)
-    except subprocess.TimeoutExpired:  # it does not die: it is left alone
-        child.poll()
-        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
-            stream.close()
+    # A second `communicate` leaves the standard input open if the question was not yet sent.
+    for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
+        stream.close()
