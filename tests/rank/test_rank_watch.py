@@ -9,8 +9,7 @@ import pytest
 
 from kits.rank_tables import version_1, written
 from telemetry_daemon.config.settings import RankSettings
-from telemetry_daemon.ranks.table import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, read
-from telemetry_daemon.ranks.watch import RankWatch, names_of_node
+from telemetry_daemon.state.ranks import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, RankWatch, names_of_node, read
 from telemetry_parsers.merge.ranks import NodeRanks
 
 

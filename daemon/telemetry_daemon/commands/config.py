@@ -85,8 +85,8 @@ def _print_measured(name: str | None, model: str | None) -> int:
 
 def _check_rank_table(settings: RankSettings) -> None:
     """Print what the rank table says of this node; a file that is not there yet is no error."""
-    from telemetry_daemon.ranks import table as rank_table
-    from telemetry_daemon.ranks import watch as ranks
+    from telemetry_daemon.state import ranks
+    from telemetry_daemon.state import ranks as rank_table
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:

@@ -13,7 +13,6 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import tells_owners
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.ranks.watch import ranked
 from telemetry_daemon.replay.moments import moment
 from telemetry_daemon.replay.node import ReplayNode
 from telemetry_daemon.replay.player import Playing
@@ -22,6 +21,7 @@ from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.ranks import ranked
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import log
 from telemetry_daemon.times import Clock

@@ -17,10 +17,10 @@ from telemetry_daemon.oneshot import OneShot, Substitute, keep
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.ranks.watch import ranked
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.ranks import ranked
 from telemetry_daemon.terminal import log, waiting
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Tier

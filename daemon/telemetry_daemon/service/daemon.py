@@ -25,7 +25,6 @@ from telemetry_daemon.node import Node
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
 from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.recording.tap import Tap
 from telemetry_daemon.service import device_nodes, systemd
@@ -48,6 +47,7 @@ from telemetry_daemon.state.devices_file import Remembered
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.maintenance import MaintenanceBook
+from telemetry_daemon.state.ranks import LOOK_SECONDS, RankWatch
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock

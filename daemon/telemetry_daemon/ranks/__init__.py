@@ -1,1 +1,0 @@
-"""Which rank of a job runs on which chip of this node."""
