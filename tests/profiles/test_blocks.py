@@ -113,6 +113,19 @@ def test_any_trace_gives_the_events_that_json_gives(
     assert collector.keys == {name: value for name, value in whole.items() if name != "traceEvents"}
 
 
+@pytest.mark.parametrize("unreadable", ["[" * 5000 + "]" * 5000, '[{"a":"]}"},' + "[" * 5000 + "]" * 5001])
+@pytest.mark.parametrize("place", ["key", "event", "last event"])
+def test_what_python_does_not_read_costs_itself_only(unreadable: str, place: str) -> None:
+    plain, odd = (json.dumps(event("cpu", "a", 1, 2)).replace("{}", f'{{"x":{value}}}') for value in ("1", unreadable))
+    events = {"key": (plain, plain), "event": (plain, odd, plain), "last event": (plain, plain, odd)}[place]
+    deep = f'"deep":{unreadable},' if place == "key" else ""
+    data = f'{{"first":1,"traceEvents":[{",".join(events)}],{deep}"behind":{{"a":1}},"more":[1]}}'
+    collector, facts = collect(data.encode(), 2**16)
+    assert facts is not None
+    assert (len(collector.kept), collector.keys) == (2, {"first": 1, "behind": {"a": 1}, "more": [1]})
+    assert len(facts.problems) == (0 if place == "key" else 1)
+
+
 @few
 @given(_EVENTS.filter(bool), st.data(), _BLOCKS)
 def test_a_cut_trace_gives_the_events_before_the_cut(events: list[Any], chance: st.DataObject, at_once: int) -> None:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from telemetry_daemon.profiling.events import Damage, Event, Window, next_block
-from telemetry_daemon.profiling.stray import NEAR_THE_END, IncompleteError, MalformedError, next_event, value_at, walk
+from telemetry_daemon.profiling.stray import (
+    NEAR_THE_END,
+    IncompleteError,
+    MalformedError,
+    UnreadableError,
+    next_event,
+    value_at,
+    walk,
+)
 
 MOST_EVENTS = 100_000_000
 MOST_EVENT_BYTES = 32 * 2**20
@@ -17,7 +25,7 @@ MOST_EVENT_BYTES = 32 * 2**20
 MOST_KEY_BYTES = 2**20
 """A key beside the events that is larger is passed over."""
 
-TOO_LARGE = object()
+NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
@@ -78,7 +86,7 @@ def _member(name: str, window: Window, damage: Damage) -> Iterator[Key | list[Ev
     if window.first() == b"[" and name == _EVENTS:
         window.use(1)
         yield from _events(window, damage)
-    elif (value := _value(window)) is not TOO_LARGE:
+    elif (value := _value(window)) is not NOT_READ:
         yield Key(name, value)
     else:
         skip_value(window)
@@ -129,16 +137,18 @@ def _leave_event(window: Window) -> None:
 
 
 def _value(window: Window) -> Any:
-    """The next value, or what stands for one that is too large to be decoded."""
+    """The next value, or what stands for one that is too large or too deep to be decoded."""
     while True:
         text = _text(window.data[:MOST_KEY_BYTES])
         try:
             value, end = value_at(text, 0)
         except IncompleteError:
             if len(window.data) >= MOST_KEY_BYTES:
-                return TOO_LARGE
+                return NOT_READ
             if not window.grow():
                 raise
+        except UnreadableError:
+            return NOT_READ
         else:
             if end + NEAR_THE_END > len(text) and window.grow():  # a number may go on
                 continue

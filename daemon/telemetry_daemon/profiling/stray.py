@@ -16,6 +16,7 @@ NEAR_THE_END = 16
 """A number, a literal or an escape that is cut off shows no further from the end."""
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 _BETWEEN = re.compile(r"[\s,]*")
 
 
@@ -38,6 +39,10 @@ class MalformedError(ValueError):
     """The text is no JSON."""
 
 
+class UnreadableError(MalformedError):
+    """The text is JSON that Python does not read: a number of thousands of digits, or lists in lists in lists."""
+
+
 _DECODER = json.JSONDecoder(parse_float=_Printed, parse_constant=lambda _name: None)
 
 
@@ -49,8 +54,8 @@ def value_at(text: str, start: int) -> tuple[Any, int]:
         if error.pos >= len(text) - NEAR_THE_END or error.msg.startswith("Unterminated string"):
             raise IncompleteError from None
         raise MalformedError from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists in lists in lists
-        raise MalformedError from None
+    except (ValueError, RecursionError):
+        raise UnreadableError from None
 
 
 @dataclass(slots=True)
@@ -74,13 +79,29 @@ def walk(text: str) -> Walk:
             found.used, found.is_last = found.used + 1, True
             return found
         try:
-            value, found.used = value_at(text, found.used)
+            value, found.used = _value_or_none(text, found.used)
         except IncompleteError:  # the rest of it comes with the next piece
             return found
-        except MalformedError:
-            value = None
-            found.used = next_event(text, found.used)
         _keep(found, value)
+
+
+def _value_or_none(text: str, start: int) -> tuple[Any, int]:
+    """The value that begins there, None for one that cannot be read, and where to go on. Raises IncompleteError."""
+    try:
+        return value_at(text, start)
+    except UnreadableError:
+        return None, _end_of_value(text, start)
+    except MalformedError:
+        return None, next_event(text, start)
+
+
+def _end_of_value(text: str, start: int) -> int:
+    depth = 0
+    for match in _STRING_OR_BRACKET.finditer(text, start):
+        depth += (match[0] in "[{") - (match[0] in "]}")
+        if depth == 0:
+            return match.end()
+    raise IncompleteError
 
 
 def next_event(text: str, start: int) -> int:
