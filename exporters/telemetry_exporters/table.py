@@ -21,7 +21,7 @@ from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
 from telemetry_exporters.verdict import judge
-from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Value
+from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 
 _GAP = "  "
 _NARROWEST_MODEL = 8
@@ -183,7 +183,7 @@ def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
     devices_by_gap: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
         for name, value in _gaps(row):
-            if row.device.up is not False and not isinstance(value, float):
+            if row.device.up is not False and (value is None or isinstance(value, Absent)):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
                 devices_by_gap.setdefault((name, why), []).append(row.device)
     told = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]

@@ -61,6 +61,14 @@ def test_colour_adds_nothing_but_colour(detail, snapshot, width):
     assert all(character.isprintable() or character in "\n\u3000\xa0" or character.isspace() for character in plain)
 
 
+@pytest.mark.parametrize("watts", [80, True])
+def test_whole_numbers_are_readings(watts):
+    """Who makes a snapshot may write them so."""
+    text = table(kit.snapshot(kit.device(0, kit.reading("power_watts", watts))), 0, Colour.NEVER, Detail.REASONS)
+    assert "power: " not in text
+    assert "utilization: " in text
+
+
 def test_absent_values_are_dim_and_states_coloured():
     text = table(kit.snapshot(kit.device(0, POWER), kit.device(1, up=False)), 0, Colour.ANSI)
     assert "\x1b[2m" in text
