@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from kits.captures import Case, of_each_layout, own_cases, registered_parsers
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Command, Report
 from telemetry_parsers.text.lines import lines
 from telemetry_parsers.text.prefixes import without_prefix
 
@@ -30,3 +37,28 @@ def test_what_all_lines_begin_with_is_taken_off() -> None:
 def test_numbers_and_the_missing_end_of_lines_are_kept() -> None:
     found = without_prefix(lines("0: a\n0: b\n0: c"))
     assert [(line.number, line.text, line.ended) for line in found] == [(1, "a", True), (2, "b", True), (3, "c", False)]
+
+
+# A launcher puts one prefix before each line, not two.
+LAYOUTS = [case for case in of_each_layout(own_cases()) if "prefix" not in case.id]
+
+
+def read(report: Report) -> object:
+    return [(reading.device, reading.metric, reading.label, reading.value) for reading in report.readings]
+
+
+def assert_read_in_spite_of(prefix: str, parser: Parser, case: Case) -> None:
+    for capture in case.captures(parser):
+        report = parser.parse(capture)
+        if isinstance(capture.request, Command) and report.readings and "\n" in capture.outputs[0].text.strip():
+            texts = ["".join(prefix + line for line in output.text.splitlines(True)) for output in capture.outputs]
+            outputs = tuple(replace(output, text=text) for output, text in zip(capture.outputs, texts, strict=True))
+            assert read(parser.parse(replace(capture, outputs=outputs))) == read(report), case.id
+
+
+@pytest.mark.parametrize("prefix", ["nid005113 out: ", "[1,0]<stdout>:", "node7: "])
+def test_every_layout_is_read_in_spite_of_a_prefix(prefix: str) -> None:
+    parsers = registered_parsers()
+    for case in LAYOUTS:
+        if case.tool in parsers:
+            assert_read_in_spite_of(prefix, parsers[case.tool], case)

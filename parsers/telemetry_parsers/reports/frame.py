@@ -20,7 +20,7 @@ from telemetry_parsers.text.outputs import (
     report_on_unknown,
     too_long,
 )
-from telemetry_parsers.text.prefixes import without_prefix
+from telemetry_parsers.text.prefixes import begins_a_document, without_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,13 @@ def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
 
 
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """The lines as they are; without what a launcher put before each; without commands that are no heads of answers."""
-    yield stdout
+    """The lines as they are; without what a launcher put before each; without commands that are no heads of answers.
+
+    What surely was put there goes first: a part of a table or document can be read in spite of it.
+    """
     bare = without_prefix(stdout)
-    if bare != stdout:
-        yield bare
+    ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(bare) else [stdout, bare]
+    yield from ways
     if tool.several is not None and (left := without_commands(stdout, tool.several.command)) != stdout:
         yield left
 
