@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from telemetry_daemon.plugins.built_in import description
-from telemetry_daemon.workers.targets import load
+from telemetry_daemon.processes.targets import load
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import to_plain
 

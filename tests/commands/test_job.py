@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from kits.waiting import PATIENCE_SECONDS
-from telemetry_daemon.jobs import harmless
-from telemetry_daemon.jobs.files import MOST_FILES
+from telemetry_daemon.readers.jobs import harmless
+from telemetry_daemon.readers.jobs.files import MOST_FILES
 
 TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
 JOB = {"SLURM_JOB_ID": "1234", "SLURM_JOB_USER": "anna", "SLURM_JOB_GPUS": "0,1"}
@@ -245,7 +245,7 @@ def test_no_signal_fails_a_hook_that_works(folder: Path, number: signal.Signals)
     code = (
         "import os, sys, time; sys.argv = ['telemetry', 'job', 'start']\n"
         "from telemetry_daemon import cli\n"
-        "from telemetry_daemon.jobs import files\n"
+        "from telemetry_daemon.readers.jobs import files\n"
         f"files.begin = lambda *_: (os.kill(os.getppid(), {int(number)}), os.kill(os.getpid(), {int(number)}), time.sleep(0.1))\n"
         "cli.main()"
     )
@@ -256,7 +256,7 @@ def test_work_that_hangs_is_left_behind(folder: Path) -> None:
     code = (
         "import sys, time; sys.argv = ['telemetry', 'job', 'start']\n"
         "from telemetry_daemon import cli\n"
-        "from telemetry_daemon.jobs import files\n"
+        "from telemetry_daemon.readers.jobs import files\n"
         "files.begin = lambda *_: time.sleep(600)\n"
         "cli.main()"
     )
@@ -269,7 +269,7 @@ def test_it_loads_nothing_that_takes_long() -> None:
         "os._exit = lambda status: print(*sys.modules) or os.kill(os.getpid(), 9)\n"
         "sys.argv = ['telemetry', 'job', 'start', '--directory', '/proc/none']\n"
         "from telemetry_daemon import cli\n"
-        "from telemetry_daemon.jobs import harmless\n"
+        "from telemetry_daemon.readers.jobs import harmless\n"
         "harmless.run = lambda work: work()\n"
         "cli.main(); print(*sys.modules)"
     )
@@ -277,6 +277,6 @@ def test_it_loads_nothing_that_takes_long() -> None:
         [sys.executable, "-c", code], env=JOB, check=True, timeout=PATIENCE_SECONDS, capture_output=True, text=True
     )
     loaded = set(done.stdout.split())
-    assert "telemetry_daemon.jobs.files" in loaded
+    assert "telemetry_daemon.readers.jobs.files" in loaded
     slow = "pydantic asyncio logging ssl tomllib psutil subprocess telemetry_parsers.model"
     assert not loaded & {*slow.split()}

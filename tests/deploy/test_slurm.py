@@ -18,7 +18,7 @@ from kits.fake_tools import Answer, ToolFolder
 from kits.slurm import Slurm
 from kits.waiting import until
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.jobs import JobsReader
+from telemetry_daemon.readers.jobs.reader import JobsReader
 from telemetry_parsers.owners.job_files import SLURM
 from telemetry_parsers.ownership import Claim
 

@@ -11,7 +11,7 @@ from telemetry_daemon.doctor.beside import Beside, findings, fine, notes
 from telemetry_daemon.doctor.cards import broken, too_few
 from telemetry_daemon.doctor.unit import Unit
 from telemetry_daemon.doctor.view import DaemonView
-from telemetry_daemon.recording.flights import Flight
+from telemetry_daemon.state.flights import Flight
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
 from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.states import BUSY

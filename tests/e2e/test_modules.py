@@ -34,7 +34,7 @@ _UNUSED = """cython_runtime email google grpc h2 hpack multiprocessing numpy opt
     device_telemetry telemetry_grafana telemetry_daemon.completion telemetry_daemon.doctor telemetry_daemon.masking
     telemetry_daemon.profiling telemetry_daemon.simulate telemetry_daemon.top"""
 UNUSED = frozenset(_UNUSED.split())
-OF_OWNERS = {"telemetry_parsers.owners", "telemetry_daemon.jobs", "telemetry_daemon.state.attribution"}
+OF_OWNERS = {"telemetry_parsers.owners", "telemetry_daemon.readers.jobs", "telemetry_daemon.state.attribution"}
 
 
 def imported_by(running: Daemon) -> set[str]:

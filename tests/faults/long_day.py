@@ -20,10 +20,10 @@ from kits.fed_node import FedNode
 from kits.processes import descendants
 from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.config.settings import Settings, SourceSettings, StateSettings
-from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.node import RealNode
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.state.health import SourceFacts

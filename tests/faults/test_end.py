@@ -19,7 +19,7 @@ from telemetry_parsers.model import Command, Poll, Report
 
 HANGS = """
 import time
-from telemetry_daemon.node import RealNode
+from telemetry_daemon.polling.node import RealNode
 RealNode.close = lambda self: time.sleep(600)
 """
 

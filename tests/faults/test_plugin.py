@@ -6,7 +6,7 @@ import pytest
 
 from kits.waiting import PATIENCE_SECONDS
 from kits.workers import HandClock, new_worker, parse_question
-from telemetry_daemon.workers.worker import WorkerOverflowError, WorkerTimeoutError
+from telemetry_daemon.processes.worker import WorkerOverflowError, WorkerTimeoutError
 
 
 def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> None:

@@ -27,9 +27,9 @@ MODULES = frozenset({"os", "io", "shutil", "tempfile", "pathlib", "fileinput", "
 KERNEL = "a file of /proc or /sys: the kernel's own, read only"
 PLACES = {
     "cli.py": {"open": "/dev/null"},
-    "jobs/harmless.py": {"open": "/dev/null", "fdopen": "a pipe to our parent"},
+    "readers/jobs/harmless.py": {"open": "/dev/null", "fdopen": "a pipe to our parent"},
     "terminal/streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
-    "service/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
+    "readers/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
     "commands/completions.py": {"read_text": "a file of the package itself"},
     "masking/harmless.py": {"read_text": "a file of the package itself"},
     "commands/parse.py": {
@@ -46,7 +46,7 @@ PLACES = {
     "web/server/listeners.py": {"bind": "an address of the network"},
     "web/server/port_owner.py": {"open": KERNEL, "read_text": KERNEL},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
-    "workers/inside.py": {"open": "the pipe of requests"},
+    "processes/inside.py": {"open": "the pipe of requests"},
     "readers/proc_files.py": {"open": KERNEL},
     "readers/host.py": {"open": KERNEL, "read_bytes": KERNEL},
     "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},

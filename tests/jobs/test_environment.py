@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.jobs.environment import MOST_DEVICES, Job, job_of
+from telemetry_daemon.readers.jobs.environment import MOST_DEVICES, Job, job_of
 
 SLURM = {"SLURM_JOB_ID": "1234"}
 FLUX = {"FLUX_JOB_ID": "ƒ2Ek8Bx", "FLUX_RANK": "1"}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.jobs.environment import Job
-from telemetry_daemon.jobs.files import NoRoomError, begin, end, file_name
+from telemetry_daemon.readers.jobs.environment import Job
+from telemetry_daemon.readers.jobs.files import NoRoomError, begin, end, file_name
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder)
 def test_a_full_folder_has_room_for_the_next_job(
     tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telemetry_daemon.jobs.files.MOST_FILES", 3)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 3)
     for number, age in (("1", 300), ("2", 200), ("3", 10)):
         begin(opened, Job("slurm", number, number), NOW - 400)
         end(opened, Job("slurm", number, number), NOW - age)
@@ -96,7 +96,7 @@ def test_a_full_folder_has_room_for_the_next_job(
 
 
 def test_a_folder_full_of_running_jobs_takes_no_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("telemetry_daemon.jobs.files.MOST_FILES", 1)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 1)
     begin(opened, AGAIN, NOW)
     with pytest.raises(NoRoomError):
         begin(opened, Job("slurm", "13", "13"), NOW)

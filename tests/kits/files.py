@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_daemon.readers import files
+from telemetry_daemon.processes import files
 from telemetry_parsers.codec.answer import readout
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.wire import Readout

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kits.fake_mtml import FakeMtml
+from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.mtml import codes
-from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.model import Absent, Capture, Library, Poll, Report, Value
 from telemetry_parsers.vendors.moorethreads.mtml import PARSER
 

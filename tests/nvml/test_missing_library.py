@@ -8,9 +8,9 @@ import pytest
 
 from kits.fake_nvml.library import FakeNvml
 from kits.workers import CountingLauncher, HandClock, closing
+from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
-from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 
 pytestmark = pytest.mark.needs("cc")

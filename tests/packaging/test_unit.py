@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
-from telemetry_daemon.service.device_nodes import NODES
+from telemetry_daemon.readers.device_nodes import NODES
 from telemetry_daemon.terminal import exits
 
 FOLDER = ROOT / "deploy/systemd"

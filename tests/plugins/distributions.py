@@ -15,7 +15,7 @@ from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.loading import Patience
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.processes.process import Launcher, launch
-from telemetry_daemon.workers.worker import Worker
+from telemetry_daemon.processes.worker import Worker
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output
 

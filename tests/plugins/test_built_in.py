@@ -11,7 +11,7 @@ from telemetry_daemon.plugins import built_in
 from telemetry_daemon.plugins.candidates import Candidates
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.workers.targets import load as load_target
+from telemetry_daemon.processes.targets import load as load_target
 from telemetry_parsers.model import Capture, Output
 
 DESCRIBED = built_in.descriptions()

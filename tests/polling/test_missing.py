@@ -14,12 +14,12 @@ from kits.waiting import comes_true
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Capture, Command, Device, Files, Health, Poll, Report

@@ -104,7 +104,7 @@ PLANTED = {
         "lists 1025 chips of this node; a node has at most 1024",
     ),
     "lists and lists": (
-        lambda path: path.write_text('{"version": "1.0", "x": [' + "[]," * 2_700_000 + "[]]}"),
+        lambda path: path.write_text('{"version": "1.0", "x": [' + "[]," * 500_000 + "[]]}"),
         "status: is missing",
     ),
 }

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.jobs.environment import Job
-from telemetry_daemon.jobs.files import begin, end, file_name
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.jobs import JobsReader
+from telemetry_daemon.readers.jobs.environment import Job
+from telemetry_daemon.readers.jobs.files import begin, end, file_name
+from telemetry_daemon.readers.jobs.reader import JobsReader
 from telemetry_parsers.model import Capture, Report
 from telemetry_parsers.owners import job_files, job_maps
 
@@ -86,8 +86,8 @@ def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
     end(folder, over, LONG_AGO + 60)
     ended, _ = told(of, "slurm").claims
     assert (ended.started, ended.ended, ended.lives) == (LONG_AGO, LONG_AGO + 60, False)
-    monkeypatch.setattr("telemetry_daemon.readers.jobs._TICK_SECONDS", -1.0)  # as if some time had passed
-    monkeypatch.setattr("telemetry_daemon.readers.jobs._TOLD_SECONDS", -1.0)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._TICK_SECONDS", -1.0)  # as if some time had passed
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._TOLD_SECONDS", -1.0)
     assert names(told(of, "slurm")).keys() == {"13"}
     begin(folder, replace(over, run="1"), LONG_AGO + 90)
     assert names(told(of, "slurm")).keys() == {"12", "13"}
@@ -180,7 +180,7 @@ def test_a_folder_in_which_others_can_write_is_refused(
 def test_no_more_files_are_read_than_there_may_be(
     tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.MOST_FILES", 5)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.MOST_FILES", 5)
     for number in range(9):
         begin(folder, Job("slurm", str(number), str(number)), LONG_AGO)
     assert len(told(reader(tmp_path), "slurm").claims) == 5
@@ -211,7 +211,7 @@ def test_a_half_file_is_normal_for_a_moment(tmp_path: Path, monkeypatch: pytest.
     plant(tmp_path / "exporter/0", '{"SLURM_JOB_ID": "88"}', at=time.time())
     assert names(told(of, "job-map")) == {"88": ["0"]}
     plant(tmp_path / "exporter/0", '{"SLURM_JOB')
-    monkeypatch.setattr("telemetry_daemon.readers.jobs._NEW_SECONDS", -1.0)  # as if some time had passed
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._NEW_SECONDS", -1.0)  # as if some time had passed
     assert [problem.text for problem in told(of, "job-map").problems] == ["is no JSON"]
 
 
@@ -237,7 +237,7 @@ def test_a_job_whose_epilog_never_comes_ends_with_its_cgroup(
     cgroup.rmdir()
     now = time.time()
     assert told(of, "slurm").claims[0].lives is None  # its epilog may be running
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.time.time", lambda: now + 700)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.time.time", lambda: now + 700)
     (claim,) = told(of, "slurm").claims
     assert claim.lives is False
     assert claim.ended is not None
@@ -256,5 +256,5 @@ def test_a_job_without_steps_keeps_its_cards(
     step.rmdir()
     step.parent.rmdir()
     now = time.time()
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.time.time", lambda: now + 9000)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.time.time", lambda: now + 9000)
     assert told(of, "slurm").claims[0].lives is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.service.device_nodes import SHORTEST_LIFE_SECONDS, NodeWatch, under_systemd, why_denied
+from telemetry_daemon.readers.device_nodes import SHORTEST_LIFE_SECONDS, NodeWatch, under_systemd, why_denied
 
 
 class Machine:

@@ -145,8 +145,8 @@ def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool
 
 def _has_accelerators() -> bool:
     """Return whether this node has an accelerator on its PCI bus or a device node of an accelerator's driver."""
+    from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import scan
-    from telemetry_daemon.service.device_nodes import NODES
 
     # Every graphics driver makes render nodes, those of a server's console included.
     own_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))

@@ -22,7 +22,7 @@ from telemetry_daemon.doctor.reading import Read, read
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.recording.flights import Flight, kept
+from telemetry_daemon.state.flights import Flight, kept
 from telemetry_daemon.terminal import waiting
 
 _PLUGIN = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from telemetry_daemon.spans import seconds_of
+from telemetry_daemon.times import seconds_of
 
 # What a poll, a recording or a pause may take.
 _SHORTEST_SECONDS = 0.1

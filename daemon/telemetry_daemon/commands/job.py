@@ -10,9 +10,9 @@ from pathlib import Path
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY, glance, job_directory
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.jobs import files
-from telemetry_daemon.jobs.environment import job_of
-from telemetry_daemon.jobs.nudge import nudge
+from telemetry_daemon.readers.jobs import files
+from telemetry_daemon.readers.jobs.environment import job_of
+from telemetry_daemon.readers.jobs.nudge import nudge
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 

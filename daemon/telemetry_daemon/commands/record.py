@@ -19,10 +19,10 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control.socket import ControlError
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.node import RealNode
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.first_answer import FromFirstAnswer, Keep
 from telemetry_daemon.recording.from_daemon import FromDaemon

@@ -10,9 +10,9 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.answer import Answer
 from telemetry_daemon.commands.lookup import check_source
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import tells_owners
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.polling.node import tells_owners
 from telemetry_daemon.replay.moments import moment
 from telemetry_daemon.replay.node import ReplayNode
 from telemetry_daemon.replay.player import Playing

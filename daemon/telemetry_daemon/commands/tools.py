@@ -12,9 +12,9 @@ from dataclasses import replace
 from telemetry_daemon.commands import endings, options
 from telemetry_daemon.commands.answer import Answer
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import Node, RealNode
-from telemetry_daemon.oneshot import OneShot, Substitute, keep
 from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.polling.node import Node, RealNode
+from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep
 from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import toollock

@@ -14,7 +14,7 @@ from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import Machine
 from telemetry_daemon.doctor.sources import Patient
 from telemetry_daemon.doctor.view import DaemonView
-from telemetry_daemon.recording.flights import Flight
+from telemetry_daemon.state.flights import Flight
 from telemetry_parsers.model import Snapshot
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.readers import pci
+from telemetry_daemon.readers.device_nodes import why_denied
 from telemetry_daemon.readers.pci import PciDevice
-from telemetry_daemon.service.device_nodes import why_denied
 from telemetry_parsers.vendors import VENDORS
 
 # Render nodes belong to the vendor of the card behind them; every other pattern says whose its nodes are.

@@ -23,8 +23,8 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.nodes.plain import DocumentError, document_in
 from telemetry_daemon.recording import from_daemon
-from telemetry_daemon.recording.flights import Flight
 from telemetry_daemon.replay.reports import report_of
+from telemetry_daemon.state.flights import Flight
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Device, Report

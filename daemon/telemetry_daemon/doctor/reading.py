@@ -11,10 +11,10 @@ from pathlib import Path
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.bus import Listing, listings
 from telemetry_daemon.doctor.sources import Patient
-from telemetry_daemon.node import RealNode
-from telemetry_daemon.oneshot import OneShot
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
+from telemetry_daemon.polling.node import RealNode
+from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Report, Snapshot
 

@@ -7,7 +7,7 @@ import zlib as standard_zlib  # takes a byte at a time, and gives all that was w
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from telemetry_daemon.deflate import GZIP, zlib
+from telemetry_daemon.guarded.deflate import GZIP, zlib
 
 _MAGIC = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 18

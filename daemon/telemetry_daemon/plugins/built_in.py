@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from telemetry_daemon.workers.targets import BrokenProtocolError, in_one_line, load
+from telemetry_daemon.processes.targets import BrokenProtocolError, in_one_line, load
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser, SourceParser

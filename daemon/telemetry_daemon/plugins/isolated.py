@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telemetry_daemon.plugins.report import believed
-from telemetry_daemon.workers.worker import Worker, WorkerError
+from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.wire import Describe, Parse

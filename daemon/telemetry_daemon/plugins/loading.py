@@ -11,7 +11,7 @@ from typing import final
 
 from telemetry_daemon.plugins import built_in
 from telemetry_daemon.plugins.candidates import Candidate, Candidates, PluginFailure, module_reader
-from telemetry_daemon.workers.worker import Worker, WorkerError, WorkerTimeoutError
+from telemetry_daemon.processes.worker import Worker, WorkerError, WorkerTimeoutError
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Library, Metric

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.cross_check import unlisted
+from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.state.health import PollResult, judge
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
-from telemetry_daemon.workers.targets import in_one_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 

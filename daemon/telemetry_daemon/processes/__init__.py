@@ -1,1 +1,4 @@
-"""Child processes: started, read and ended; and a short-lived one that answers a single question."""
+"""Child processes: tools, one-question processes, and workers, which run plugins' code and read drivers' files.
+
+`telemetry_parsers/codec/wire.py` has the lines that go between the daemon and a worker.
+"""

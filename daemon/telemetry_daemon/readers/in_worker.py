@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 
+from telemetry_daemon.processes.files import is_there
+from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.files import is_there
 from telemetry_daemon.readers.loader import Mark, marks
-from telemetry_daemon.workers.worker import Worker, WorkerError
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.wire import Read, Readout, checked_readout
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
-from telemetry_daemon.recording import flights
 from telemetry_daemon.recording.alarms import Alarm
 from telemetry_daemon.recording.bursts import MORE_SECONDS, Bursts, Entry
 from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.state import flights
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 

@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.deflate import zlib
+from telemetry_daemon.guarded.deflate import zlib
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.recording import flights
 from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.replay.tape import Damage, captures_in
+from telemetry_daemon.state import flights
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.codec.derived import from_plain

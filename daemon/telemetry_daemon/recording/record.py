@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO, final
 
-from telemetry_daemon.deflate import GZIP
 from telemetry_daemon.guarded import named
+from telemetry_daemon.guarded.deflate import GZIP
 from telemetry_daemon.guarded.unpacking import is_packed
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_to_plain, encode_line
 from telemetry_parsers.model import Capture

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from telemetry_daemon.deflate import GZIP, zlib
+from telemetry_daemon.guarded.deflate import GZIP, zlib
 from telemetry_daemon.recording.tap import Line
 
 # Two minutes before an alarm, and the one after it in which its file is written anew.

@@ -10,8 +10,8 @@ from functools import partial
 
 from telemetry_daemon.replay.places import Survey
 from telemetry_daemon.replay.stretches import Stretch
-from telemetry_daemon.spans import seconds_of
 from telemetry_daemon.terminal.exits import CommandError
+from telemetry_daemon.times import seconds_of
 from telemetry_exporters import human
 
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")

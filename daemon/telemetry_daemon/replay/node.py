@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import Node
 from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.polling.node import Node
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.replay.moments import Moment, moment
 from telemetry_daemon.replay.places import Survey

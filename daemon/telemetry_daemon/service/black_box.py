@@ -13,14 +13,14 @@ from typing import Protocol
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control import requests
 from telemetry_daemon.control.socket import Stream
-from telemetry_daemon.deflate import GZIP, zlib
-from telemetry_daemon.recording import flights
+from telemetry_daemon.guarded.deflate import GZIP, zlib
 from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
 from telemetry_daemon.recording.bursts import Bursts
 from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recording.flights import Flight
 from telemetry_daemon.recording.ring import Ring
 from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.state import flights
+from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.times import Clock
 
 log = logging.getLogger(__name__)

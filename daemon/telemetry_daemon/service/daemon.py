@@ -21,16 +21,17 @@ from telemetry_daemon.config.reads import reads
 from telemetry_daemon.config.settings import AttributionSettings, Settings
 from telemetry_daemon.control import socket as control
 from telemetry_daemon.control.socket import ControlServer
-from telemetry_daemon.node import Node
 from telemetry_daemon.polling.clock import ClockGuard
+from telemetry_daemon.polling.node import Node
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
+from telemetry_daemon.readers import device_nodes
+from telemetry_daemon.readers.device_nodes import NodeWatch
 from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.recording.tap import Tap
-from telemetry_daemon.service import device_nodes, systemd
+from telemetry_daemon.service import systemd
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
-from telemetry_daemon.service.device_nodes import NodeWatch
 from telemetry_daemon.service.job_folder import LOOK_SECONDS as LOOK_FOR_JOBS_SECONDS
 from telemetry_daemon.service.job_folder import JobFolder
 from telemetry_daemon.service.local_site import LocalSite

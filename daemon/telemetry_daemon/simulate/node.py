@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import Node, no_bus, no_capture
 from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.polling.node import Node, no_bus, no_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.host import HostReader

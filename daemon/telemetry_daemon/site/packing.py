@@ -6,8 +6,8 @@ import struct
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from telemetry_daemon.deflate import GZIP
-from telemetry_daemon.deflate import zlib as _usual
+from telemetry_daemon.guarded.deflate import GZIP
+from telemetry_daemon.guarded.deflate import zlib as _usual
 
 # Nine tenths of what level 6 saves for half the time.
 _LEVEL = 1

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from telemetry_daemon.recording.flights import Flight
 from telemetry_daemon.site.page_files import script, style
+from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
 from telemetry_exporters import details, human
 from telemetry_exporters.overview import (

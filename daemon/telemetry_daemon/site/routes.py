@@ -23,9 +23,9 @@ from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:  # imported when somebody follows
-    from telemetry_daemon.recording.flights import Flight
     from telemetry_daemon.site.peer_pages import PeerPages
     from telemetry_daemon.site.stream import Streams
+    from telemetry_daemon.state.flights import Flight
 
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"

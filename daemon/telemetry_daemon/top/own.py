@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import Node
+from telemetry_daemon.polling.node import Node
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.state.accumulate import Accumulator

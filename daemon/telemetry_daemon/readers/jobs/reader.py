@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from telemetry_daemon.guarded.inbox import Entry, Inbox
-from telemetry_daemon.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.job_cgroups import JobCgroups
+from telemetry_daemon.readers.jobs.cgroups import JobCgroups
+from telemetry_daemon.readers.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id
 from telemetry_daemon.readers.users import Users
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 from telemetry_parsers.owners.job_files import READER

@@ -12,12 +12,12 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.polling.pci_bus import PciBus
 from telemetry_daemon.polling.source import OnCapture, PciView, Source
+from telemetry_daemon.processes.targets import load
+from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.times import Clock
-from telemetry_daemon.workers.targets import load
-from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.codec.wire import checked_readout, own_readout
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
@@ -34,7 +34,7 @@ _IN_PROCESS = {
     "host": "telemetry_daemon.readers.host:reader",
     "kubelet": "telemetry_daemon.readers.kubelet:reader",
     "proc": "telemetry_daemon.readers.proc:reader",
-    "jobs": "telemetry_daemon.readers.jobs:reader",
+    "jobs": "telemetry_daemon.readers.jobs.reader:reader",
     "steps": "telemetry_daemon.readers.steps:reader",
 }
 # Where owners are told, processes are listed as often: one that uses a card of another's is seen while it does.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.jobs.environment import Job
+from telemetry_daemon.readers.jobs.environment import Job
 
 MOST_FILES = 10_000
 LARGEST_BYTES = 64 << 10

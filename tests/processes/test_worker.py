@@ -14,7 +14,7 @@ from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import CountingLauncher, HandClock, new_worker, parse_question, problem_texts
 from telemetry_daemon.processes.process import Launch, Process, launch
-from telemetry_daemon.workers.worker import (
+from telemetry_daemon.processes.worker import (
     Worker,
     WorkerDiedError,
     WorkerFaultError,

@@ -13,13 +13,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.workers.targets import BrokenProtocolError, in_one_line, load
+from telemetry_daemon.processes.targets import BrokenProtocolError, in_one_line, load
 from telemetry_parsers.codec.answer import answer_line, failure, fault, output, readout
 from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 
 if TYPE_CHECKING:
-    from telemetry_daemon.workers.parsing import Parsers
+    from telemetry_daemon.processes.parsing import Parsers
     from telemetry_parsers.model import Plain
 
 # A worker whose daemon was killed while a call hangs is ended by the kernel this long after the call's deadline.
@@ -38,7 +38,7 @@ class Workbench:
         if question["ask"]["kind"] == "read":
             return self._read(question["ask"])
         if self._parsers is None:
-            from telemetry_daemon.workers.parsing import Parsers  # with the model: only a plugin's worker needs it
+            from telemetry_daemon.processes.parsing import Parsers  # with the model: only a plugin's worker needs it
 
             self._parsers = Parsers()
         return self._parsers.perform(question)
@@ -141,7 +141,7 @@ def _send(descriptor: int, line: bytes) -> None:
 
 
 def _read_files(request: dict[str, Plain], root: str) -> list[Plain]:
-    from telemetry_daemon.readers.files import read_files  # only some workers read files
+    from telemetry_daemon.processes.files import read_files  # only some workers read files
 
     return read_files(request, root)
 

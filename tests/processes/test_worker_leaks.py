@@ -17,7 +17,7 @@ from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import HandClock, new_worker, parse_question
 from telemetry_daemon.processes.process import Launch, Process, launch
-from telemetry_daemon.workers.worker import WorkerError, WorkerTimeoutError
+from telemetry_daemon.processes.worker import WorkerError, WorkerTimeoutError
 
 # A shell instead of Python makes many starts cheap; each of these is another way to fail.
 FAILING: tuple[Callable[[Launch], Launch], ...] = (

@@ -42,7 +42,7 @@ class Link:
         self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
     ) -> None:
         reading, writing = os.pipe2(os.O_CLOEXEC)
-        arguments = (*_flags(), "-m", "telemetry_daemon.workers.inside", label, str(reading))
+        arguments = (*_flags(), "-m", "telemetry_daemon.processes.inside", label, str(reading))
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(os.close, writing)
             try:

@@ -15,9 +15,9 @@ from kits.processes import alive
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import CountingLauncher, HandClock, new_worker
 from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
-from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Poll, Request
 
 
