@@ -12,7 +12,7 @@ from telemetry_daemon.commands.examples import EXAMPLES
 from telemetry_daemon.config.glance import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
-from telemetry_daemon.control import socket as control
+from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER
 from telemetry_daemon.terminal import exits

@@ -10,8 +10,7 @@ from prometheus_client.registry import Collector as BaseCollector
 
 from device_telemetry.errors import TelemetryError
 from device_telemetry.reading import read_document
-from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_daemon.remote.documents import DocumentError, snapshot_of
 from telemetry_exporters.families import Family, columns_of, families
 from telemetry_exporters.own import OwnSamples
 from telemetry_exporters.screen import family_name, screen

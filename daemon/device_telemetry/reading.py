@@ -18,8 +18,8 @@ from typing import Any
 from device_telemetry.errors import NotReachableError, NotUnderstoodError
 from device_telemetry.node import Node, node_of
 from telemetry_daemon.config.glance import glance
-from telemetry_daemon.nodes.address import Address, AddressError, address_of
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.remote.address import Address, AddressError, address_of
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.web.addresses import local_socket_in
 
 _PATH = "/api/v1/snapshot"

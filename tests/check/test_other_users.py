@@ -15,7 +15,7 @@ from kits.fake_mthreads_gmi import CARD, REFUSAL, TOOL, query_json
 from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.commands import nodes
 from telemetry_daemon.config.settings import Settings, StateSettings, WebSettings
-from telemetry_daemon.nodes.client import Credentials
+from telemetry_daemon.remote.http_client import Credentials
 from telemetry_daemon.web.server import port_owner
 
 # Root may use every socket; without its capabilities it may do what the modes of files say.

@@ -42,7 +42,7 @@ PLACES = {
     "profiling/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "profiling/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
-    "control/socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
+    "remote/control_socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},
     "web/server/port_owner.py": {"open": KERNEL, "read_text": KERNEL},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},

@@ -12,9 +12,9 @@ import pytest
 from kits.waiting import comes_true
 from replay import plays
 from replay.plays import BEGUN, LOADED, MINUTE, PARSER, capture, made, made_of, parse, played, shown
-from telemetry_daemon.control import requests
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.recording.record import Recorder
+from telemetry_daemon.remote import control_requests
 from telemetry_daemon.replay.node import ReplayNode
 from telemetry_daemon.replay.performance import PAUSE_SECONDS
 from telemetry_daemon.replay.player import Playing
@@ -108,7 +108,7 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
     }
     with played(tmp_path, MINUTE, Playing(loops=False)) as it:
         for (action, value), says in asked.items():
-            told = it.node.verbs()["replay"].answer(requests.Replay(action, value))
+            told = it.node.verbs()["replay"].answer(control_requests.Replay(action, value))
             assert says in str(told.get("error") or f"{it.node.player.speed:g} ×")
             assert ("error" in told) == says.startswith("'")
 

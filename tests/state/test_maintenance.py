@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kits.fed_node import FedNode
-from telemetry_daemon.control.requests import MaintenanceOff, MaintenanceOn
 from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.remote.control_requests import MaintenanceOff, MaintenanceOn
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.state.maintenance import MaintenanceBook, path_in

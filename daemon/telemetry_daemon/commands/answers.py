@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 from telemetry_daemon.commands.answer import Answer, NotAskedError, local_socket
 from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER, glance
-from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
-from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError, document_in
+from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human

@@ -127,7 +127,7 @@ def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool
     if arguments.node is None:
         return options.settings(arguments).expect.devices, _has_accelerators()
     from telemetry_daemon.commands import nodes
-    from telemetry_daemon.nodes.client import Client, NodeError
+    from telemetry_daemon.remote.http_client import Client, NodeError
 
     (address,) = nodes.addresses([arguments.node], None)
     client = Client(address, nodes.credentials(arguments), arguments.timeout)

@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import TypeVar
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.control import socket as control
-from telemetry_daemon.control.socket import ControlError
+from telemetry_daemon.remote import control_socket as control
+from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean, cut

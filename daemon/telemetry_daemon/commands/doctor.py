@@ -86,7 +86,7 @@ def _of_other(arguments: argparse.Namespace) -> Examined:
     from telemetry_daemon.commands import nodes
     from telemetry_daemon.doctor.examination import examined, of_other_node
     from telemetry_daemon.doctor.view import ask
-    from telemetry_daemon.nodes.client import NodeError
+    from telemetry_daemon.remote.http_client import NodeError
 
     (address,) = nodes.addresses([arguments.node], None)
     try:

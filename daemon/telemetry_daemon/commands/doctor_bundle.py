@@ -20,7 +20,7 @@ from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, user
 from telemetry_daemon.doctor.members import History, Material
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.nodes.client import Client, NodeError
+from telemetry_daemon.remote.http_client import Client, NodeError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.version import __version__

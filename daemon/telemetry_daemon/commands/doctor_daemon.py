@@ -12,9 +12,8 @@ from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.unit import unit
 from telemetry_daemon.doctor.view import ask
 from telemetry_daemon.guarded.way import UnsafeError
-from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Credentials, NodeError
-from telemetry_daemon.nodes.wire import BrokenError
+from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.http_client import BrokenError, Credentials, NodeError
 from telemetry_daemon.version import __version__
 
 _SECONDS = 5.0

@@ -19,9 +19,9 @@ from telemetry_daemon.doctor.examination import Examined, examined
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.doctor.machine import machine
 from telemetry_daemon.doctor.reading import Read, read
-from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.remote.address import Address
 from telemetry_daemon.state.flights import Flight, kept
 from telemetry_daemon.terminal import waiting
 

@@ -7,7 +7,7 @@ import time
 
 from telemetry_daemon.commands import durations, options
 from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.control.requests import MaintenanceEnded, MaintenanceState
+from telemetry_daemon.remote.control_requests import MaintenanceEnded, MaintenanceState
 from telemetry_daemon.state.maintenance import LONGEST_REASON
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError

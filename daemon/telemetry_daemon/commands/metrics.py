@@ -79,7 +79,7 @@ def _document(path: str) -> object:
 def _told_names(arguments: argparse.Namespace) -> frozenset[str]:
     """The names of the samples on the page of the daemon here, or of the node."""
     from telemetry_daemon.commands import nodes
-    from telemetry_daemon.nodes.client import Client, NodeError
+    from telemetry_daemon.remote.http_client import Client, NodeError
 
     given = nodes.credentials(arguments)
     if arguments.node is not None:

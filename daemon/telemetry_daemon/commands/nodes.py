@@ -13,8 +13,8 @@ from telemetry_daemon.commands.answer import NotAskedError
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.nodes.address import Address, AddressError, address_of, addresses_of, listed
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.remote.address import Address, AddressError, address_of, addresses_of, listed
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.web.addresses import UnixAddress, local_socket_in, parse_address
 from telemetry_daemon.web.errors import WebError

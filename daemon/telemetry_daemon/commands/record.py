@@ -16,7 +16,6 @@ from pathlib import Path
 
 from telemetry_daemon.commands import durations, endings, options
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.control.socket import ControlError
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.plugins.loading import Loaded, load
@@ -27,6 +26,7 @@ from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.first_answer import FromFirstAnswer, Keep
 from telemetry_daemon.recording.from_daemon import FromDaemon
 from telemetry_daemon.recording.record import Recorder, RecordError
+from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log, waiting

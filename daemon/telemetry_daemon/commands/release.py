@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import durations, options
 from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.control.requests import Released
+from telemetry_daemon.remote.control_requests import Released
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 

@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.control.requests import Played
+from telemetry_daemon.remote.control_requests import Played
 from telemetry_daemon.replay import speeds
 from telemetry_daemon.replay.moments import FORMS
 from telemetry_daemon.terminal import exits

@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.control.requests import Resumed
+from telemetry_daemon.remote.control_requests import Resumed
 from telemetry_daemon.terminal import exits
 
 

@@ -18,12 +18,13 @@ from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep
 from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import toollock
+from telemetry_daemon.remote.documents import DocumentError, snapshot_of
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.state.ranks import ranked
 from telemetry_daemon.terminal import log, waiting
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Tier
+from telemetry_parsers.model import Absent, Device, MergedDevice, Reading, Report, Snapshot, Tier
 
 # The CPU's load is counted between two readings.
 _HOST_GAP_SECONDS = 0.2
@@ -98,16 +99,50 @@ def _from_daemon(settings: Settings) -> Substitute:
     def substitute(source: Source, answer: Polled) -> Polled:
         if not toollock.is_busy(answer.capture.failure):
             return answer
-        from telemetry_daemon.control import socket as control
-        from telemetry_daemon.control.remote import NoSuchPartError, report_of
+        from telemetry_daemon.remote import control_socket as control
 
         try:
             document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
-            report = report_of(document, source.name)
-        except (control.ControlError, NoSuchPartError) as error:
+            report = _report_of(snapshot_of(document), source.name)
+        except (control.ControlError, DocumentError) as error:
             logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
+            return answer
+        if report is None:
             return answer
         capture = replace(answer.capture, failure=None)
         return Polled(capture, report, judge(capture, report, 0))
 
     return substitute
+
+
+def _report_of(snapshot: Snapshot, source: str) -> Report | None:
+    """Return what the daemon read from one source: its devices and the readings that came from it; None if it read nothing itself."""
+    is_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
+    if snapshot.recorded is not None or not is_read:
+        return None
+    devices: list[Device] = []
+    readings: list[Reading] = []
+    for merged in snapshot.devices:
+        of_source = [
+            Reading(len(devices), reading.metric, reading.value, reading.label)
+            for reading in merged.readings
+            if reading.source == source and not isinstance(reading.value, Absent)
+        ]
+        if merged.up and of_source:
+            devices.append(_device(merged))
+            readings += of_source
+    return Report(devices=tuple(devices), readings=tuple(readings))
+
+
+def _device(merged: MergedDevice) -> Device:
+    return Device(
+        vendor=merged.vendor,
+        index=merged.index,
+        model=merged.model,
+        uuid=merged.uuid,
+        bus_id=merged.bus_id,
+        partition=merged.partition,
+        serial=merged.serial,
+        driver=merged.driver,
+        simulated=merged.simulated,
+    )

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from telemetry_daemon.config import text as config_text
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.control.socket import ControlError
 from telemetry_daemon.doctor import redacted, report, versions
 from telemetry_daemon.doctor.bundle import MOST_MEMBER_BYTES, Bundle, Member, gzipped
 from telemetry_daemon.doctor.document import document
@@ -21,8 +20,9 @@ from telemetry_daemon.doctor.unit import PROPERTIES, UNIT, ask_system
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.nodes.plain import DocumentError, document_in
 from telemetry_daemon.recording import from_daemon
+from telemetry_daemon.remote.control_socket import ControlError
+from telemetry_daemon.remote.documents import DocumentError, document_in
 from telemetry_daemon.replay.reports import report_of
 from telemetry_daemon.state.flights import Flight
 from telemetry_exporters.text import clean

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from telemetry_daemon.config.glance import READS_HEADER
-from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
-from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError, document_in
+from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_parsers.model import Snapshot
 
 SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"

@@ -24,7 +24,7 @@ from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Rep
 from telemetry_parsers.recorded import Recorded
 
 if TYPE_CHECKING:  # commands read without them
-    from telemetry_daemon.control.socket import Verb
+    from telemetry_daemon.remote.control_socket import Verb
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
@@ -75,10 +75,10 @@ class Node(ABC):
 
     def verbs(self) -> Mapping[str, Verb]:
         """What operators can ask of it besides what they can ask of any."""
-        from telemetry_daemon.control import requests
-        from telemetry_daemon.control.socket import Verb  # with asyncio, which only the daemon has
+        from telemetry_daemon.remote import control_requests
+        from telemetry_daemon.remote.control_socket import Verb  # with asyncio, which only the daemon has
 
-        return {"replay": Verb(requests.Replay, lambda _: {"error": _PLAYS_NOTHING})}
+        return {"replay": Verb(control_requests.Replay, lambda _: {"error": _PLAYS_NOTHING})}
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:

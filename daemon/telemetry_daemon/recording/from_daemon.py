@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from telemetry_daemon.control import requests
-from telemetry_daemon.control import socket as control
-from telemetry_daemon.control.socket import ControlError
+from telemetry_daemon.remote import control_requests
+from telemetry_daemon.remote import control_socket as control
+from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_parsers.codec.captures import CodecError, capture_from_plain
 from telemetry_parsers.codec.plain import decode_foreign
 from telemetry_parsers.model import Capture
@@ -82,7 +82,7 @@ def _said(line: bytes) -> Capture | _Note:
         plain = decode_foreign(line)
         if (
             isinstance(plain, dict)
-            and plain.get("schema") == requests.LOST_SCHEMA
+            and plain.get("schema") == control_requests.LOST_SCHEMA
             and isinstance(plain["captures"], int)
         ):
             ended = plain.get("round_ended")

@@ -26,8 +26,8 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:  # what only the daemon has, and who shows it
-    from telemetry_daemon.control import requests
-    from telemetry_daemon.control.socket import Verb
+    from telemetry_daemon.remote import control_requests
+    from telemetry_daemon.remote.control_socket import Verb
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
@@ -106,12 +106,12 @@ class ReplayNode(Node):
 
     def verbs(self) -> Mapping[str, Verb]:
         """What operators can do with the recording while it is played."""
-        from telemetry_daemon.control import requests
-        from telemetry_daemon.control.socket import Verb  # with asyncio, which only the daemon has
+        from telemetry_daemon.remote import control_requests
+        from telemetry_daemon.remote.control_socket import Verb  # with asyncio, which only the daemon has
 
-        return {"replay": Verb(requests.Replay, self._act)}
+        return {"replay": Verb(control_requests.Replay, self._act)}
 
-    def _act(self, request: requests.Replay) -> Mapping[str, Plain]:
+    def _act(self, request: control_requests.Replay) -> Mapping[str, Plain]:
         player = self.player
         try:
             if request.action == "seek":

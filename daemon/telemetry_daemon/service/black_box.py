@@ -11,14 +11,14 @@ from functools import partial
 from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.control import requests
-from telemetry_daemon.control.socket import Stream
 from telemetry_daemon.guarded.deflate import GZIP, zlib
 from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
 from telemetry_daemon.recording.bursts import Bursts
 from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
 from telemetry_daemon.recording.ring import Ring
 from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.remote import control_requests
+from telemetry_daemon.remote.control_socket import Stream
 from telemetry_daemon.state import flights
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.times import Clock
@@ -65,7 +65,7 @@ class BlackBox:
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
         self.watch = Alarms(self._alarm)
-        self.verbs = {"captures": Stream(requests.Captures, self._send)}
+        self.verbs = {"captures": Stream(control_requests.Captures, self._send)}
 
     def configure(self, settings: Settings) -> None:
         """Switch the flight recorder on or off."""
@@ -118,7 +118,7 @@ class BlackBox:
             running.recorder.alarm(replace(alarm, rank=Rank.MINOR) if self._in_maintenance() else alarm)
 
     async def _send(
-        self, request: requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Send captures as lines until one of the two sides ends it."""
         heard = _Heard(asyncio.get_running_loop())
@@ -159,7 +159,7 @@ class _Heard:
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         lost, self._lost = self._lost, 0
-        return f'{{"schema":"{requests.LOST_SCHEMA}","captures":{lost}}}\n'.encode() + text if lost else text
+        return f'{{"schema":"{control_requests.LOST_SCHEMA}","captures":{lost}}}\n'.encode() + text if lost else text
 
     @property
     def is_empty(self) -> bool:
@@ -168,7 +168,7 @@ class _Heard:
 
     def end_round(self) -> None:
         """Send, behind the lines so far, when the round ended."""
-        ended = {"schema": requests.LOST_SCHEMA, "captures": 0, "round_ended": self._loop.time()}
+        ended = {"schema": control_requests.LOST_SCHEMA, "captures": 0, "round_ended": self._loop.time()}
         self._loop.call_soon(self._put, json.dumps(ended).encode() + b"\n")
 
     def _put(self, text: bytes) -> None:

@@ -19,8 +19,6 @@ from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.reads import reads
 from telemetry_daemon.config.settings import AttributionSettings, Settings
-from telemetry_daemon.control import socket as control
-from telemetry_daemon.control.socket import ControlServer
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.node import Node
 from telemetry_daemon.polling.poller import Poller
@@ -29,6 +27,8 @@ from telemetry_daemon.readers import device_nodes
 from telemetry_daemon.readers.device_nodes import NodeWatch
 from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.remote import control_socket as control
+from telemetry_daemon.remote.control_socket import ControlServer
 from telemetry_daemon.service import systemd
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.service.daemon_metrics import OwnMetrics

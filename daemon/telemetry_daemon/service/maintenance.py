@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from telemetry_daemon.control import requests
-from telemetry_daemon.control.socket import Verb
+from telemetry_daemon.remote import control_requests
+from telemetry_daemon.remote.control_socket import Verb
 from telemetry_daemon.state.maintenance import LONGEST_SECONDS, MaintenanceBook, is_announceable
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog
@@ -26,9 +26,9 @@ class MaintenanceDesk:
         self._changes = ChangeLog()
         self._shown: Maintenance | None = None
         self.verbs: Mapping[str, Verb] = {
-            "maintenance": Verb(requests.MaintenanceStatus, self._tell),
-            "maintenance_on": Verb(requests.MaintenanceOn, self._begin),
-            "maintenance_off": Verb(requests.MaintenanceOff, self._end),
+            "maintenance": Verb(control_requests.MaintenanceStatus, self._tell),
+            "maintenance_on": Verb(control_requests.MaintenanceOn, self._begin),
+            "maintenance_off": Verb(control_requests.MaintenanceOff, self._end),
         }
 
     def keep(self) -> str:
@@ -47,19 +47,19 @@ class MaintenanceDesk:
         self._changes.changed("file", None)
         return ""
 
-    def _begin(self, request: requests.MaintenanceOn) -> Mapping[str, Plain]:
+    def _begin(self, request: control_requests.MaintenanceOn) -> Mapping[str, Plain]:
         if not is_announceable(request.seconds):
             raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
         self._book.announce(request.seconds, request.reason)
         log.info("maintenance is on", extra={"seconds": request.seconds, "reason": self._book.now().reason})
-        return {**self._tell(requests.MaintenanceStatus()), "not_kept": self.keep()}
+        return {**self._tell(control_requests.MaintenanceStatus()), "not_kept": self.keep()}
 
-    def _end(self, _request: requests.MaintenanceOff) -> Mapping[str, Plain]:
+    def _end(self, _request: control_requests.MaintenanceOff) -> Mapping[str, Plain]:
         was_on = self._book.now().is_on
         self._book.end()
         log.info("maintenance is off", extra={"was_on": was_on})
         return {"not_kept": self.keep(), "was_on": was_on}
 
-    def _tell(self, _request: requests.MaintenanceStatus) -> Mapping[str, Plain]:
+    def _tell(self, _request: control_requests.MaintenanceStatus) -> Mapping[str, Plain]:
         now = self._book.now()
         return {"ends_in": now.seconds_left, "reason": now.reason, "not_kept": ""}

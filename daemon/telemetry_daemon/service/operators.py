@@ -6,10 +6,10 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 
-from telemetry_daemon.control import requests
-from telemetry_daemon.control.socket import Verb
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
+from telemetry_daemon.remote import control_requests
+from telemetry_daemon.remote.control_socket import Verb
 from telemetry_daemon.state.devices_file import of_vendor
 from telemetry_daemon.state.store import Store
 from telemetry_exporters import json
@@ -36,15 +36,15 @@ class Operators:
         self._metrics = metrics
         self._remember = remember
         self.verbs: Mapping[str, Verb] = {
-            "forget": Verb(requests.Forget, self._forget),
-            "forget_lost": Verb(requests.ForgetLost, self._forget_lost),
-            "release": Verb(requests.Release, self._release),
-            "resume": Verb(requests.Resume, self._resume),
-            "snapshot": Verb(requests.Snapshot, self._snapshot),
-            "jobs_changed": Verb(requests.JobsChanged, self._jobs_changed),
+            "forget": Verb(control_requests.Forget, self._forget),
+            "forget_lost": Verb(control_requests.ForgetLost, self._forget_lost),
+            "release": Verb(control_requests.Release, self._release),
+            "resume": Verb(control_requests.Resume, self._resume),
+            "snapshot": Verb(control_requests.Snapshot, self._snapshot),
+            "jobs_changed": Verb(control_requests.JobsChanged, self._jobs_changed),
         }
 
-    def _forget(self, request: requests.Forget) -> Mapping[str, Plain]:
+    def _forget(self, request: control_requests.Forget) -> Mapping[str, Plain]:
         device_id = request.id
         forgotten = self._store.forget(lambda lost: lost.id == device_id)
         codes = () if forgotten else self._store.close_events(device_id)
@@ -56,12 +56,12 @@ class Operators:
             }
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
 
-    def _forget_lost(self, request: requests.ForgetLost) -> Mapping[str, Plain]:
+    def _forget_lost(self, request: control_requests.ForgetLost) -> Mapping[str, Plain]:
         forgotten = self._store.forget(of_vendor(request.vendor))
         self._remember()
         return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost())}
 
-    def _release(self, request: requests.Release) -> Mapping[str, Plain]:
+    def _release(self, request: control_requests.Release) -> Mapping[str, Plain]:
         name, seconds = request.source, request.seconds
         if name not in self._poller.sources():
             return {"error": self._no_source(name)}
@@ -72,7 +72,7 @@ class Operators:
         log.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
         return {"left_behind": list(held_by)}
 
-    def _resume(self, request: requests.Resume) -> Mapping[str, Plain]:
+    def _resume(self, request: control_requests.Resume) -> Mapping[str, Plain]:
         name = request.source
         if name not in self._poller.sources():
             return {"error": self._no_source(name)}
@@ -83,8 +83,8 @@ class Operators:
     def _no_source(self, name: str) -> str:
         return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
-    def _snapshot(self, _request: requests.Snapshot) -> Mapping[str, Plain]:
+    def _snapshot(self, _request: control_requests.Snapshot) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)
 
-    def _jobs_changed(self, request: requests.JobsChanged) -> Mapping[str, Plain]:
+    def _jobs_changed(self, request: control_requests.JobsChanged) -> Mapping[str, Plain]:
         return {"asked": self._poller.ask(request.source)}

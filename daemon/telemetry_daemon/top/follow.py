@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
-from telemetry_daemon.nodes.document import past_of, snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError, document_in, number, rows
+from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.documents import DocumentError, document_in, number, past_of, rows, snapshot_of
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
 from telemetry_daemon.top.pasts import joined
 from telemetry_exporters.frames.model import NodeState, View

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
-from telemetry_daemon.nodes.document import snapshot_of
-from telemetry_daemon.nodes.plain import DocumentError, document_in
+from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.frames.model import NodeState, View

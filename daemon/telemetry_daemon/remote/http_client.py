@@ -6,6 +6,7 @@ By hand, since http.client takes a quarter of the time that a whole `telemetry s
 from __future__ import annotations
 
 import socket
+import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.sockets import connected
 from telemetry_daemon.guarded.way import UnsafeError
-from telemetry_daemon.nodes.address import Address
-from telemetry_daemon.nodes.wire import BrokenError, Connection
+from telemetry_daemon.remote.address import Address
 from telemetry_exporters.text import clean, cut
 
 if TYPE_CHECKING:  # `telemetry snapshot` of this node needs no TLS
@@ -29,6 +29,101 @@ _REASONS = {
     421: "it does not answer for this host name; add the name to its web.allowed_hosts",
     429: "it has too many requests; ask less often",
 }
+_MOST_HEAD_BYTES = 64 << 10
+_READ_BYTES = 1 << 16
+
+
+class BrokenError(Exception):
+    """What came is no answer."""
+
+
+class _Connection:
+    """A connection, and what was read of it and not used yet."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._socket = connection
+        self._seconds = seconds
+        self._until = 0.0
+        self._read = bytearray()
+        self.is_kept = True
+
+    def restart_clock(self) -> None:
+        """From now on an answer may take its time."""
+        self._until = time.monotonic() + self._seconds
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def request(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str]]:
+        """Send a request; the status and the headers of its answer, with names in lower case."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
+        while b"\r\n\r\n" not in self._read:
+            if len(self._read) > _MOST_HEAD_BYTES or not self._fill():
+                raise BrokenError("what came is no HTTP")
+        head, _, rest = bytes(self._read).partition(b"\r\n\r\n")
+        self._read = bytearray(rest)
+        first, *named = head.decode("latin-1").split("\r\n")
+        version, _, status = first.partition(" ")
+        if not version.startswith("HTTP/1.") or not status[:3].isdecimal():
+            raise BrokenError("what came is no HTTP")
+        pairs = (line.partition(":") for line in named)
+        return int(status[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+    def pieces(self, headers: Mapping[str, str]) -> Iterator[bytes]:
+        """The body as it comes."""
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            yield from self._chunks()
+        elif (length := headers.get("content-length", "")).isdecimal() and length.isascii():
+            yield from self._exactly(int(length))
+        else:
+            self.is_kept = False
+            yield bytes(self._read)
+            while self._fill(beyond=True):
+                yield bytes(self._read)
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := self._chunk_size():
+            yield from self._exactly(size)
+            self._line()
+        while self._line():  # trailers
+            pass
+
+    def _chunk_size(self) -> int:
+        try:
+            return int(self._line().partition(b";")[0], 16)
+        except ValueError as error:
+            raise BrokenError("what came is no HTTP") from error
+
+    def _line(self) -> bytes:
+        while b"\r\n" not in self._read:
+            if len(self._read) > _MOST_HEAD_BYTES or not self._fill():
+                raise BrokenError("its answer was cut off")
+        line, _, rest = bytes(self._read).partition(b"\r\n")
+        self._read = bytearray(rest)
+        return line
+
+    def _exactly(self, count: int) -> Iterator[bytes]:
+        while count > 0:
+            if not self._read and not self._fill():
+                raise BrokenError("its answer was cut off")
+            piece = bytes(self._read[:count])
+            del self._read[: len(piece)]
+            count -= len(piece)
+            yield piece
+
+    def _fill(self, *, beyond: bool = False) -> bool:
+        """Read more; False at the end of what comes. `beyond` drops what was read before."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        received = self._socket.recv(_READ_BYTES)
+        if beyond:
+            self._read.clear()
+        self._read += received
+        return bool(received)
 
 
 class NodeError(Exception):
@@ -74,7 +169,7 @@ class Client:
         self._address = address
         self._credentials = credentials or Credentials()
         self._seconds = seconds
-        self._connection: Connection | None = None
+        self._connection: _Connection | None = None
 
     def get(self, target: str) -> Answer:
         """The answer to a request. Raises NodeError."""
@@ -126,9 +221,9 @@ class Client:
         _check(status)
         return Answer(headers, bytes(body))
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> _Connection:
         if self._connection is None:
-            self._connection = Connection(_connect(self._address, self._credentials, self._seconds), self._seconds)
+            self._connection = _Connection(_connect(self._address, self._credentials, self._seconds), self._seconds)
         self._connection.restart_clock()
         return self._connection
 
@@ -184,7 +279,7 @@ def _told(error: Exception) -> NodeError:
     return NodeError(_why(error), error.status if isinstance(error, _RefusedError) else 0)
 
 
-def _without_end(connection: Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
+def _without_end(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
     """The pieces of a body that may go on for ever: each of them may take its time."""
     for piece in connection.pieces(headers):
         connection.restart_clock()

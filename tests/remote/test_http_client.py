@@ -12,9 +12,9 @@ import pytest
 from kits.daemon import Daemon
 from kits.waiting import until
 from kits.web_server import running_server
-from telemetry_daemon.nodes import wire
-from telemetry_daemon.nodes.address import AddressError, address_of, addresses_of, listed
-from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.remote import http_client
+from telemetry_daemon.remote.address import AddressError, address_of, addresses_of, listed
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.shared import Deadlines
 
@@ -151,7 +151,7 @@ class Events:
 
 def test_a_stream_lasts_longer_than_any_answer_may_take(monkeypatch):
     now, events = 1000.0, Events()
-    monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(http_client, "time", SimpleNamespace(monotonic=lambda: now))
     with running_server(lambda request: Response(200, (b": hello\n\n",), pieces=events)) as server:
         names = Client(address_of(f"127.0.0.1:{server.port}"), seconds=60.0).events("/api/v1/events")
         events.waiting.append(b"event: state\ndata: 1\n\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.control.socket import ControlServer, RefusedError, Verb, ask, path_in
+from telemetry_daemon.remote.control_socket import ControlServer, RefusedError, Verb, ask, path_in
 from telemetry_parsers.model import Plain
 
 

@@ -1,1 +1,0 @@
-"""The control socket of the running daemon, and the commands' way to it."""
