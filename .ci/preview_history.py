@@ -18,13 +18,11 @@ from telemetry_daemon.config.settings import ExpectSettings, Settings
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import Call, HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
-from telemetry_daemon.simulate import owners
 from telemetry_daemon.simulate.cards import CardState
-from telemetry_daemon.simulate.course import WARM_UP_SECONDS, Course
+from telemetry_daemon.simulate.course import NO_FAULTS, WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.demo import PLAYED, by_vendor
-from telemetry_daemon.simulate.faults import NO_FAULTS
+from telemetry_daemon.simulate.node import owners_parser, owners_reader
 from telemetry_daemon.simulate.source import SimulatedReader, parser_of
-from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.simulate.workload import Job, Kind
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.attribution import Attribution
@@ -165,7 +163,7 @@ class SimulatedNode:
             for (vendor, count), slot in zip(plan.cards.items(), slots, strict=False)
         ]
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
-        self._sources.append(_Source(owners.parser(tuple(plan.cards.items())), owners.SimulatedOwners(clock)))
+        self._sources.append(_Source(owners_parser(tuple(plan.cards.items())), owners_reader(clock)))
         self._store.set_maintenance(self._maintenance)
         own = OwnMetrics(self._store)
         own.set_version()
@@ -223,7 +221,7 @@ class SimulatedNode:
         for position, second in incidents.lost.items():
             course.cards[position].lost_from = second + WARM_UP_SECONDS
             course.cards[position].lost_until = math.inf
-        reader = SimulatedReader(record, course, Teller(record, count, seed, slot), clock)
+        reader = SimulatedReader(record, course, clock, seed=seed, first_slot=slot)
         return _Source(parser_of(record), reader, course)
 
     def _befall(self) -> None:

@@ -147,7 +147,7 @@ def add_metric(house: House) -> None:
     house.write("tests/captures/acme-smi/coolant.txt", f"# Acme, cooled\n# ---\n{busy}")
     house.insert(f"{VENDORS}/anvil/__init__.py", '"power_cap_watts"', '"coolant_flow_ratio", ')
     house.insert(
-        "daemon/telemetry_daemon/simulate/values.py",
+        "daemon/telemetry_daemon/simulate/cards.py",
         '    "fan_ratio"',
         '    "coolant_flow_ratio": lambda card: round(card.load, 2),\n',
     )

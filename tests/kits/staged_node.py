@@ -38,11 +38,9 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.recording.tap import Tap
 from telemetry_daemon.service.daemon import Service, Start
-from telemetry_daemon.simulate.course import Course
+from telemetry_daemon.simulate.course import NO_FAULTS, Course
 from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_daemon.simulate.faults import NO_FAULTS
 from telemetry_daemon.simulate.source import DEFAULT_SEED, SimulatedReader, parser_of
-from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.simulate.workload import KINDS, Job
 from telemetry_daemon.terminal import log
 from telemetry_daemon.times import Clock
@@ -138,7 +136,7 @@ class StagedNode(Node):
         for slot, (word, count) in enumerate(parse_demo(read_stage(stage)["cards"])):
             vendor = BY_WORD[word]
             course = Course(vendor, count, DEFAULT_SEED, NO_FAULTS)
-            reader = SimulatedReader(vendor, course, Teller(vendor, count, DEFAULT_SEED, 100 * slot), clock)
+            reader = SimulatedReader(vendor, course, clock, first_slot=100 * slot)
             parser = parser_of(vendor)
             self._staged[parser.name] = (
                 replace(parser, parse=_as_staged(parser, stage)),

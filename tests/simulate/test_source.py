@@ -11,12 +11,10 @@ import pytest
 
 from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.cards import VALUES, CardState
+from telemetry_daemon.simulate.course import NO_FAULTS, Faults
 from telemetry_daemon.simulate.demo import MIXED, PLAYED
-from telemetry_daemon.simulate.faults import NO_FAULTS, Faults
-from telemetry_daemon.simulate.parse import parse
-from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
-from telemetry_daemon.simulate.values import VALUES
+from telemetry_daemon.simulate.source import SimulatedSource, parse, simulated_parser, simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
@@ -123,6 +121,7 @@ def test_a_real_capture_is_not_taken_for_a_simulated_one():
         assert simulated_parser(Capture("rocm-smi", "readings", request)) is None
 
 
+EVENT = {"device": 2, "code": "xid_31", "text": "", "wall_time": 1.0, "is_ongoing": False}
 DATA = FastMotion("nvidia", 2).capture().outputs[0].data
 
 
@@ -141,27 +140,30 @@ def changed(path, value):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "where"),
+    ("path", "value", "what"),
     [
-        (("devices", 1, "readings", "power_watts"), "1", "devices[1].readings.power_watts"),
-        (("devices", 0, "readings", "temperature_celsius"), 40.0, "devices[0].readings.temperature_celsius"),
-        (("devices", 0, "readings", "horse_power"), 1.0, "devices[0].readings.horse_power"),
-        (("devices", 0, "index"), "0", "devices[0].index"),
-        (("devices", 1, "parent"), 1, "devices[1].parent"),
-        (("vendor",), "acme", "vendor"),
-        (("events",), [{"device": 2, "code": "xid_31", "wall_time": 1.0}], "events[0].device"),
+        (("values", 0, "power_watts"), "1", "'1' is not a valid Absent"),
+        (("values", 0, "power_watts"), None, "found None"),
+        (("values", 0, "horse_power"), 1.0, "expected metrics of the catalogue"),
+        (("values",), [], "for each device"),
+        (("report", "devices", 0, "index"), "0", "devices[0].index"),
+        (("report", "devices", 1, "parent"), 1, "expected whole cards as parents"),
+        (("report", "devices", 0, "vendor"), "acme", "expected a vendor"),
+        (("report", "events"), [EVENT], "expected events and processes of its devices"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_place(path, value, where):
+def test_a_damaged_capture_is_a_failed_report_that_says_what_is_wrong(path, value, what):
     report = parsed(changed(path, value))
     assert (report.outcome, report.reason) == ("failed", "not_understood")
-    assert [problem.where for problem in report.problems] == [where]
+    (problem,) = report.problems
+    assert problem.where == "readings"
+    assert what in problem.text
 
 
 def test_no_data_are_a_failed_report_and_a_number_out_of_range_is_none():
-    assert {parsed(data).outcome for data in (None, True, 1.5, "x", [DATA], {}, {"vendor": 1})} == {"failed"}
+    assert {parsed(data).outcome for data in (None, True, 1.5, "x", [DATA], {}, {"report": 1})} == {"failed"}
     assert parse(Capture("nvml", "readings", Library("simulator"))).outcome == "failed"
-    far = parsed(changed(("devices", 1, "readings", "power_watts"), 1e300))
+    far = parsed(changed(("values", 1, "power_watts"), 1e300))
     assert far.outcome == "ok"
     assert Absent.IMPLAUSIBLE in [reading.value for reading in far.readings if reading.metric == "power_watts"]
 

@@ -8,10 +8,10 @@ import pytest
 
 from kits.daemon import Daemon
 from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.course import Faults
 from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_daemon.simulate.faults import Faults
+from telemetry_daemon.simulate.node import steps_reader
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
-from telemetry_daemon.simulate.steps import SimulatedSteps
 from telemetry_daemon.times import Clock
 from telemetry_parsers import steps
 from telemetry_parsers.ownership import StepCounts
@@ -39,7 +39,7 @@ class Life:
         self.now = 0.0
         clock = Clock(lambda: self.now, lambda: 1.7e9 + self.now)
         self.source: SimulatedSource = simulated_sources(parse_demo("8xnvidia"), faults=faults, clock=clock)[0]
-        self.steps = SimulatedSteps([self.source.reader], clock)
+        self.steps = steps_reader([self.source.reader], clock)
 
     def after(self, seconds: float) -> list[StepCounts]:
         self.now += seconds

@@ -1,12 +1,15 @@
-"""The physics of one simulated card: power follows load, heat follows power, and both can hold the clocks down."""
+"""One simulated card: power follows load, heat follows power, and both can hold the clocks down; and the value of each metric that this gives."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from types import MappingProxyType
 
 from telemetry_daemon.simulate.workload import IDLE, Job
 from telemetry_parsers.demo import Card, Demo
+from telemetry_parsers.metrics import HEALTH_STATES, PIPES, RECOVERY_ACTIONS
 
 _AMBIENT_CELSIUS = 27.0
 _HOT_SPELL_CELSIUS = 38.0
@@ -20,6 +23,24 @@ _SLOW_CLOCK = 0.6
 _BUSY_LOAD = 0.02
 _LINK_BYTES_PER_SECOND = 300e9
 _PCIE_BYTES_PER_SECOND = 6e9
+_MIB = 1 << 20
+_MHZ = 1e6
+_CLOCK_STEP_MHZ = 15
+_DRIVER_MIB = 3
+_SENSOR_ABOVE_DIE = MappingProxyType({"edge": -4.0, "core": 0.0, "junction": 3.0})
+_ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "aicpu": 0.05, "ctrlcpu": 0.02})
+_LEVELS = ("auto", "low", "high", "manual")
+_ERRORS_PER_REMAPPED_ROW = 8
+_PIPE_SHARES = MappingProxyType({"tensor_hmma": 0.54, "int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
+_CRITICAL_ABOVE_SLOWDOWN, _SHUTDOWN_ABOVE_SLOWDOWN = 5.0, 10.0
+_MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory": 0.0, "operation": 0.0})
+_MEMORY_SHARE_OF_POWER = 0.14
+_PROCESSOR_WATTS = 210.0
+_VOLTS = (0.68, 0.92)
+_SHARED_MIB, _SHARED_USED_MIB = 128_500, 310
+
+# A number, or numbers by label word.
+Played = float | dict[str, float]
 
 
 @dataclass(slots=True)
@@ -137,3 +158,149 @@ class CardState:
             self.clock_share = _SLOW_CLOCK
         else:
             self.clock_share = 0.94 if self.capped else 1.0
+
+
+def memory_used_bytes(card: CardState) -> float:
+    """How much of its memory driver and job have taken."""
+    usable = card.model.memory_mib - card.model.memory_reserved_mib
+    return float(_MIB * min(_DRIVER_MIB + int(card.memory_share * usable), usable))
+
+
+def _free(card: CardState) -> float:
+    return float(_MIB * (card.model.memory_mib - card.model.memory_reserved_mib)) - memory_used_bytes(card)
+
+
+def _temperatures(card: CardState) -> Played:
+    above = _SENSOR_ABOVE_DIE
+    return {
+        word: float(round(card.memory if word == "memory" else card.die + above[word])) for word in card.demo.sensors
+    }
+
+
+def _mhz(card: CardState, domain: str) -> tuple[int, int]:
+    return card.model.memory_mhz if domain == "memory" else card.model.graphics_mhz
+
+
+def _clock(card: CardState, domain: str) -> float:
+    low, high = _mhz(card, domain)
+    if domain == "memory":
+        return _MHZ * (high if card.clock_share else low)
+    steps = round((high - low) * card.clock_share / _CLOCK_STEP_MHZ)
+    return _MHZ * min(low + _CLOCK_STEP_MHZ * steps, high)
+
+
+def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
+    return dict(zip(demo.throttle, (float(of_power), float(of_heat)), strict=True))
+
+
+def _errors(words: tuple[str, ...], count: int) -> Played:
+    """All of them under the first word."""
+    return {word: float(count if place == 0 else 0) for place, word in enumerate(words)}
+
+
+def _limit(card: CardState, above_slowdown: float = 0.0) -> Played:
+    return {card.demo.sensors[0]: card.model.slowdown_celsius + above_slowdown}
+
+
+def _volts(card: CardState) -> Played:
+    low, high = _VOLTS
+    return {"core": round(low + (high - low) * card.clock_share, 3)}
+
+
+def _one_of(words: tuple[str, ...], active: str) -> Played:
+    return {word: float(word == active) for word in words}
+
+
+def _links(card: CardState) -> Played:
+    return {str(link): float(card.links_down.get(link, 0.0) <= card.now) for link in range(card.model.links)}
+
+
+def _is_doomed(card: CardState) -> bool:
+    return card.now < max(card.lost_until, card.reset_at)
+
+
+VALUES: Mapping[str, Callable[[CardState], Played]] = {
+    "temperature_celsius": _temperatures,
+    "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
+    "temperature_slowdown_celsius": _limit,
+    "temperature_critical_celsius": lambda card: _limit(card, _CRITICAL_ABOVE_SLOWDOWN),
+    "temperature_shutdown_celsius": lambda card: _limit(card, _SHUTDOWN_ABOVE_SLOWDOWN),
+    "temperature_margin_limit_celsius": lambda _: dict(_MARGIN_LIMITS),
+    "power_watts": lambda card: round(card.power, 1),
+    "power_average_watts": lambda card: round(card.power, 1),
+    "power_instant_watts": lambda card: round(card.power * (1.0 + 0.02 * card.load), 1),
+    "power_memory_watts": lambda card: round(_MEMORY_SHARE_OF_POWER * card.power, 1),
+    "power_module_watts": lambda card: round(card.power + _PROCESSOR_WATTS, 1),
+    "power_cap_watts": lambda card: card.model.cap_watts,
+    "power_cap_default_watts": lambda card: card.model.cap_watts,
+    "power_cap_min_watts": lambda card: float(round(0.3 * card.model.cap_watts)),
+    "power_cap_max_watts": lambda card: card.model.cap_watts,
+    "energy_joules_total": lambda card: round(card.energy_joules, 3),
+    "utilization_ratio": lambda card: round(card.load, 2),
+    "memory_used_bytes": memory_used_bytes,
+    "memory_total_bytes": lambda card: float(_MIB * card.model.memory_mib),
+    "memory_free_bytes": _free,
+    "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
+    "memory_activity_ratio": lambda card: round(0.6 * card.work, 2),
+    "memory_bandwidth_ratio": lambda card: round(0.45 * card.work, 2),
+    "memory_gtt_used_bytes": lambda _: float(_MIB * _SHARED_USED_MIB),
+    "memory_gtt_total_bytes": lambda _: float(_MIB * _SHARED_MIB),
+    "graphics_active_ratio": lambda card: round(card.load, 3),
+    "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
+    "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
+    "tensor_active_ratio": lambda card: round(0.55 * card.work, 2),
+    "pipe_active_ratio": lambda card: {pipe: round(_PIPE_SHARES.get(pipe, 0.0) * card.load, 3) for pipe in PIPES},
+    "engine_utilization_ratio": lambda card: {
+        engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines
+    },
+    "clock_hertz": lambda card: {domain: _clock(card, domain) for domain in card.demo.domains},
+    "clock_max_hertz": lambda card: {domain: _MHZ * _mhz(card, domain)[1] for domain in card.demo.domains},
+    "throttled": lambda card: _by_reason(card.demo, card.capped, card.hot),
+    "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
+    "voltage_volts": _volts,
+    "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
+    "event_watch": lambda card: 1.0,  # noqa: ARG005  # all are asked alike
+    "performance_level": lambda _: _one_of(_LEVELS, "auto"),
+    "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
+    "pcie_link_generation": lambda card: float(card.model.pcie_generation),
+    "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),
+    "pcie_link_width": lambda _: 16.0,
+    "pcie_link_width_max": lambda _: 16.0,
+    "pcie_replays_total": lambda card: float(card.replays),
+    "pcie_receive_bytes_total": lambda card: float(int(card.pcie_bytes)),
+    "pcie_transmit_bytes_total": lambda card: float(int(0.8 * card.pcie_bytes)),
+    "pcie_errors_total": lambda card: _errors(card.demo.pcie_errors, card.replays),
+    "pcie_receive_bytes_per_second": lambda card: float(int(card.pcie_bytes_per_second)),
+    "pcie_transmit_bytes_per_second": lambda card: float(int(0.8 * card.pcie_bytes_per_second)),
+    "pcie_bandwidth_bytes_per_second": lambda card: float(int(1.8 * card.pcie_bytes_per_second)),
+    "link_up": _links,
+    "link_receive_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
+    "link_transmit_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
+    "link_crc_errors_total": lambda card: {"all": float(card.link_errors)},
+    "link_replay_errors_total": lambda card: {"all": float(card.link_errors)},
+    "link_recovery_errors_total": lambda card: {"all": float(card.link_errors > 0)},
+    "link_receive_errors_total": lambda card: {"all": float(card.link_errors)},
+    "link_transmit_errors_total": lambda card: {"all": float(card.link_errors)},
+    "ecc_enabled": lambda _: 1.0,
+    "ecc_corrected_total": lambda card: _errors(card.demo.ecc_locations, card.corrected),
+    "ecc_uncorrected_total": lambda card: _errors(card.demo.ecc_locations, card.uncorrected),
+    "ecc_deferred_total": lambda card: _errors(card.demo.ecc_locations, 0),
+    "ecc_corrected_lifetime_total": lambda card: _errors(
+        card.demo.ecc_locations, card.errors_before[0] + card.corrected
+    ),
+    "ecc_uncorrected_lifetime_total": lambda card: _errors(
+        card.demo.ecc_locations, card.errors_before[1] + card.uncorrected
+    ),
+    "retired_pages": lambda card: {"single_bit_ecc": 0.0, "double_bit_ecc": float(card.uncorrected)},
+    "retired_pages_pending": lambda card: float(card.uncorrected > 0),
+    "remapped_rows": lambda card: {
+        "correctable": float(card.corrected // _ERRORS_PER_REMAPPED_ROW),
+        "uncorrectable": float(card.uncorrected),
+    },
+    "row_remap_pending": lambda card: float(card.uncorrected > 0),
+    "row_remap_failed": lambda _: 0.0,
+    "recovery_action": lambda card: _one_of(RECOVERY_ACTIONS, "reset" if _is_doomed(card) else "none"),
+    "health": lambda card: _one_of(HEALTH_STATES, "alarm" if _is_doomed(card) else "warning" if card.hot else "ok"),
+    "compute_units": lambda card: float(card.model.compute_units),
+    "processes": lambda card: float(card.job is not None),
+}

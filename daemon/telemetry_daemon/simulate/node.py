@@ -1,24 +1,48 @@
-"""The simulated node of `--demo`: its devices come from the simulator, the host's readings from this machine."""
+"""The simulated node of `--demo`: cards with their owners and the steps of their jobs; the host's readings are this machine's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.node import Node, no_bus, no_capture
 from telemetry_daemon.polling.source import OnCapture, Source
-from telemetry_daemon.readers.base import Reader
+from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.simulate.demo import DemoError, by_vendor, parse_demo
-from telemetry_daemon.simulate.owners import SOURCE, SimulatedOwners
-from telemetry_daemon.simulate.owners import parser as owners_parser
-from telemetry_daemon.simulate.source import simulated_sources
-from telemetry_daemon.simulate.steps import SimulatedSteps
+from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.course import Course
+from telemetry_daemon.simulate.demo import PLAYED, DemoError, Groups, by_vendor, parse_demo
+from telemetry_daemon.simulate.source import SimulatedReader, simulated_sources
+from telemetry_daemon.simulate.workload import Job
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host, steps
-from telemetry_parsers.contract import Parser
+from telemetry_parsers.contract import Parser, SourceParser
+from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report
+from telemetry_parsers.ownership import Claim, DeviceName, Owner
+from telemetry_parsers.peaks.lookup import peak_of
+
+_SCHEDULER = "scheduler"
+_CLAIMS = Poll("claims", Library("simulator", (_SCHEDULER,)), interval=10.0, lists_devices=False)
+_POD = ("llm", "serve-0", "server")
+# In turn, so that what reports owners can be seen without a cluster; a card with two is shared by them, one with none is free.
+_TURNS: tuple[tuple[Owner, ...], ...] = (
+    (Owner("job", "48213", job_id="48213", user="u1001", account="physics", partition="batch"),),
+    (Owner("job", "48213", job_id="48213", user="u1001", account="physics", partition="batch"),),
+    (Owner("pod", "/".join(_POD), *_POD),),
+    (
+        Owner("job", "48220_3", job_id="48220_3", user="u1002", account="biology", partition="shared"),
+        Owner("job", "48221", job_id="48221", user="u1003", account="biology", partition="shared"),
+    ),
+    (),
+)
+_STEP_SECONDS = 0.8
+_TOKENS = 16_384
+_SHARE_OF_PEAK, _DTYPE = 0.42, "bf16"
+_COMMUNICATION = 0.24
 
 
 class DemoNode(Node):
@@ -40,19 +64,19 @@ class DemoNode(Node):
         return (*self._simulated, host.PARSER.name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources, with those that tell owners and steps where that is switched on."""
-        owners = (SOURCE,) if settings.attribution.enabled and not only else ()
+        """All sources, with those of owners and steps where that is switched on."""
+        owners = (_SCHEDULER,) if settings.attribution.enabled and not only else ()
         of_steps = (steps.SOURCE,) if settings.steps.enabled and not only else ()
         return super().sources(settings, (*(only or self.names()), *owners, *of_steps))
 
     def source(self, name: str, settings: Settings) -> Source:
-        """One source anew."""
+        """One source, made again."""
         parser: Parser = host.PARSER
         reader: Reader = HostReader()
-        if name == SOURCE:
-            parser, reader = owners_parser(self._groups), SimulatedOwners(self._clock)
+        if name == _SCHEDULER:
+            parser, reader = owners_parser(self._groups), owners_reader(self._clock)
         elif name == steps.SOURCE:
-            parser, reader = steps.PARSER, SimulatedSteps([one.reader for one in self._simulated.values()], self._clock)
+            parser, reader = steps.PARSER, steps_reader([one.reader for one in self._simulated.values()], self._clock)
         elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
         readers = {poll.name: reader for poll in parser.polls}
@@ -61,3 +85,100 @@ class DemoNode(Node):
     def pci_counts(self) -> dict[str, int]:
         """As many cards on the bus as are simulated, the lost ones included."""
         return self._counts
+
+
+@dataclass(frozen=True, slots=True)
+class _JobsReader:
+    """Answers the polls of a source about jobs; `data` makes what the capture holds."""
+
+    source: str
+    clock: Clock
+    data: Callable[[], Plain]
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are known without targets
+        """What is known of the jobs now."""
+        begun = time.thread_time()
+        output = Output(poll.name, status=0, data=self.data())
+        return Capture(
+            self.source,
+            poll.name,
+            poll.request,
+            (output,),
+            cpu_seconds=time.thread_time() - begun,
+            wall_time=self.clock.wall(),
+            monotonic_time=self.clock.monotonic(),
+        )
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+    def left_behind(self) -> tuple[int, ...]:
+        """None: nothing runs."""
+        return ()
+
+
+def owners_reader(clock: Clock) -> Reader:
+    """Answers that it was asked: the parser knows the owners, who are the same at every poll."""
+    return _JobsReader(_SCHEDULER, clock, lambda: None)
+
+
+def owners_parser(groups: Groups) -> SourceParser:
+    """The source that gives these cards their owners."""
+    claims = tuple(_claims(groups))
+    return SourceParser(_SCHEDULER, "", (), (_CLAIMS,), lambda _: Report(claims=claims, form="data"))
+
+
+def _claims(groups: Groups) -> Iterator[Claim]:
+    place = 0
+    for word, count in groups:
+        for index in range(count):
+            owners = _TURNS[place % len(_TURNS)]
+            name = DeviceName(f"{PLAYED[word].word}{index}", "index", str(index), PLAYED[word].word)
+            for number, owner in enumerate(owners):
+                replica = str(number) if len(owners) > 1 else ""
+                yield Claim(owner, (f"simulated:{owner.name}",), (name,), replica)
+            place += 1
+
+
+def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
+    """Answers with a file for each card of a job that counts its steps: a card that is held down holds up its whole job."""
+    return _JobsReader(steps.SOURCE, clock, lambda: [file for reader in readers for file in reader.look(_step_files)])
+
+
+def _step_files(course: Course, devices: Sequence[Device]) -> list[Plain]:
+    """Those of each job that has links and all of its cards: without one it does not go on."""
+    present = {card.position: card for card in course.present()}
+    files: list[Plain] = []
+    for card in present.values():
+        job = card.job
+        if job is not None and job.kind.links:
+            of_job = [present.get(position) for position in job.cards]
+            done = [other.work_done for other in of_job if other and other.job and other.job.pid == job.pid]
+            if len(done) == len(of_job):
+                files.append(_step_file(devices[card.position], card, job, int(min(done) / _STEP_SECONDS)))
+    return files
+
+
+def _step_file(device: Device, card: CardState, job: Job, count: int) -> Plain:
+    peak = peak_of(card.model.model)
+    flops = None if peak is None else peak.flops(_DTYPE)
+    rank = job.cards.index(card.position)
+    return {
+        "file": f"{job.pid}-{rank}.json",
+        "uid": 1000,
+        "schema": steps.SCHEMA,
+        "job_id": str(job.pid),
+        "rank": rank,
+        "card": {"uuid": device.uuid},
+        "steps": count,
+        "tokens": count * _TOKENS,
+        "flops": None if flops is None else count * flops * _SHARE_OF_PEAK * _STEP_SECONDS,
+        "seconds": dict(_seconds(card, job)),
+    }
+
+
+def _seconds(card: CardState, job: Job) -> Iterator[tuple[str, float]]:
+    communication = card.busy_seconds * _COMMUNICATION * job.kind.links
+    yield "compute", round(card.busy_seconds - communication, 3)
+    yield "communication", round(communication, 3)
+    yield "data", round(max(0.0, card.now - job.begins - card.busy_seconds), 3)
