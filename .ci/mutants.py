@@ -30,6 +30,7 @@ ROOTS = (
     "parsers/telemetry_parsers",
     "exporters/telemetry_exporters",
     "daemon/telemetry_daemon",
+    "daemon/telemetry_profile",
     "daemon/device_telemetry",
     "grafana/telemetry_grafana",
 )

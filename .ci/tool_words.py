@@ -1,4 +1,4 @@
-"""The words of the tools' outputs and of the libraries' calls, as the parsers' tables and the readers have them."""
+"""The words of the outputs of tools and profilers and of the libraries' calls, as the tables of parsers and formats and the readers have them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
-_FOLDERS = ("parsers/telemetry_parsers", "daemon/telemetry_daemon/readers")
+_FOLDERS = (
+    "parsers/telemetry_parsers",
+    "daemon/telemetry_daemon/readers",
+    "daemon/telemetry_profile/facts",
+    "daemon/telemetry_profile/formats",
+)
 # `GpuClock` are two words.
 _WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])|[^\W\d_]{3,}")
 

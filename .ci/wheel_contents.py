@@ -1,4 +1,4 @@
-"""Says what a wheel lacks of the three packages, and what it has that it should not have."""
+"""Says what a wheel lacks of the packages, and what it has that it should not have."""
 
 from __future__ import annotations
 

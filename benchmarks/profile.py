@@ -80,9 +80,9 @@ def _by_json(path: Path) -> object:
 
 
 def _by_us(path: Path) -> object:
-    from telemetry_daemon.profiling.folders import Found
-    from telemetry_daemon.profiling.formats import installed
-    from telemetry_daemon.profiling.reading import read_one
+    from telemetry_profile.files.folders import Found
+    from telemetry_profile.files.installed import installed
+    from telemetry_profile.files.reading import read_one
 
     outcome = read_one(Found(str(path), str(path), is_named=True), installed())
     if outcome.facts is None or outcome.facts.problems:

@@ -24,9 +24,9 @@ from side_by_side.ours import telemetry
 
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
-from telemetry_daemon.profiling.publish import publish
 from telemetry_parsers.ownership import DeviceName, PartSeconds, StepCounts
 from telemetry_parsers.steps import PARTS
+from telemetry_profile.files.publish import publish
 
 CARDS, WRITE_SECONDS = 8, 5
 Write = Callable[[Path, int], None]

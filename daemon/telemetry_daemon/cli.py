@@ -38,6 +38,8 @@ COMMANDS = (
     ("completions", "print what lets bash, zsh or fish complete the commands"),
     ("version", "print the version"),
 )
+# Commands that are packages of their own, which nothing else imports.
+_ELSEWHERE = {"profile": "telemetry_profile.command"}
 
 
 # What a full disk, a broken terminal or a closed descriptor says.
@@ -115,7 +117,7 @@ class _Command(Protocol):
 
 
 def _module(command: str) -> _Command:
-    module: _Command = importlib.import_module(f"telemetry_daemon.commands.{command}")
+    module: _Command = importlib.import_module(_ELSEWHERE.get(command, f"telemetry_daemon.commands.{command}"))
     return module
 
 

@@ -1,4 +1,4 @@
-"""Parsers reach nothing outside: no banned import anywhere in them, and no built-in that opens, runs or prints."""
+"""Parsers, and the formats and verdicts of profiles, reach nothing outside: no banned import anywhere in them, and no built-in that opens, runs or prints."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import ast
 from kits.captures import ROOT
 
 FOLDER = ROOT / "parsers" / "telemetry_parsers"
+PROFILE = ROOT / "daemon" / "telemetry_profile"
+PURE = (FOLDER, *(PROFILE / room for room in ("facts", "formats", "screens", "verdict")))
 BANNED_MODULES = frozenset(
     # What reads the clock, draws lots, or reaches files, processes, the network and other libraries.
     [
@@ -35,8 +37,13 @@ def called(tree: ast.AST) -> set[str]:
 
 
 def test_modules_reach_nothing_outside() -> None:
-    modules = sorted(FOLDER.rglob("*.py"))
-    assert {FOLDER / "host.py", FOLDER / "vendors" / "moorethreads" / "mthreads_gmi" / "parser.py"} <= set(modules)
+    modules = sorted(PROFILE.glob("contract.py")) + [path for folder in PURE for path in sorted(folder.rglob("*.py"))]
+    assert {
+        PROFILE / "contract.py",
+        PROFILE / "facts" / "timeline.py",
+        FOLDER / "host.py",
+        FOLDER / "vendors" / "moorethreads" / "mthreads_gmi" / "parser.py",
+    } <= set(modules)
     for path in modules:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert {name for name in imported(tree) if name.split(".")[0] in BANNED_MODULES} == set(), path

@@ -32,7 +32,7 @@ sys.exit(main())
 # Of other packages, and the rooms of ours that only commands, workers, demos and replays need.
 _UNUSED = """cython_runtime email google grpc h2 hpack multiprocessing numpy optparse pydantic pynvml sqlite3 ssl unittest yaml
     device_telemetry telemetry_grafana telemetry_daemon.completion telemetry_daemon.doctor telemetry_daemon.masking
-    telemetry_daemon.profiling telemetry_daemon.simulate telemetry_daemon.top"""
+    telemetry_profile telemetry_daemon.simulate telemetry_daemon.top"""
 UNUSED = frozenset(_UNUSED.split())
 OF_OWNERS = {"telemetry_parsers.owners", "telemetry_daemon.readers.jobs", "telemetry_daemon.state.attribution"}
 

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 from kits.captures import ROOT
 
-PACKAGES = ("daemon/telemetry_daemon", "exporters/telemetry_exporters", "parsers/telemetry_parsers")
+PACKAGES = (
+    "daemon/telemetry_daemon",
+    "daemon/telemetry_profile",
+    "exporters/telemetry_exporters",
+    "parsers/telemetry_parsers",
+)
 ROOM = "daemon/telemetry_daemon/guarded/"
 
 # Whatever it is called on: os, a Path, a socket, shutil, tempfile, logging.
@@ -39,8 +44,8 @@ PLACES = {
     "recording/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "recording/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
     "doctor/bundle.py": {"open": "an archive in memory"},
-    "profiling/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
-    "profiling/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "telemetry_profile/files/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "telemetry_profile/files/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
     "remote/control_socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},
@@ -88,7 +93,9 @@ def found() -> dict[str, set[str]]:
         for file in sorted((ROOT / package).rglob("*.py")):
             name = str(file.relative_to(ROOT))
             if not name.startswith(ROOM):
-                places[name.removeprefix("daemon/telemetry_daemon/")] |= set(calls(ast.parse(file.read_text())))
+                places[name.removeprefix("daemon/").removeprefix("telemetry_daemon/")] |= set(
+                    calls(ast.parse(file.read_text()))
+                )
     return {name: names for name, names in places.items() if names}
 
 

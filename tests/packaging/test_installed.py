@@ -12,6 +12,7 @@ import pytest
 import telemetry_daemon
 import telemetry_exporters
 import telemetry_parsers
+import telemetry_profile
 from telemetry_daemon.version import __version__
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -19,7 +20,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MEANT = Path(os.environ.get("TELEMETRY_TEST_INSTALLED", CHECKOUT)).resolve()
 
 
-@pytest.mark.parametrize("package", [telemetry_daemon, telemetry_exporters, telemetry_parsers])
+@pytest.mark.parametrize("package", [telemetry_daemon, telemetry_exporters, telemetry_parsers, telemetry_profile])
 def test_a_package_comes_from_the_place_that_is_tested(package: object) -> None:
     assert Path(package.__file__).resolve().is_relative_to(MEANT)
 

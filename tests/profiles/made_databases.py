@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from telemetry_daemon.profiling.database import open_database
-from telemetry_parsers.profiles.contract import DatabaseFormat
-from telemetry_parsers.profiles.facts import Facts
-from telemetry_parsers.profiles.formats import (
+from telemetry_profile.contract import DatabaseFormat
+from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.files.database import open_database
+from telemetry_profile.formats import (
     ascend_analysis_database,
     hipprof_database,
     msprof_database,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits.traces import collect, event, profile_captures
-from telemetry_daemon.profiling import members
+from profiles.traces import collect, event, profile_captures
+from telemetry_profile.files import members
 
 FOLDER = profile_captures()
 TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kits.tables import facts_of
+from profiles.tables import facts_of
 from profiles.test_traces import NOW, event, kineto, one, read
-from telemetry_parsers.profiles.combine import ReadFile, combine
-from telemetry_parsers.profiles.facts import Facts
-from telemetry_parsers.profiles.first_collective import rest_of
-from telemetry_parsers.profiles.summary import Usual, usual_of
+from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.facts.first_collective import rest_of
+from telemetry_profile.verdict.combine import ReadFile, combine
+from telemetry_profile.verdict.summary import Usual, usual_of
 
 MS = 1_000_000
 

@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles.made_databases import ALL, FORMATS, HIPPROF, NSYS, ROCPD, T, Tables, known, read, write
-from telemetry_daemon.profiling import database
-from telemetry_daemon.profiling.database import open_database
-from telemetry_parsers.profiles.contract import NotReadError
-from telemetry_parsers.profiles.facts import Facts
+from telemetry_profile.contract import NotReadError
+from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.files import database
+from telemetry_profile.files.database import open_database
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS BeginNs, x + 1 AS EndNs FROM c"
 
@@ -104,7 +104,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     packed = _packed(plain)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     code = (
-        "import os, sys; from pathlib import Path; from telemetry_daemon.profiling.database import open_database\n"
+        "import os, sys; from pathlib import Path; from telemetry_profile.files.database import open_database\n"
         "with open_database(Path(sys.argv[1]), 60.0) as tables:\n"
         "    assert len(list(tables.rows('SELECT * FROM CONFIG'))) == 1\n"
         "    os.kill(os.getpid(), 9)"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kits.tables import TEXTS, facts_of, known_facts
 from profiles.facts_text import of_facts
 from profiles.made_ranks import communication
-from telemetry_parsers.profiles.contract import NotReadError
-from telemetry_parsers.profiles.facts import Facts, Split
-from telemetry_parsers.profiles.formats import mindspore_operators
-from telemetry_parsers.profiles.timeline import OTHERS
+from profiles.tables import TEXTS, facts_of, known_facts
+from telemetry_profile.contract import NotReadError
+from telemetry_profile.facts.file_facts import Facts, Split
+from telemetry_profile.facts.timeline import OTHERS
+from telemetry_profile.formats import mindspore_operators
 
 SECRET = "planted-s3cret.example"
 HIDDEN = "10.11.12.13"

@@ -14,15 +14,15 @@ import pytest
 from kits.captures import ROOT, shared_folder
 from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
-from telemetry_daemon.profiling.folders import find
-from telemetry_daemon.profiling.formats import installed
-from telemetry_daemon.profiling.reading import Outcome, read_one
-from telemetry_exporters import profile_json
-from telemetry_exporters.profile_screen import LINES, screen
 from telemetry_exporters.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_parsers.profiles.combine import ReadFile, combine
-from telemetry_parsers.profiles.facts import Facts
+from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.files.folders import find
+from telemetry_profile.files.installed import installed
+from telemetry_profile.files.reading import Outcome, read_one
+from telemetry_profile.screens.document import render
+from telemetry_profile.screens.screen import LINES, screen
+from telemetry_profile.verdict.combine import ReadFile, combine
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))
 GOLDEN = Path(__file__).parent / "real.txt"
@@ -54,7 +54,7 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the document of these files together, which follows the schema."""
     files = [ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts is not None]
-    found: dict[str, Any] = json.loads(profile_json.render(answered(combine(files))))
+    found: dict[str, Any] = json.loads(render(answered(combine(files))))
     VALIDATOR.validate(found)
     return found
 

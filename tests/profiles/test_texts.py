@@ -9,22 +9,14 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kits.traces import profile_captures
 from profiles.facts_text import of_facts
-from telemetry_daemon.profiling.folders import Found
-from telemetry_daemon.profiling.reading import read_one
-from telemetry_parsers.profiles.combine import ReadFile, combine
-from telemetry_parsers.profiles.contract import Clue, TextFormat
-from telemetry_parsers.profiles.facts import Facts
-from telemetry_parsers.profiles.formats import (
-    hipprof_pmc,
-    ncu_csv,
-    nsys_stats,
-    nvprof_csv,
-    rocprof_compute,
-    runs_csv,
-    sums_csv,
-)
+from profiles.traces import profile_captures
+from telemetry_profile.contract import Clue, TextFormat
+from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.files.folders import Found
+from telemetry_profile.files.reading import read_one
+from telemetry_profile.formats import hipprof_pmc, ncu_csv, nsys_stats, nvprof_csv, rocprof_compute, runs_csv, sums_csv
+from telemetry_profile.verdict.combine import ReadFile, combine
 
 FORMATS: tuple[TextFormat, ...] = (
     ncu_csv.FORMAT,

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits.traces import event, profile_captures, read_as
 from profiles.test_traces import FORMATS
+from profiles.traces import event, profile_captures, read_as
 
 LENGTH = 60
 CATEGORIES = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kits.traces import event, read_as
 from profiles.facts_text import of_facts
-from telemetry_parsers.profiles.facts import Device, Facts, Flops
-from telemetry_parsers.profiles.formats import ascend_trace, hip_trace, mindspore_trace, torch_trace
+from profiles.traces import event, read_as
+from telemetry_profile.facts.file_facts import Device, Facts, Flops
+from telemetry_profile.formats import ascend_trace, hip_trace, mindspore_trace, torch_trace
 
 FORMATS = (torch_trace.FORMAT, ascend_trace.FORMAT, hip_trace.HIPPROF, hip_trace.ROCPROF, mindspore_trace.FORMAT)
 NOW = 1_700_000_000_000_000  # a moment of 2023, in microseconds

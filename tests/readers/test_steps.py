@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kits.waiting import comes_true
-from telemetry_daemon.profiling.publish import publish
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.newcomers import MOST_NEW_OF_A_USER
 from telemetry_daemon.readers.steps import StepsReader
@@ -22,6 +21,7 @@ from telemetry_parsers import steps
 from telemetry_parsers.model import Capture, MergedDevice, Output, Report
 from telemetry_parsers.owners.privacy import Privacy
 from telemetry_parsers.ownership import DeviceName, PartSeconds, StepCounts
+from telemetry_profile.files.publish import publish
 
 POLL = steps.PARSER.polls[0]
 UUID = "GPU-8a56f2d0-7c1f-4a11-9c5e-000000000000"

@@ -1,0 +1,260 @@
+"""`telemetry profile`: what profilers wrote, with what telemetry told of the same cards in the same seconds."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.commands import options
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters.text import clean
+
+if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
+    from telemetry_profile.files.folders import Found
+    from telemetry_profile.files.reading import Outcome
+    from telemetry_profile.verdict.answer import Answer
+    from telemetry_profile.verdict.combine import Member, Profile
+    from telemetry_profile.verdict.then import Then
+
+_MOST_TOLD = 5
+_LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The files, what is known beyond them, and the form."""
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a profiler's file, or a folder with those of all ranks"
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: table)")
+    parser.add_argument(
+        "--flops-per-step",
+        type=_positive,
+        metavar="N",
+        help="floating-point operations of one step on one card, such as 2.1e14",
+    )
+    parser.add_argument(
+        "--dtype", metavar="D", default="", help="data type of the matrix work, such as bf16, for the share of the peak"
+    )
+    parser.add_argument(
+        "--begin",
+        type=_moment,
+        metavar="TIME",
+        help="when the first activity was, such as 2026-11-01T12:00:00Z, for files that do not tell",
+    )
+    telemetry = parser.add_mutually_exclusive_group()
+    telemetry.add_argument(
+        "--recording", metavar="FILE", help="a recording of the node in the same time, of `telemetry record`"
+    )
+    telemetry.add_argument(
+        "--prometheus", metavar="URL", help="a Prometheus that scraped the node, such as http://prometheus:9090"
+    )
+    parser.add_argument(
+        "--publish",
+        metavar="JOB",
+        help="leave the steps of each rank for the daemon, as those of this job, in the folder of `steps.directory`",
+    )
+    options.add_config(parser)
+
+
+def _moment(text: str) -> float:
+    """Unix seconds; UTC where no zone is named."""
+    try:
+        told = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 2026-11-01T12:00:00Z") from None
+    return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what the files say; 2 when something could not be read, 3 when nothing is about a device."""
+    from telemetry_profile.verdict.combine import ReadFile, combine
+
+    outcomes, was_ended = _outcomes(_files(arguments.paths))
+    profile = combine(
+        [ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts is not None]
+    )
+    _tell([one for one in outcomes if one.facts is None], was_ended=was_ended)
+    if any(one.facts is not None for one in outcomes):
+        sys.stdout.write(_text(profile, arguments))
+    if arguments.publish:
+        _publish(profile, arguments)
+    if profile.problems or was_ended or any(one.facts is None for one in outcomes):
+        return exits.PROBLEMS
+    return exits.OK if profile.members else exits.NOTHING_FOUND
+
+
+def _files(paths: Sequence[str]) -> list[Found]:
+    from telemetry_profile.files.folders import find
+
+    try:
+        files = find(paths)
+    except OSError as error:
+        remedy = "give a profiler's file, or a folder of them, that you may read"
+        raise CommandError(f"cannot read '{error.filename}': {error.strerror}; {remedy}") from None
+    if not files:
+        raise CommandError(f"there is no file in {', '.join(paths)}", status=exits.NOTHING_FOUND)
+    return files
+
+
+def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
+    """What came of the files, in their order; of all that were read when somebody ended it, and that it was so."""
+    from telemetry_profile.files.installed import BadFormatError, installed
+    from telemetry_profile.files.pool import read_all
+    from telemetry_profile.files.reading import read_one
+
+    try:
+        read = partial(read_one, formats=installed())
+    except BadFormatError as error:
+        raise CommandError(str(error)) from None
+    places = {one.path: number for number, one in enumerate(files)}
+    outcomes: list[Outcome] = []
+    was_ended = False
+    with contextlib.closing(read_all(files, read)) as reading:
+        try:
+            outcomes.extend(reading)
+        except KeyboardInterrupt:  # the first: what is read by now is shown
+            was_ended = True
+    return sorted(outcomes, key=lambda one: places[one.found.path]), was_ended
+
+
+def _tell(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
+    """What was not read, on standard error: each file that was named, of those in folders a few."""
+    named = [one for one in troubles if one.found.is_named or one.is_known]
+    others = [one for one in troubles if not (one.found.is_named or one.is_known)]
+    for one in (*named, *others[:_MOST_TOLD]):
+        sys.stderr.write(f"telemetry: {clean(f'{one.found.shown}: {one.trouble}')}\n")
+    if len(others) > _MOST_TOLD:
+        sys.stderr.write(
+            f"telemetry: {len(others) - _MOST_TOLD} more files are no results of a profiler that is known here\n"
+        )
+    if was_ended:
+        sys.stderr.write("telemetry: ended before all files were read; what was read is shown\n")
+
+
+def _text(profile: Profile, arguments: argparse.Namespace) -> str:
+    answer = _answer(profile, arguments)
+    if arguments.format == "json":
+        from telemetry_profile.screens import document
+
+        return document.render(answer)
+    from telemetry_daemon.commands.formats import colour
+    from telemetry_profile.screens.screen import screen
+
+    return screen(answer, _width(), colour())
+
+
+def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
+    """Leave a file for each rank whose steps are known. Raises CommandError."""
+    from telemetry_profile.files.publish import counts_of, publish
+
+    folder = Path(options.settings(arguments).steps.directory)
+    for member in profile.members:
+        counts = counts_of(member, arguments.publish)
+        if counts is None:
+            continue
+        try:
+            publish(folder, counts)
+        except OSError as error:
+            remedy = f"make the folder: install -d -m 1777 {folder}"
+            raise CommandError(
+                f"cannot write to {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE
+            ) from None
+
+
+def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
+    from telemetry_profile.verdict.achieved import achieved_of
+    from telemetry_profile.verdict.answer import Answer
+    from telemetry_profile.verdict.summary import usual_of
+
+    members = _with_begin(profile.members, arguments.begin)
+    profile = replace(profile, members=members)
+    ranks = tuple(usual_of(member) for member in members)
+    achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype, _peak) for rank in ranks)
+    telemetry = arguments.recording or arguments.prometheus or ""
+    return Answer(profile, ranks, achieved, _then(members, arguments), telemetry)
+
+
+def _peak(model: str, dtype: str) -> float | None:
+    from telemetry_parsers.peaks.lookup import peak_of
+
+    peak = peak_of(model)
+    return None if peak is None or not dtype else peak.flops(dtype)
+
+
+def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
+    """The members with the time that the user states, where their files tell none."""
+    starts = [
+        member.device.begin_ns
+        for member in members
+        if member.begin_unix_ns is None and member.device.begin_ns is not None
+    ]
+    if begin is None or not starts:
+        return members
+    offset = round(begin * 1e9) - min(starts)
+    return tuple(_moved(member, offset) if member.begin_unix_ns is None else member for member in members)
+
+
+def _moved(member: Member, offset: int) -> Member:
+    first, last = member.device.begin_ns, member.device.end_ns
+    return replace(
+        member,
+        begin_unix_ns=None if first is None else first + offset,
+        end_unix_ns=None if last is None else last + offset,
+    )
+
+
+def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:
+    """What telemetry told of each member's card in its seconds. Raises CommandError."""
+    from telemetry_daemon.replay.tape import RecordingError, Tape
+    from telemetry_profile.files import of_prometheus, of_recording
+    from telemetry_profile.files.tracks import Wanted, then_of
+
+    wanted = [
+        None
+        if member.begin_unix_ns is None or member.end_unix_ns is None
+        else Wanted(member.device.card, member.device.rank, member.begin_unix_ns / 1e9, member.end_unix_ns / 1e9)
+        for member in members
+    ]
+    asked = [one for one in wanted if one is not None]
+    if not asked or not (arguments.recording or arguments.prometheus):
+        return (None,) * len(members)
+    try:
+        if arguments.recording:
+            tape = Tape(Path(arguments.recording))
+            tracks = of_recording.tracks_of(tape, asked)
+            sys.stderr.writelines(f"telemetry: {clean(f'{tape.path}: {text}')}\n" for text in tape.damage.lines())
+        else:
+            tracks = of_prometheus.tracks_of(arguments.prometheus, asked)
+    except (RecordingError, of_prometheus.PrometheusError) as error:
+        raise CommandError(str(error)) from None
+    return tuple(None if one is None else then_of(one, tracks) for one in wanted)
+
+
+def _width() -> int:
+    """Of the terminal, or what $COLUMNS says; a page is 80 columns wide."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isascii() and told.isdecimal() and int(told) >= _LEAST_WIDTH:
+        return min(int(told), _MOST_WIDTH)
+    try:
+        return max(_LEAST_WIDTH, os.get_terminal_size(1).columns)
+    except OSError:  # no terminal
+        return _USUAL_WIDTH

@@ -1,0 +1,256 @@
+"""Tables in the csv of profilers: found among other lines, their columns by what the headings mean, their times by unit."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers.model import Problem
+from telemetry_profile.facts.file_facts import Kernel, Work
+from telemetry_profile.facts.printed_times import MS, NS, US, S, nanoseconds
+
+_LONGEST_NAME = 4_096
+_ROUNDED = 0.01
+MINUTE = 60 * S
+UNITS: Mapping[str, int] = {
+    "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": MINUTE, "min": MINUTE,
+}  # fmt: skip
+_HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
+# A row of numbers; no heading has such a cell.
+_HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
+_TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
+# What the words of a heading mean, in every tool and version; a heading is compared in lower case, without blanks and underscores.
+ROLES: Mapping[str, str] = {
+    "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
+    "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
+    "totalduration": "total", "totaltime": "total", "time": "total", "sum": "total", "total": "total",
+    "average": "mean", "avg": "mean", "mean": "mean",
+    "max": "longest", "maximum": "longest", "maxtime": "longest",
+    "start": "begin", "starttimestamp": "begin", "begin": "begin",
+    "end": "end", "endtimestamp": "end", "duration": "length",
+    "agentid": "device", "gpuid": "device", "device": "device", "deviceid": "device",
+    "destinationagentid": "target", "sourceagentid": "source",
+    "gridsizex": "grid0", "gridsizey": "grid1", "gridsizez": "grid2", "gridx": "grid0", "gridy": "grid1", "gridz": "grid2",
+    "grdx": "grid0", "grdy": "grid1", "grdz": "grid2", "gridsize": "grid0", "grd": "grid0", "wgp": "block0",
+    "workgroupsizex": "block0", "workgroupsizey": "block1", "workgroupsizez": "block2", "workgroupsize": "block0",
+    "blockx": "block0", "blocky": "block1", "blockz": "block2", "blkx": "block0", "blky": "block1", "blkz": "block2", "blocksize": "block0",
+    "kind": "kind", "domain": "kind", "type": "kind", "category": "kind",
+    "dispatchid": "dispatch", "index": "dispatch", "processid": "process", "pid": "process",
+    "guid": "guid",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading: what it means, "" if nothing here, and the unit that it names, 0 if none."""
+
+    role: str
+    unit: int
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells of one row by their roles, and the unit of each that has one."""
+
+    cells: Mapping[str, str]
+    units: Mapping[str, int]
+
+    def text(self, role: str) -> str:
+        """The cell, "" where there is none."""
+        return self.cells.get(role, "")
+
+    def time(self, role: str) -> int | None:
+        """The nanoseconds in a cell, None where there is no time."""
+        return time_in(self.cells.get(role, ""), self.units.get(role, 0))
+
+    def count(self, role: str) -> int | None:
+        """The whole number in a cell."""
+        digits = self.cells.get(role, "").replace(",", "").strip()
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+
+    def shape(self, role: str) -> str:
+        """The sizes of a launch, such as `128×1×1`."""
+        sizes = [
+            self.cells[f"{role}{axis}"].strip() for axis in range(3) if self.cells.get(f"{role}{axis}", "").strip()
+        ]
+        return "×".join(sizes) if all(size.isascii() and size.replace(",", "").isdigit() for size in sizes) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its columns, and its rows."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Row] | Iterator[Row]
+
+    def has(self, *roles: str) -> bool:
+        """Whether all of these are told."""
+        return {column.role for column in self.columns}.issuperset(roles)
+
+    def headings(self) -> frozenset[str]:
+        """The headings as compared."""
+        return frozenset(_plain(column.heading) for column in self.columns)
+
+
+def time_in(cell: str, unit: int) -> int | None:
+    """The nanoseconds of a cell, whose own unit goes before that of its column; None where there is no time or no unit.
+
+    A tool that writes the unit in the cell chooses it so that there are no thousands: a comma is then a decimal one.
+    """
+    found = _TIME_IN_CELL.match(cell.strip())
+    if found is None:
+        return None
+    number = found["number"]
+    if not found["unit"]:
+        return nanoseconds(number.replace(",", ""), unit) if unit else None
+    own = UNITS.get(found["unit"].lower(), 0)
+    has_decimal_comma = number.count(",") == 1 and "." not in number
+    return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), own) if own else None
+
+
+def split_line(line: str) -> list[str]:
+    """The cells of a line; none where a quote is not closed: the line is torn."""
+    if line.count('"') % 2:
+        return []
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:  # a cell longer than csv takes
+        return []
+
+
+def columns_of(line: str) -> tuple[Column, ...]:
+    """What the cells of a line mean as headings."""
+    return tuple(_column(cell.strip()) for cell in split_line(line))
+
+
+def is_heading(line: str, *roles: str) -> bool:
+    """Whether a line has headings for all of these."""
+    return Table(columns_of(line), ()).has(*roles)
+
+
+def tables(lines: Iterable[str], least: Sequence[Sequence[str]]) -> Iterator[Table]:
+    """The tables whose headings tell one of the sets of roles in `least`. Each is to be read before the next."""
+    waiting = iter(lines)
+    line = next(waiting, None)
+    while line is not None:
+        columns = columns_of(line) if "," in line else ()
+        if columns and any(Table(columns, ()).has(*roles) for roles in least):
+            body = _Body(waiting, columns, least)
+            yield Table(columns, body.rows())
+            body.finish()
+            line = body.following
+        else:
+            line = next(waiting, None)
+
+
+class _Body:
+    """The rows below a heading, up to a blank line, a message of the tool, or the next heading, which is `following`."""
+
+    def __init__(self, lines: Iterator[str], columns: tuple[Column, ...], least: Sequence[Sequence[str]]) -> None:
+        self._lines, self._columns, self._least = lines, columns, least
+        self._is_over = False
+        self.following: str | None = None
+
+    def rows(self) -> Iterator[Row]:
+        units = {column.role: column.unit for column in self._columns if column.role and column.unit}
+        is_first = True
+        for line in self._lines:
+            if is_first and not line.strip():  # rocprofv2 leaves a line below its headings
+                continue
+            cells = self._cells(line)
+            if cells is None:
+                return
+            if is_first and (told := self._units_row(cells)):
+                units = {**units, **told}
+            elif len(cells) == len(self._columns):
+                pairs = zip(self._columns, cells, strict=True)
+                # Of two columns with one role the first counts.
+                yield Row({column.role: cell for column, cell in reversed(list(pairs)) if column.role}, units)
+            elif "," in line:  # a row that is garbled: nothing in it counts
+                yield Row({}, units)
+            is_first = False
+        self._is_over = True
+
+    def finish(self) -> None:
+        """Pass over what nobody read."""
+        if not self._is_over:
+            for _ in self.rows():
+                pass
+
+    def _cells(self, line: str) -> list[str] | None:
+        """The cells of a row; None at the end of the table."""
+        if not line.strip() or line.startswith("=="):
+            self._is_over = True
+            self.following = next(self._lines, None) if not line.strip() else line
+            return None
+        if not _HAS_NUMBER.search(line) and any(Table(columns_of(line), ()).has(*roles) for roles in self._least):
+            self._is_over, self.following = True, line
+            return None
+        cells = split_line(line)
+        if '"' not in line and len(cells) == len(self._columns) and self._has_cut_name(cells):
+            return []
+        if len(cells) > len(self._columns):
+            cells = self._rejoined(line)
+        return cells
+
+    def _has_cut_name(self, cells: Sequence[str]) -> bool:
+        """Whether a name without quotes goes on beyond its cell: a row that is cut within a template's arguments."""
+        names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
+        return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
+
+    def _rejoined(self, line: str) -> list[str]:
+        """The cells where a name with commas in it has no quotes: rocprof of ROCm 5 writes so."""
+        names = [place for place, column in enumerate(self._columns) if column.role == "name"]
+        if not names:
+            return []
+        after = len(self._columns) - names[0] - 1
+        parts = line.split(",")
+        end = len(parts) - after
+        return [*parts[: names[0]], ",".join(parts[names[0] : end]), *parts[end:]] if end > names[0] else []
+
+    def _units_row(self, cells: Sequence[str]) -> dict[str, int]:
+        """The units that nvprof and ncu print below the headings."""
+        if len(cells) != len(self._columns) or any(character.isdigit() for cell in cells for character in cell):
+            return {}
+        pairs = zip(self._columns, cells, strict=True)
+        return {
+            column.role: UNITS[cell.strip().lower()]
+            for column, cell in pairs
+            if column.role and cell.strip().lower() in UNITS
+        }
+
+
+def kernel(row: Row, work: Work) -> Kernel | None:
+    """The kernel of a row of sums; None where its numbers are none, or contradict each other."""
+    calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
+    if calls is None or total is None or total < 0 or not row.text("name"):
+        return None
+    # Means are rounded: to a nanosecond, or to a few digits.
+    if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDED:
+        return None
+    return Kernel(row.text("name")[:_LONGEST_NAME], work, calls, total, row.time("longest"))
+
+
+def left_out(bad: int) -> tuple[Problem, ...]:
+    """That so many rows say nothing that holds together; nothing where there are none."""
+    return (
+        Problem("rows", f"{bad} have no whole numbers, or such as contradict each other, and are left out"),
+    ) * bool(bad)
+
+
+def _column(heading: str) -> Column:
+    words, unit = heading, ""
+    if found := _HEADING_UNIT.match(heading):
+        words, unit = found["words"], found["unit"]
+    elif heading.endswith("Ns"):
+        words, unit = heading[:-2], "ns"
+    if unit == "%":  # a share of something that is told beside it
+        return Column("", 0, heading)
+    return Column(ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
+
+
+def _plain(heading: str) -> str:
+    return re.sub(r"[\s_-]+", "", heading).lower()

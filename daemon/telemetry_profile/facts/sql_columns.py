@@ -1,0 +1,94 @@
+"""Queries that ask only for the columns that a version of a tool has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from telemetry_profile.contract import Schema, Tables
+from telemetry_profile.facts.timeline import Timeline
+
+_INTEGER = re.compile(r"\s*-?\d{1,19}\s*\Z", re.ASCII)
+_MOST = 2**63  # what sqlite stores
+NO_NAME = "(no name)"
+Row = tuple[Any, ...]
+
+
+def quoted(name: str) -> str:
+    """A name as SQL wants it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def named(schema: Schema, beginning: str) -> list[str]:
+    """The tables whose names begin so, in any case."""
+    return [name for name in schema if name.lower().startswith(beginning.lower())]
+
+
+def column_of(schema: Schema, table: str, name: str) -> str | None:
+    """The column of this name, in any case, as SQL wants it; None where the table does not have it."""
+    return next((quoted(column) for column in schema.get(table, ()) if column.lower() == name.lower()), None)
+
+
+def records(tables: Tables, table: str, wanted: Sequence[str]) -> Iterator[Row]:
+    """The wanted columns of a table's rows, None where it does not have them; nothing where there is no such table."""
+    return selected(tables, table, columns_of(tables.schema, table, wanted))
+
+
+def selected(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
+    """What these SQL expressions give for a table's rows, None where there is none; nothing where there is no such table."""
+    if table not in tables.schema:
+        return iter(())
+    columns = ", ".join(expression or "NULL" for expression in expressions)
+    return tables.rows(f"SELECT {columns} FROM {quoted(table)} {ending}")  # noqa: S608  # quoted names of the file's own schema
+
+
+def add_calls(
+    timeline: Timeline,
+    tables: Tables,
+    table: str,
+    expressions: Sequence[str | None],
+    names: Mapping[object, str] | None = None,
+) -> None:
+    """Put the calls of a table into the timeline, from its begin, end and name, which may be a number; sqlite adds them up."""
+    begin, end, name = expressions
+    if begin and end and name:
+        both_told = (
+            f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
+        )
+        for called, calls, total in selected(tables, table, (name, "count(*)", f"sum({end} - {begin})"), both_told):
+            if words := text(called) if names is None else names.get(called):
+                timeline.call(words, integer(total), calls)
+
+
+def columns_of(schema: Schema, table: str, wanted: Sequence[str]) -> list[str | None]:
+    """The columns of these names as SQL wants them, None for those that the table does not have."""
+    return [column_of(schema, table, name) for name in wanted]
+
+
+def integer(value: object) -> int | None:
+    """A whole number, also one that is stored as text or as a floating-point number."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if abs(value) < _MOST and value.is_integer() else None
+    return int(value) if isinstance(value, str) and _INTEGER.match(value) else None
+
+
+def text(value: object) -> str:
+    """A text; "" where it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def interval(begin: object, end: object) -> tuple[int | None, int | None]:
+    """When something began and how long it took; None where that is not known, or both are 0, as of what was never recorded."""
+    begins, ends = integer(begin), integer(end)
+    return (None, None) if begins is None or ends is None or begins == ends == 0 else (begins, ends - begins)
+
+
+@lru_cache(maxsize=1000)
+def shape(*sizes: object) -> str:
+    """Three sizes of a launch as `1×2×3`, "" where they are not told."""
+    numbers = [integer(size) for size in sizes]
+    return "×".join(map(str, numbers)) if numbers and None not in numbers else ""

@@ -1,0 +1,84 @@
+"""What readers of Chrome traces share: the rank that a file's name tells, and facts on the clock of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from telemetry_profile.contract import Clue, TraceSample
+from telemetry_profile.facts.file_facts import Clock, Device, Link, Step
+from telemetry_profile.facts.timeline import LONGEST_NS, MOST_NAMES
+
+_OF_PYTORCH = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
+_RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)
+_YEAR_2001_NS, _YEAR_2100_NS = 978_307_200 * 10**9, 4_102_444_800 * 10**9
+
+
+def rank_in_name(clue: Clue) -> int | None:
+    """The rank that the name of a file tells, as `rank-3.json` and `worker3.pt.trace.json` do."""
+    found = _RANK_IN_NAME.search(clue.name)
+    return int(found[1] or found[2]) if found else None
+
+
+def begins_like_ascend(sample: TraceSample) -> bool:
+    """Whether there are only PyTorch's own operators in a list: the first megabytes of a large trace_view.json. Kineto writes an object."""
+    categories = {event.cat for event in sample.events if event.cat}
+    return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _OF_PYTORCH
+
+
+def whole(value: Any, most: int) -> int | None:
+    """A whole number from 0 to `most`; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
+
+
+def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
+    """The same devices, all their times later by so much."""
+    return tuple(
+        replace(
+            device,
+            begin_ns=_later(device.begin_ns, by_ns),
+            end_ns=_later(device.end_ns, by_ns),
+            steps=tuple(_later_step(step, by_ns) for step in device.steps),
+        )
+        for device in devices
+    )
+
+
+def clock_of(devices: Sequence[Device]) -> Clock:
+    """Unix time where all that happened lies in this century."""
+    begins = [device.begin_ns for device in devices if device.begin_ns is not None]
+    return "unix" if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins) else "none"
+
+
+def _later(time: int | None, by_ns: int) -> int | None:
+    return None if time is None else time + by_ns
+
+
+def _later_step(step: Step, by_ns: int) -> Step:
+    return replace(step, begin_ns=_later(step.begin_ns, by_ns))
+
+
+class LinkSums:
+    """Adds up what went over each link."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str, str], list[int]] = {}
+
+    def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
+        """One transfer; one without a length, or with an impossible one, tells no speed."""
+        key = (kind, source, target)
+        if (
+            length_ns is None
+            or not 0 < length_ns < LONGEST_NS
+            or (key not in self._sums and len(self._sums) >= MOST_NAMES)
+        ):
+            return
+        counted = self._sums.setdefault(key, [0, 0])
+        counted[0] += size
+        counted[1] += length_ns
+
+    def links(self) -> tuple[Link, ...]:
+        """All links, in the order of their ends."""
+        return tuple(Link(*key, *counted) for key, counted in sorted(self._sums.items()))

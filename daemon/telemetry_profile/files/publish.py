@@ -1,0 +1,73 @@
+"""Writes a file of steps for the daemon, as a job does: whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from telemetry_daemon.guarded import named
+from telemetry_parsers.ownership import DeviceName, PartSeconds, StepCounts
+from telemetry_parsers.steps import SCHEMA
+from telemetry_profile.facts.file_facts import Card
+from telemetry_profile.verdict.combine import Member
+
+_READABLE = 0o644
+_PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
+
+
+def publish(folder: Path, counts: StepCounts) -> Path:
+    """Put the counts where the daemon reads them; returns the file. Raises OSError."""
+    card = {counts.card.way: counts.card.value} if counts.card is not None else {}
+    if "index" in card:
+        card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON takes both
+    told = {
+        "schema": SCHEMA,
+        "job_id": counts.job_id,
+        "rank": counts.rank,
+        "card": card,
+        "steps": counts.steps,
+        "tokens": counts.tokens,
+        "flops": counts.flops,
+        "seconds": {spent.part: spent.seconds for spent in counts.seconds},
+    }
+    # A name of its own: replacing the file of a job that goes on would show as a counter that restarts twice.
+    path = folder / f"profile-{_plain(counts.job_id)}-{_plain(counts.rank)}.json"
+    named.replace(path, json.dumps(told).encode(), _READABLE)
+    return path
+
+
+# The parts of a split, and the words of `telemetry.steps/1` for them.
+_PARTS = (
+    ("compute_ns", "compute"),
+    ("exposed_communication_ns", "communication"),
+    ("exposed_copy_ns", "copy"),
+    ("idle_ns", "idle"),
+)
+
+
+def counts_of(member: Member, job_id: str) -> StepCounts | None:
+    """The whole steps of a rank as a job would count them; None where no steps or no card is told."""
+    device = member.device
+    steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
+    card = _card(device.card)
+    if not steps or card is None:
+        return None
+    seconds = []
+    for part, word in _PARTS:
+        told = [getattr(step.split, part) for step in steps]
+        if None not in told:
+            seconds.append(PartSeconds(word, sum(told) / 1e9))
+    flops = device.flops.per_step * len(steps) if device.flops and device.flops.per_step is not None else None
+    return StepCounts("", -1, job_id, str(device.rank or 0), card, float(len(steps)), None, flops, tuple(seconds))
+
+
+def _card(card: Card) -> DeviceName | None:
+    if card.uuid:
+        return DeviceName(card.uuid, "uuid", card.uuid)
+    if card.bus_id:
+        return DeviceName(card.bus_id, "bus_id", card.bus_id)
+    return None if card.index is None else DeviceName(str(card.index), "index", str(card.index))
+
+
+def _plain(text: str) -> str:
+    return "".join(one if one in _PLAIN else "_" for one in text)

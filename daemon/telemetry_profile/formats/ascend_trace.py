@@ -1,0 +1,244 @@
+"""Chrome traces of Ascend cards: trace_view.json of the PyTorch profiler, and the timelines of msprof (msprof, task_time, hccl, step_trace).
+
+Lanes are known by the names of their processes. Tasks run on `Ascend Hardware`; a collective is one event of `HCCL` beside the tasks it consists of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
+from telemetry_profile.facts.file_facts import Card, Device, Facts, Split, Step, Work
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.marked_steps import is_data_wait, is_step
+from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.facts.trace_facts import LinkSums, begins_like_ascend, clock_of, whole
+
+_NAME, _TOOL = "ascend-trace", "Ascend profiler"
+_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6
+_COLLECTIVES = frozenset({"HCCL", "Communication"})  # the second since CANN 8
+_OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
+_PROCESSES = _HARDWARE | _COLLECTIVES | _OTHERS - {"Python"} | {"Step Trace"}
+_FRAMEWORK = frozenset({"cpu_op", "user_annotation"})
+_MARKS = frozenset(
+    {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "Iteration Time", "FP_BP Time"}
+)
+
+# Types of tasks. The others wait, signal or mark: NOTIFY_WAIT, EVENT_RECORD, PROFILER_TRACE_EX and so on.
+_COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS|Other\Z)")
+_COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
+_DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
+_DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
+_CALL = re.compile(
+    r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
+)  # of hcom_allReduce__428_0_1: which call it was, and of which group
+_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # those that the profiler marks itself
+_NO_RANK = 2**16  # the field holds all ones where there is no partner
+_WAIT = "Data_aug Bound"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A task or collective whose meaning shows at the end of the file."""
+
+    work: Work
+    process: int | str
+    stream: int | str
+    begin_ns: int | None
+    length_ns: int | None
+    name: str
+
+
+class _Reader:
+    def __init__(self, clue: Clue) -> None:
+        self._timeline = Timeline()
+        self._is_whole = False
+        self._index = _index(clue)
+        self._processes: dict[int | str, str] = {}
+        self._threads: dict[tuple[int | str, int | str], str] = {}
+        self._collectives: list[_Run] = []
+        self._tasks: list[_Run] = []
+        self._hardware: set[int | str] = set()
+        self._streams: set[int | str] = set()
+        self._links = LinkSums()
+        self._iterations: dict[int, tuple[int, int]] = {}
+        self._waits: dict[int, int] = {}
+
+    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+        """These files have no keys that matter beside the events."""
+
+    def events(self, events: Sequence[TraceEvent]) -> None:
+        for event in events:
+            if event.ph == "X":
+                if not event.cat:
+                    self._lane(event)
+                elif event.cat in _FRAMEWORK:
+                    self._framework(event)
+                elif event.cat == "Iteration Time":
+                    self._iteration(event)
+            elif event.ph == "M":
+                self._name(event)
+            elif event.ph == "t" and event.cat == _WAIT:
+                self._wait(event)
+
+    def facts(self) -> Facts:
+        self._settle()
+        devices = tuple(self._told(device) for device in self._timeline.devices()) or self._steps_alone()
+        if len(devices) == 1:
+            devices = (replace(devices[0], card=Card(self._index)),)
+        clock = clock_of(devices)
+        return Facts(
+            self._part(),
+            _TOOL,
+            clock if clock == "unix" or not devices else "boot",
+            devices=devices,
+            links=self._links.links(),
+            problems=self._timeline.problems(),
+        )
+
+    def _part(self) -> str:
+        """Which part of a timeline the file is: msprof writes each in a file of its own, beside one of all."""
+        if self._is_whole:
+            return _NAME
+        return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
+
+    def _told(self, device: Device) -> Device:
+        """What other files hold is not known here."""
+        if self._is_whole:
+            return device
+        split = device.split
+        told = Split(
+            span_ns=split.span_ns,
+            compute_ns=split.compute_ns if self._hardware else None,
+            communication_ns=split.communication_ns if self._collectives else None,
+        )
+        return replace(device, split=told, steps=())
+
+    def _name(self, event: TraceEvent) -> None:
+        name = event.args().get("name")
+        if isinstance(name, str) and event.name == "process_name":
+            self._processes[event.pid] = name
+            self._is_whole |= name in _OTHERS
+        elif isinstance(name, str) and event.name == "thread_name":
+            self._threads[event.pid, event.tid] = name
+
+    def _lane(self, event: TraceEvent) -> None:
+        process = self._processes.get(event.pid, "")
+        if process in _HARDWARE:
+            self._task(event)
+        elif process in _COLLECTIVES:
+            if self._threads.get((event.pid, event.tid), "").startswith("Plane"):
+                self._plane(event)
+            else:
+                self._collectives.append(_run("communication", event, event.tid))
+
+    def _task(self, event: TraceEvent) -> None:
+        kind = event.args().get("Task Type")
+        kind = kind if isinstance(kind, str) else ""
+        self._hardware.add(event.pid)
+        if work_of(event.name) == "communication":
+            self._tasks.append(_run("communication", event, event.tid))
+        elif _COPY_TASK.match(kind):
+            self._tasks.append(_run("copy", event, event.tid))
+        elif _COMPUTE_TASK.match(kind):
+            self._timeline.add(event.pid, "compute", event.begin_ns(), event.length_ns(), event.name)
+
+    def _plane(self, event: TraceEvent) -> None:
+        """A task of a collective: one stream of its own, and what went over a link."""
+        told = event.args()
+        stream = told.get("stream id")
+        if isinstance(stream, int | str):
+            self._streams.add(stream)
+        source, target = (whole(told.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
+        size = whole(told.get("size(Byte)"), 2**60)
+        kind = told.get("transport type")
+        if size and source is not None and target is not None and source != target and isinstance(kind, str):
+            self._links.add(kind[:20], str(source), str(target), size, event.length_ns())
+
+    def _framework(self, event: TraceEvent) -> None:
+        if event.cat == "cpu_op" and not event.name.startswith(_RANGES):
+            return
+        if is_step(event.name):
+            self._timeline.step(event.name, event.begin_ns(), event.length_ns())
+        elif is_data_wait(event.name):
+            self._timeline.data_wait(event.begin_ns(), event.length_ns())
+
+    def _iteration(self, event: TraceEvent) -> None:
+        number = whole(event.args().get("Iteration ID"), 2**40)
+        begin, length = event.begin_ns(), event.length_ns()
+        if number is not None and begin is not None and length is not None and length >= 0:
+            self._iterations[number] = begin, begin + length
+
+    def _wait(self, event: TraceEvent) -> None:
+        """How long the next iteration waited for its data, which is between the two."""
+        printed = event.args().get(f"{_WAIT}(us)")
+        number = event.name.rpartition(" ")[2]
+        if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:
+            self._waits[int(number) + 1] = round(printed * 1000)
+
+    def _spans(self) -> list[tuple[int, int, int, int | None]]:
+        """Number, begin and end of each iteration with the wait before it, and that wait where it is told."""
+        spans: list[tuple[int, int, int, int | None]] = []
+        for number, (begin, end) in sorted(self._iterations.items()):
+            wait = self._waits.get(number)
+            last_end = self._iterations.get(number - 1, (0, end))[1]
+            if wait and last_end <= begin:
+                spans.append((number, last_end, end, min(wait, end - last_end)))
+            else:
+                spans.append((number, begin, end, wait))
+        return spans
+
+    def _settle(self) -> None:
+        """Give each collective and copy to its device. What runs on the streams of a collective is part of it."""
+        for run in self._collectives or [task for task in self._tasks if task.work == "communication"]:
+            self._add(run)
+        for task in self._tasks:
+            if self._is_whole and task.work == "copy" and task.stream not in self._streams:
+                self._add(task)
+        for number, begin, end, wait in self._spans():
+            self._timeline.step(f"Iteration {number}", begin, end - begin)
+            if wait is not None:
+                self._timeline.data_wait(begin, wait)
+
+    def _add(self, run: _Run) -> None:
+        key = next(iter(self._hardware)) if len(self._hardware) == 1 else run.process
+        self._timeline.add(key, run.work, run.begin_ns, run.length_ns, run.name)
+
+    def _steps_alone(self) -> tuple[Device, ...]:
+        """A file of steps tells nothing else of its device."""
+        steps = tuple(
+            Step(f"Iteration {number}", Split(span_ns=end - begin, data_wait_ns=wait), begin)
+            for number, begin, end, wait in self._spans()
+        )
+        ends = [end for _, _, end, _ in self._spans()]
+        return (Device(begin_ns=steps[0].begin_ns, end_ns=max(ends), steps=steps),) if steps else ()
+
+
+def _run(work: Work, event: TraceEvent, stream: int | str) -> _Run:
+    name = _CALL.sub("", event.name) if work == "communication" else event.name
+    return _Run(work, event.pid, stream, event.begin_ns(), event.length_ns(), name)
+
+
+def _index(clue: Clue) -> int | None:
+    """The number of the device, as msprof names files and folders."""
+    named = _DEVICE_IN_NAME.search(clue.name)
+    folders = [found for folder in clue.folders if (found := _DEVICE_FOLDER.match(folder))]
+    found = folders[-1] if folders else named
+    return int(found[1]) if found else None
+
+
+def _recognises(sample: TraceSample) -> bool:
+    for event in sample.events:
+        if event.cat in _MARKS or event.name.startswith("AscendCL@"):
+            return True
+        if event.ph == "M" and event.name == "process_name" and event.args().get("name") in _PROCESSES:
+            return True
+    return begins_like_ascend(sample)
+
+
+FORMAT = TraceFormat(
+    _NAME, _TOOL, "a Chrome trace with the processes Ascend Hardware, HCCL, CANN", _recognises, _Reader
+)

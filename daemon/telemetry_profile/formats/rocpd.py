@@ -1,0 +1,156 @@
+"""rocprofv3's database (rocpd, the default since ROCm 7): its tables, each with the suffix of the process that was profiled.
+
+The views that join them need functions of newer tools, and hide rows without a name. `rocpd_info_process` holds the
+environment and command line of the job, `rocpd_info_node` the host: neither is asked for anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+
+from telemetry_profile.contract import DatabaseFormat, Schema, Tables
+from telemetry_profile.facts.file_facts import Card, Facts, Work
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.marked_steps import is_data_wait, is_kept, is_step
+from telemetry_profile.facts.sql_columns import (
+    NO_NAME,
+    Row,
+    add_calls,
+    column_of,
+    integer,
+    interval,
+    named,
+    quoted,
+    selected,
+    shape,
+    text,
+)
+from telemetry_profile.facts.timeline import Timeline
+
+_TOOL = "rocprofv3"
+_DISPATCHES, _REGIONS = "rocpd_kernel_dispatch", "rocpd_region"
+_SIZES = (
+    "grid_size_x", "grid_size_y", "grid_size_z",
+    "workgroup_size_x", "workgroup_size_y", "workgroup_size_z",
+)  # fmt: skip
+_AGENT_COLUMNS = ("id", "nid", "type", "absolute_index", "type_index", "product_name", "name", "extdata")
+_REGION_COLUMNS = ("start", "end", "name_id")
+_MARKER = "roctx"
+
+
+def _recognises(schema: Schema) -> bool:
+    return bool(named(schema, _DISPATCHES) or named(schema, _REGIONS))
+
+
+def _read(tables: Tables) -> Facts:
+    timeline = Timeline()
+    tables_of_events = (*named(tables.schema, _DISPATCHES), *named(tables.schema, _REGIONS))
+    for suffix in dict.fromkeys(name.removeprefix(_DISPATCHES).removeprefix(_REGIONS) for name in tables_of_events):
+        _Process(tables, suffix, timeline).read()
+    return Facts(
+        "rocpd", _TOOL, "boot", devices=timeline.devices(), calls=timeline.calls(), problems=timeline.problems()
+    )
+
+
+class _Process:
+    """The tables of one process."""
+
+    def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
+        self._tables, self._suffix, self._timeline = tables, suffix, timeline
+        self._strings = {number: text(string) for number, string in self._rows("rocpd_string", ("id", "string"))}
+        self._cards: dict[int | None, Hashable] = {}
+
+    def read(self) -> None:
+        """Put all that it did into the timeline."""
+        self._name_cards()
+        self._read_kernels()
+        for start, end, name_id, *agents in self._rows(
+            "rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")
+        ):
+            name = self._strings.get(name_id) or NO_NAME
+            self._timeline.add(self._key(*agents), "copy", *interval(start, end), name)
+        self._read_host()
+
+    def _name_cards(self) -> None:
+        for told, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
+            if kind == "GPU":
+                # All processes of a node give a card the same number, whichever of them it may use.
+                key = self._cards[integer(told)] = (node, number)
+                card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
+                self._timeline.card(key, card, process=self._suffix)
+
+    def _key(self, *agents: object) -> Hashable:
+        """The first of these agents that is a card; an unknown agent of this process where none is."""
+        numbers = [integer(agent) for agent in agents]
+        return next((self._cards[number] for number in numbers if number in self._cards), (self._suffix, numbers[0]))
+
+    def _read_kernels(self) -> None:
+        symbols: dict[object, tuple[str, Work]] = {}
+        for number, shown, own in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
+            name = text(shown) or text(own) or NO_NAME
+            symbols[number] = name, work_of(name)
+        rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
+        for start, end, agent, kernel, x, y, z, of_x, of_y, of_z in rows:
+            name, work = symbols.get(kernel, (NO_NAME, "compute"))
+            self._timeline.add(
+                self._key(agent), work, *interval(start, end), name, shape(x, y, z), shape(of_x, of_y, of_z)
+            )
+
+    def _read_host(self) -> None:
+        """What the program marked, and the calls of the runtime."""
+        marked = {number: string for number, string in self._strings.items() if _is_mark(string)}
+        for start, end, number, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
+            if number in marked:
+                name = self._message(event) if marked[number].startswith(_MARKER) else marked[number]
+                if not is_kept(self._timeline, name, *interval(start, end), self._suffix):
+                    self._timeline.call(name or marked[number], interval(start, end)[1])
+        table = f"{_REGIONS}{self._suffix}"
+        expressions = [self._expression(table, column) for column in _REGION_COLUMNS]
+        functions = {number: string for number, string in self._strings.items() if number not in marked}
+        add_calls(self._timeline, self._tables, table, expressions, functions)
+
+    def _message(self, event: object) -> str:
+        """The user's words for a marker, which older versions keep beside its event."""
+        query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
+        rows = self._tables.rows(query, (integer(event) or 0,))
+        return next((text(_told(text(extdata), "message")) for (extdata,) in rows), "")
+
+    def _rows(self, table: str, wanted: Sequence[str]) -> Iterator[Row]:
+        """The rows of a table; where a version keeps times and agents in tables of their own, they are taken from there."""
+        whole = f"{table}{self._suffix}"
+        return selected(self._tables, whole, [self._expression(whole, name) for name in wanted])
+
+    def _expression(self, whole: str, name: str) -> str | None:
+        schema = self._tables.schema
+        if column := column_of(schema, whole, name):
+            return f"{quoted(whole)}.{column}"
+        for other, column, link in (("rocpd_timestamp", "value", f"{name}_id"), ("rocpd_track", name, "track_id")):
+            place, linked = f"{other}{self._suffix}", column_of(schema, whole, link)
+            if linked and column_of(schema, place, column):
+                return f"(SELECT o.{quoted(column)} FROM {quoted(place)} o WHERE o.id = {quoted(whole)}.{linked})"  # noqa: S608  # quoted names
+        return None
+
+
+def _is_mark(name: str) -> bool:
+    """Whether a range of this name may be one that the program marked; newer versions name it as the program does."""
+    return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
+
+
+def _bus_id(extdata: str) -> str:
+    """The PCI address, which the kernel's topology has as one number: bus, device and function."""
+    location, domain = integer(_told(extdata, "location_id")), integer(_told(extdata, "domain")) or 0
+    if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
+        return ""
+    return f"{domain:04x}:{location >> 8:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
+
+
+def _told(extdata: str, key: str) -> object:
+    try:
+        told = json.loads(extdata)
+    except (ValueError, RecursionError):  # it is no JSON: nothing is told
+        return None
+    return told.get(key) if isinstance(told, dict) else None
+
+
+FORMAT = DatabaseFormat("rocpd", _TOOL, "tables rocpd_kernel_dispatch…, rocpd_region…", _recognises, _read)

@@ -1,0 +1,206 @@
+"""Chrome traces of torch.profiler and torch_musa, as Kineto writes them since 2021, whoever made the card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
+from telemetry_profile.facts.file_facts import Card, Device, Facts, Step, Work
+from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.marked_steps import is_step
+from telemetry_profile.facts.sql_columns import shape
+from telemetry_profile.facts.timeline import Interval, Timeline
+from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shifted, whole
+
+_NAME = "torch-trace"
+
+# The categories of Kineto's ActivityType since 2021; the first letters were large until 2022.
+_KERNELS = frozenset({"kernel", "Kernel", "concurrent_kernel", "mtia_ccp_events"})
+_COPIES = frozenset({"gpu_memcpy", "Memcpy", "gpu_memset", "Memset"})
+_OPERATORS = frozenset({"cpu_op", "Operator", "user_annotation"})
+_RUNTIMES = frozenset(
+    {"cuda_runtime", "Runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "glow_runtime"}
+    | {"privateuse1_runtime", "privateuse1_driver", "musa_runtime", "musa_driver", "hip_runtime"}
+)
+_RANGES = frozenset({"cuda_profiler_range", "musa_profiler_range"})
+_OTHERS = frozenset({"python_function", "gpu_user_annotation", "cpu_instant_event", "overhead", "cuda_sync", "Trace"})
+_KNOWN = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _RANGES | _OTHERS
+_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
+
+# The categories that only Ascend's profiler adds to those of Kineto, and those of hipprof and rocprof.
+_FOREIGN = frozenset(
+    {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
+)
+
+_REPLAYED = "the trace holds counters of ranges, which the profiler replays: no times of kernels"
+_NO_DEVICE = "nothing in the trace ran on a device: CPU only, or the profiler could not see the device"
+
+_MARKED = "user_annotation"
+_STEP = "ProfilerStep#"  # where the profiler marks no steps, those that the program marks are taken
+_LOADER = "enumerate(DataLoader)"
+_MOST_INDEX = 10_000
+_MOST_RANK = 10_000_000
+_MOST_BASE_NS = 4 * 10**18
+
+
+class _Reader:
+    def __init__(self, clue: Clue) -> None:
+        self._timeline = Timeline()
+        self._matrix = MatrixWork()
+        self._marked: list[tuple[str, int | None, int | None]] = []
+        self._has_steps = False
+        self._works: dict[str, Work] = {}
+        self._longest: dict[tuple[int | str, str], int] = {}
+        self._rank = rank_in_name(clue)
+        self._ranks: int | None = None
+        self._base_ns = 0
+        self._has_ranges = False
+
+    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+        """Cards, rank and clock stand beside the events; the other keys name hosts, users and jobs."""
+        if name == "deviceProperties" and isinstance(value, list):
+            self._cards(value)
+        elif name == "distributedInfo" and isinstance(value, Mapping):
+            rank = whole(value.get("rank"), _MOST_RANK)
+            self._rank = self._rank if rank is None else rank
+            self._ranks = whole(value.get("world_size"), _MOST_RANK) or None
+        elif name == "baseTimeNanoseconds":
+            self._base_ns = whole(value, _MOST_BASE_NS) or 0
+
+    def events(self, events: Sequence[TraceEvent]) -> None:
+        for event in events:
+            if event.ph != "X":
+                continue
+            category = event.cat
+            if category in _OPERATORS:
+                self._operator(event)
+            elif category in _RUNTIMES:
+                self._runtime(event)
+            elif category in _KERNELS:
+                self._kernel(event, self._work(event.name))
+            elif category in _COPIES:
+                self._kernel(event, "copy")
+            elif category in _RANGES:
+                self._has_ranges = True
+
+    def facts(self) -> Facts:
+        for step in () if self._has_steps else self._marked:
+            self._timeline.step(*step)
+        devices = tuple(_without_last(device) for device in self._timeline.devices())
+        if len(devices) == 1:
+            flops = self._matrix.flops(_spans(devices[0].steps))
+            devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
+        devices = shifted((replace(device, rank=self._rank) for device in devices), self._base_ns)
+        return Facts(
+            _NAME,
+            "torch.profiler",
+            clock_of(devices),
+            self._ranks,
+            devices=devices,
+            calls=self._timeline.calls(),
+            remarks=() if devices else (_REPLAYED if self._has_ranges else _NO_DEVICE,),
+            problems=self._timeline.problems(),
+        )
+
+    def _cards(self, described: list[Any]) -> None:
+        for one in described[:_MOST_INDEX]:
+            if isinstance(one, Mapping) and (index := whole(one.get("id"), _MOST_INDEX)) is not None:
+                model = one.get("name")
+                self._timeline.card(index, Card(index, model if isinstance(model, str) else ""))
+
+    def _operator(self, event: TraceEvent) -> None:
+        name = event.name
+        if name in MATRIX_OPERATORS:
+            begin, length = event.begin_ns(), event.length_ns()
+            if begin is not None and length is not None and length >= 0:
+                self._matrix.operator((event.pid, event.tid), name, (begin, begin + length), event.args())
+        elif name.startswith(_STEP):
+            self._has_steps = True
+            self._timeline.step(name, event.begin_ns(), event.length_ns())
+        elif name.startswith(_LOADER):
+            self._timeline.data_wait(event.begin_ns(), event.length_ns())
+        elif event.cat == _MARKED and is_step(name) and len(self._marked) < _MOST_INDEX:
+            self._marked.append((name, event.begin_ns(), event.length_ns()))
+
+    def _runtime(self, event: TraceEvent) -> None:
+        self._timeline.call(event.name, event.length_ns())
+        if "aunch" in event.name and (begin := event.begin_ns()) is not None:
+            self._matrix.launch((event.pid, event.tid), begin)
+            self._timeline.launch(begin)
+
+    def _work(self, name: str) -> Work:
+        """What a kernel does; each name is looked at once, since names are long and calls are many."""
+        known = self._works.get(name)
+        if known is None:
+            known = work_of(name)
+            if len(self._works) < _MOST_INDEX:
+                self._works[name] = known
+        return known
+
+    def _kernel(self, event: TraceEvent, work: Work) -> None:
+        begin, length, device = event.begin_ns(), event.length_ns(), event.pid
+        known = self._longest.get((device, event.name), -1)
+        if length is None or length <= known:
+            self._timeline.add(device, work, begin, length, event.name)
+            return
+        if len(self._longest) < _MOST_INDEX:
+            self._longest[device, event.name] = length
+        arguments = event.args()
+        self._timeline.add(
+            device,
+            work,
+            begin,
+            length,
+            event.name,
+            _sizes(arguments.get("grid")),
+            _sizes(arguments.get("block")),
+            _occupancy(arguments.get("est. achieved occupancy %")),
+        )
+
+
+def _without_last(device: Device) -> Device:
+    """The profiler ends a step that has only begun: the last one, in which nothing was launched any more, is cut."""
+    *before, last = device.steps or (None,)
+    if last is None or last.split.launches or not any(step.split.launches for step in before):
+        return device
+    return replace(device, steps=(*before, replace(last, is_cut=True)))
+
+
+def _spans(steps: Sequence[Step]) -> list[Interval]:
+    return [
+        (step.begin_ns, step.begin_ns + step.split.span_ns)
+        for step in steps
+        if step.begin_ns is not None and step.split.span_ns is not None and not step.is_cut
+    ]
+
+
+def _sizes(printed: object) -> str:
+    return shape(*printed) if isinstance(printed, list) and len(printed) == 3 else ""
+
+
+def _occupancy(percent: object) -> float | None:
+    """0 is what Kineto prints where it does not know."""
+    return percent / 100 if isinstance(percent, int | float) and 0 < percent <= 100 else None
+
+
+def _recognises(sample: TraceSample) -> bool:
+    categories = {event.cat for event in sample.events}
+    if categories & _FOREIGN or any(event.name.startswith("AscendCL@") for event in sample.events):
+        return False
+    if begins_like_ascend(sample):
+        return False
+    if sample.keys.keys() & _KEYS:
+        return True
+    return bool(categories & _KNOWN)
+
+
+FORMAT = TraceFormat(
+    _NAME,
+    "torch.profiler",
+    "a Chrome trace with the categories of Kineto (kernel, cpu_op, cuda_runtime) or its keys (schemaVersion)",
+    _recognises,
+    _Reader,
+)

@@ -1,0 +1,265 @@
+"""The facts of many files become what is known of each rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
+
+from telemetry_parsers.model import Problem
+from telemetry_profile.facts.file_facts import (
+    THIS_RANK,
+    Call,
+    Card,
+    Clock,
+    Device,
+    Facts,
+    Hint,
+    Kernel,
+    Link,
+    Split,
+    Step,
+)
+from telemetry_profile.verdict.cluster import ranks_of_nodes, with_ranks
+
+# Folders inside one result. What lies in them belongs to the folder that holds them.
+_INSIDE = re.compile(
+    r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
+)
+_NUMBER = re.compile(r"\d+\Z")
+_T = TypeVar("_T", Card, Split)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """One file that was read: the names of the folders that hold it, its own name, and its facts."""
+
+    folders: tuple[str, ...]
+    name: str
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One device of one rank, as all its files together tell it. `begin_unix_ns` is known where a clock is."""
+
+    device: Device
+    tool: str
+    formats: tuple[str, ...]
+    clock: Clock = "none"
+    begin_unix_ns: int | None = None
+    end_unix_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """All that was read, by rank and card; `ranks` is the size of the job where a file tells it."""
+
+    members: tuple[Member, ...]
+    ranks: int | None
+    links: tuple[Link, ...]
+    calls: tuple[Call, ...]
+    hints: tuple[Hint, ...]
+    remarks: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class _Part:
+    """One device of one file."""
+
+    unit: tuple[str, ...]
+    file: ReadFile
+    device: Device
+
+
+def combine(files: Sequence[ReadFile]) -> Profile:
+    """The members in the order of rank and card. Of what several files tell of one member, the most detailed wins."""
+    ranks = ranks_of_nodes((file.folders, file.facts) for file in files)
+    files = [replace(file, facts=with_ranks(file.folders, file.facts, ranks)) for file in files]
+    remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
+    parts = _parts(files)
+    members = [_member(group, remarks) for group in _grouped(parts)]
+    shown = [member for member in members if _says_something(member.device)]
+    sizes = [file.facts.ranks for file in files if file.facts.ranks]
+    return Profile(
+        members=tuple(sorted(shown, key=_order)),
+        ranks=max(sizes, default=None),
+        links=_links(files, parts),
+        calls=tuple(call for file in files for call in file.facts.calls),
+        hints=tuple(dict.fromkeys(hint for file in files for hint in file.facts.hints)),
+        remarks=tuple(dict.fromkeys(remarks)),
+        problems=tuple(
+            Problem(f"{file.name}: {problem.where}".rstrip(": "), problem.text)
+            for file in files
+            for problem in file.facts.problems
+        ),
+    )
+
+
+def _order(member: Member) -> tuple[bool, int, bool, int]:
+    rank, index = member.device.rank, member.device.card.index
+    return rank is None, rank or 0, index is None, index or 0
+
+
+def _says_something(device: Device) -> bool:
+    """Whether there is more than the name of a card."""
+    return bool(device.split != Split() or device.steps or device.kernels or device.flops)
+
+
+def _parts(files: Iterable[ReadFile]) -> list[_Part]:
+    """Each device of each file, with its rank where one of its folder's files tells it."""
+    parts = [_Part(_unit(file), file, device) for file in files for device in file.facts.devices]
+    _give_ranks(parts)
+    return parts
+
+
+def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...]:
+    """All links, those of a file that calls its rank `THIS_RANK` with that one's number. Two timelines of one run tell the same."""
+    ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
+    return tuple(
+        dict.fromkeys(
+            replace(link, source=str(ranks.get(id(file), THIS_RANK))) if link.source == THIS_RANK else link
+            for file in files
+            for link in file.facts.links
+        )
+    )
+
+
+def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
+    groups: dict[tuple[object, ...], list[_Part]] = {}
+    for part in parts:
+        # A card that has no number in one file is the only one of its folder in another, or one of its own.
+        place = ("rank", part.device.rank) if part.device.rank is not None else ("in", part.unit)
+        groups.setdefault((*place, _card_key(part, parts)), []).append(part)
+    return list(groups.values())
+
+
+def _give_ranks(parts: Sequence[_Part]) -> None:
+    """A folder whose files name one rank only is that rank's, with all that lies in it."""
+    ranks: dict[tuple[str, ...], set[int]] = {}
+    for part in parts:
+        if part.device.rank is not None:
+            ranks.setdefault(part.unit, set()).add(part.device.rank)
+    for part in parts:
+        found = ranks.get(part.unit, set())
+        if part.device.rank is None and len(found) == 1:
+            part.device = replace(part.device, rank=next(iter(found)))
+
+
+def _card_key(part: _Part, parts: Sequence[_Part]) -> int | None:
+    """The number of the card, where its rank or folder has several."""
+    indices = {
+        other.device.card.index
+        for other in parts
+        if (other.device.rank, other.unit if part.device.rank is None else ())
+        == (part.device.rank, part.unit if part.device.rank is None else ())
+        and other.device.card.index is not None
+    }
+    return part.device.card.index if len(indices) > 1 else None
+
+
+def _unit(file: ReadFile) -> tuple[str, ...]:
+    folders = list(file.folders)
+    while folders and _INSIDE.match(folders[-1]):
+        folders.pop()
+    return tuple(folders)
+
+
+def _member(parts: list[_Part], remarks: list[str]) -> Member:
+    parts = _latest(sorted(parts, key=_detail, reverse=True), remarks)
+    first = parts[0]
+    device = first.device
+    for part in parts[1:]:
+        device = _filled(device, part.device)
+    offsets = [part.file.facts.boot_to_unix_ns for part in parts if part.file.facts.boot_to_unix_ns is not None]
+    begin, end = _unix(first, device.begin_ns, offsets), _unix(first, device.end_ns, offsets)
+    formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
+    return Member(device, first.file.facts.tool, formats, first.file.facts.clock, begin, end)
+
+
+def _latest(parts: list[_Part], remarks: list[str]) -> list[_Part]:
+    """Without the earlier of several recordings that one format made of the same rank."""
+    kept: dict[str, _Part] = {}
+    for part in parts:
+        if part.device.begin_ns is None:  # sums, of which each file has its own
+            continue
+        known = kept.setdefault(part.file.facts.format, part)
+        if known is not part:
+            remarks.append(_left_out(known, part))
+            if (part.device.begin_ns or 0) > (known.device.begin_ns or 0):
+                kept[part.file.facts.format] = part
+    return [part for part in parts if part.device.begin_ns is None or kept[part.file.facts.format] is part]
+
+
+def _left_out(one: _Part, other: _Part) -> str:
+    whose = "a card" if one.device.rank is None else f"rank {one.device.rank}"
+    return f"{whose} has several results of {other.file.facts.tool}: only the latest is shown"
+
+
+def _detail(part: _Part) -> tuple[bool, bool, int, int]:
+    """By which the files of a member are ordered: intervals before steps, steps before sums."""
+    device = part.device
+    return device.begin_ns is not None, bool(device.steps), _told(device.split), len(device.kernels)
+
+
+def _told(split: Split) -> int:
+    return sum(getattr(split, field.name) is not None for field in fields(split))
+
+
+def _unix(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
+    if time is None:
+        return None
+    if part.file.facts.clock == "unix":
+        return time
+    return time + offsets[0] if part.file.facts.clock == "boot" and offsets else None
+
+
+def _filled(device: Device, other: Device) -> Device:
+    """The device with what only the other one tells."""
+    return replace(
+        device,
+        card=_of_both(device.card, other.card),
+        rank=other.rank if device.rank is None else device.rank,
+        split=_of_both(device.split, other.split) if _same_span(device.split, other.split) else device.split,
+        steps=_steps(device, other),
+        kernels=_kernels(device, other),
+        flops=device.flops or other.flops,
+        dtype=device.dtype or other.dtype,
+    )
+
+
+def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
+    """The kernels of the first, and of a kind of work that it has none of the other's: copies are often in a file of their own."""
+    works = {kernel.work for kernel in device.kernels}
+    return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
+
+
+def _same_span(split: Split, other: Split) -> bool:
+    return split.span_ns is None or other.span_ns is None or abs(split.span_ns - other.span_ns) <= split.span_ns // 100
+
+
+def _steps(device: Device, other: Device) -> tuple[Step, ...]:
+    """The steps of the first, each with what the other tells of the step of that name."""
+    if not device.steps:
+        return other.steps
+    theirs = {_number(step.name): step for step in other.steps}
+    return tuple(
+        replace(step, split=_of_both(step.split, theirs[_number(step.name)].split))
+        if _number(step.name) in theirs and _same_span(step.split, theirs[_number(step.name)].split)
+        else step
+        for step in device.steps
+    )
+
+
+def _number(name: str) -> str:
+    """What tells steps apart in every format: `ProfilerStep#12` is `step 12`."""
+    found = _NUMBER.search(name)
+    return found[0] if found else name
+
+
+def _of_both(one: _T, other: _T) -> _T:
+    """The first, its unknown fields from the second."""
+    told = {field.name: getattr(other, field.name) for field in fields(one) if getattr(one, field.name) in (None, "")}
+    return replace(one, **told)

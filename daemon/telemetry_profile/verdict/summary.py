@@ -1,0 +1,89 @@
+"""What a rank did in a usual step, or in all of its time where no steps are told."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from telemetry_profile.facts.file_facts import Split, Step
+from telemetry_profile.facts.first_collective import rest_of
+from telemetry_profile.verdict.combine import Member
+
+_FEWEST_FOR_WARM_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The usual step of one member. `steps` were counted, 0 where the split is of the whole time; `compute_ns` has each step's.
+
+    `left_out` says which steps were not counted, and why.
+    """
+
+    member: Member
+    steps: int
+    split: Split
+    compute_ns: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def waiting_ns(self) -> int | None:
+        """The time for which the card waited for anybody: others of its job, or its host."""
+        split = self.split
+        if split.exposed_communication_ns is not None:
+            return split.exposed_communication_ns
+        if split.wait_ns is not None:
+            return split.wait_ns
+        if split.span_ns is None or split.compute_ns is None:
+            return None
+        return split.span_ns - split.compute_ns
+
+
+def usual_of(member: Member) -> Usual:
+    """The mean of the steps that are whole and warm."""
+    device = member.device
+    means = [step for step in device.steps if step.is_mean]
+    kept, left_out = _counted([step for step in device.steps if not step.is_mean])
+    if not kept and means:
+        return Usual(member, 1, possible(means[0].split), (), ("only the tool's own mean is in the file",))
+    if not kept:
+        return _without_first_collective(member, left_out)
+    compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
+    return Usual(member, len(kept), mean([step.split for step in kept]), compute, tuple(left_out))
+
+
+def _without_first_collective(member: Member, left_out: Sequence[str]) -> Usual:
+    """All of the time, but the collective in which the ranks wait for each other's profiler."""
+    device, rest = member.device, rest_of(member.device)
+    if rest is None or device.first_collective is None:
+        return Usual(member, 0, possible(device.split), (), tuple(left_out))
+    length = device.first_collective.length_ns / 1e6
+    sentence = f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)"
+    return Usual(member, 0, possible(rest), (), (*left_out, sentence))
+
+
+def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
+    """The steps that tell how the others are, and why some do not."""
+    whole = [step for step in steps if not step.is_cut]
+    left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
+    if len(whole) >= _FEWEST_FOR_WARM_UP:
+        left_out.insert(0, f"{whole[0].name} (the first: profiler and caches begin)")
+        whole = whole[1:]
+    return whole, left_out
+
+
+def mean(splits: Sequence[Split]) -> Split:
+    """The mean of each part that all of them tell."""
+    told: dict[str, int | None] = {}
+    for field in fields(Split):
+        values = [getattr(split, field.name) for split in splits]
+        numbers = [value for value in values if value is not None]
+        told[field.name] = round(statistics.fmean(numbers)) if numbers and len(numbers) == len(values) else None
+    return possible(Split(**told))
+
+
+def possible(split: Split) -> Split:
+    """The split without waits that are longer than the span: sums over streams that wait at the same time."""
+    if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
+        return replace(split, wait_ns=None)
+    return split

@@ -1,0 +1,240 @@
+"""`telemetry profile` from outside: traces of our own, ranks, recordings, a Prometheus, and what goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import psutil
+import pytest
+
+from kits.captures import CAPTURES, ROOT
+from kits.command_line import Completed, run_main
+from kits.daemon import Daemon, run
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.profile import load_profile
+from kits.prometheus import Prometheus
+from kits.waiting import PATIENCE_SECONDS, until
+from profiles.traces import event
+from telemetry_profile.files import pool
+from telemetry_profile.files.folders import Found
+from telemetry_profile.files.reading import Outcome
+
+SCHEMA = json.loads((ROOT / "docs/profile.schema.json").read_text())
+THERMAL = 0x40  # nvmlClocksEventReasonHwThermalSlowdown
+US = 1_000_000
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def trace(begin: float, *, compute_us: int = 600, rank: int | None = None, model: str = H100) -> dict[str, Any]:
+    """Four steps of a millisecond: a kernel, a copy, and nothing."""
+    on_card = {"device": 0, "stream": 7}
+    launched = on_card | {"grid": [8, 1, 1], "block": [256, 1, 1]}
+    events = []
+    for number in range(4):
+        at = round(begin * US) + 1000 * number
+        copied = at + 10 + compute_us
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", at, 1000, pid=9, tid=9),
+            event("kernel", "gemm", at + 10, compute_us, args=launched),
+            event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", copied, 100, args=on_card),
+        ]
+        if rank is not None:
+            reduced = {"device": 0, "stream": 8}
+            events.append(event("kernel", "ncclDevKernel_AllReduce", copied + 100, 880 - compute_us, args=reduced))
+    head: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": model}]}
+    if rank is not None:
+        head["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": 4}
+    return {**head, "traceEvents": events}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A trace of four steps."""
+    written = tmp_path / "trace.json"
+    written.write_text(json.dumps(trace(1_700_000_000)))
+    return written
+
+
+def profiled(*arguments: str | Path) -> Completed:
+    """Run the command here; its files are read one after the other, and by no processes of their own."""
+
+    def read_all(files: Sequence[Found], read: pool.Read) -> Iterator[Outcome]:
+        return (read(one) for one in files)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "read_all", read_all)
+        return run_main("profile", *map(str, arguments), environment={"COLUMNS": "80"})
+
+
+def document(*arguments: str | Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(profiled(*arguments, "--format", "json").stdout)
+    jsonschema.validate(told, SCHEMA)
+    return told
+
+
+SCREEN = """\
+3 steps of 1.0 ms, 1 card (NVIDIA H100 80GB HBM3), 2023-11-14 22:13:20 UTC
+Slow because: the card waits 30 % of the step for the host
+compute 0.6  communication 0  copies 0.1  idle 0.3 ms   launches 1
+TOP KERNELS                                     CALLS     TOTAL      MEAN  SHARE
+gemm                                                4    2.4 ms  600.0 µs  85.7%
+Memcpy HtoD (Pinned -> Device)                      4  400.0 µs  100.0 µs  14.3%
+achieved 200 TFLOP/s, 20 % of the card's bf16 peak (from --flops-per-step)
+card: no telemetry asked (--recording FILE or --prometheus URL)
+left out: ProfilerStep#0 (the first: profiler and caches begin)
+"""
+
+
+def test_a_screen_of_80_columns(file: Path) -> None:
+    shown = run("profile", str(file), "--flops-per-step", "2e11", "--dtype", "bf16", environment={"COLUMNS": "80"})
+    assert shown == (0, SCREEN, "")
+
+
+def test_the_rank_that_computes_while_the_others_wait_is_named(tmp_path: Path) -> None:
+    for rank in range(4):
+        content = json.dumps(trace(1_700_000_000, compute_us=800 if rank == 2 else 600, rank=rank))
+        (tmp_path / f"worker{rank}.pt.trace.json.gz").write_bytes(gzip.compress(content.encode()))
+    told = document(tmp_path)
+    assert told["ranks"]["straggler"] == {"rank": 2, "excess_ratio": pytest.approx(1 / 3)}
+    assert told["ranks"]["skew_ratio"] == pytest.approx(0.0)
+    assert "rank 2 computes 33 % longer" in profiled(tmp_path).stdout
+
+
+def test_a_throttled_card_of_a_recording_is_named_for_the_same_seconds_only(tmp_path: Path) -> None:
+    recording, file = CAPTURES / "nvml" / "t4.jsonl", tmp_path / "trace.json"
+    throttled = 1_790_000_013
+    file.write_text(json.dumps(trace(throttled, model="Tesla T4")))
+    told = document(file, "--recording", recording)
+    assert told["verdict"]["cause"] == "throttled", told
+    assert told["devices"][0]["telemetry"]["is_guess"]
+    file.write_text(json.dumps(trace(throttled + 3600, model="Tesla T4")))
+    told = document(file, "--recording", recording)
+    assert told["devices"][0]["telemetry"] is None
+    assert told["verdict"]["cause"] == "host"
+
+
+@pytest.mark.needs("cc", "prometheus")
+def test_a_throttled_card_of_a_prometheus_is_named_for_the_same_seconds_only(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(2))
+    for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
+        fake.tell(0, call, THERMAL)
+    (tmp_path / "prometheus").mkdir()
+    with (
+        Daemon(tmp_path, "[sources.nvml]\ninterval = 0.5\n", environment=fake.environment) as daemon,
+        Prometheus(tmp_path / "prometheus", [daemon.address]) as prometheus,
+    ):
+        until(lambda: prometheus.query("accelerator_throttled > 0")[1], "a throttled card")
+        begin, file = time.time(), tmp_path / "trace.json"
+        url = f"http://{prometheus.address}"
+        until(lambda: prometheus.query(f"accelerator_up @ {begin + 1}")[1], "the next second")
+        file.write_text(json.dumps(trace(begin)))
+        told = document(file, "--prometheus", url)
+        assert told["verdict"]["cause"] == "throttled", told
+        then = told["devices"][0]["telemetry"]
+        assert (then["matched_by"], then["model"]) == ("index", H100)
+        assert then["clock_hertz"]["max"] <= then["clock_max_hertz"]
+        file.write_text(json.dumps(trace(begin - 3600)))
+        assert document(file, "--prometheus", url)["devices"][0]["telemetry"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"hello\n", "is no result of a profiler"),
+        (b'{"a": 1}', "is no result of a profiler"),
+        (b"QDSTRM\x00\x01", "nsys export --type sqlite"),
+        (b"NVR\x00\x01", "ncu --import"),
+        (b"\x0a\x1c\x00\x08\x01", "needs a library"),
+        (b"device,HBMBw,HBMBwLow\n0,1,1\n", "measured peaks"),
+        (b"SQLite format 3\x00" + b"\xff" * 200, "database"),
+    ],
+)
+def test_what_is_no_profile_is_named_with_what_was_looked_for(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "thing"
+    file.write_bytes(content)
+    done = profiled(file)
+    assert (done.status, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert str(file) in done.stderr
+    assert words in done.stderr
+
+
+def test_steps_of_a_profile_are_published(tmp_path: Path) -> None:
+    config, file, folder = tmp_path / "telemetry.toml", tmp_path / "trace.json", tmp_path / "steps"
+    config.write_text(f'[steps]\ndirectory = "{folder}"\n')
+    file.write_text(json.dumps(trace(1_700_000_000, rank=1)))
+    assert "install -d -m 1777" in profiled(file, "--publish", "77", "--config", config).stderr
+    folder.mkdir()
+    assert profiled(file, "--publish", "77", "--config", config).status == 0
+    told = json.loads((folder / "profile-77-1.json").read_text())
+    assert (told["job_id"], told["rank"], told["card"], told["steps"]) == ("77", "1", {"index": 0}, 4.0)
+    assert told["seconds"]["compute"] == pytest.approx(0.0024)
+
+
+def test_a_cut_archive_shows_what_is_whole_and_says_so(file: Path) -> None:
+    packed = gzip.compress(file.read_bytes())
+    file.write_bytes(packed[: len(packed) * 9 // 10])
+    done = profiled(file)
+    assert done.status == 2
+    assert "not read:" in done.stdout
+
+
+def test_without_a_device_the_status_says_so(file: Path) -> None:
+    file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event("cpu_op", "aten::mm", 1, 2)]}))
+    assert profiled(file).status == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--prometheus", "http://127.0.0.1:1"], "did not answer"),
+        (["--prometheus", "ftp://x"], "is no address of a Prometheus"),
+        (["--recording", "/no/such/file"], "No such file"),
+        (["--begin", "yesterday"], "is no time"),
+        (["--flops-per-step", "0"], "is no number above 0"),
+    ],
+)
+def test_bad_arguments_are_named(file: Path, arguments: list[str], words: str) -> None:
+    done = profiled(file, *arguments)
+    assert done.status == 64
+    assert words in done.stderr
+
+
+def test_the_first_interrupt_shows_what_was_read(file: Path) -> None:
+    """The reader of a large file is stopped in it, so that it never comes to the end."""
+    os.mkfifo(file.parent / "a-pipe.json")
+    large = file.parent / "op_statistic.csv"
+    with large.open("w") as stream:
+        stream.write("Device_id,OP Type,Core Type,Count,Total Time(us),Max Time(us)\n")
+        stream.truncate(1 << 36)
+    command = [sys.executable, "-m", "telemetry_daemon.cli", "profile", str(file.parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        parent = psutil.Process(process.pid)
+        until(lambda: _stopped_in(parent, large), "the reader of the large file")
+        until(lambda: len(parent.children()) == 1 and parent.status() == "sleeping", "the end of the other readers")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 2, err
+    assert "TOP KERNELS" in out
+    assert "ended before all files were read" in err
+
+
+def _stopped_in(parent: psutil.Process, path: Path) -> bool:
+    """Return whether a child has the file open, which is stopped there."""
+    for child in parent.children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if str(path) in (file.path for file in child.open_files()):
+                child.send_signal(signal.SIGSTOP)
+                return True
+    return False

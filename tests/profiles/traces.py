@@ -1,0 +1,79 @@
+"""Chrome traces as tests write and read them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from kits.captures import in_ci, shared_folder
+from telemetry_profile.contract import HEAD_BYTES, Clue, TraceEvent, TraceFormat, TraceReader, TraceSample
+from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.files.blocks import read_trace
+from telemetry_profile.files.events import BLOCK_BYTES
+
+
+def profile_captures() -> Path | None:
+    """The folder of real profiles; None where it is not, which CI does not accept."""
+    folder = shared_folder()
+    if folder is None:
+        assert not in_ci(), "no shared captures although this is CI"
+        return None
+    return folder / "profiles"
+
+
+@dataclass
+class Collector:
+    """A reader that keeps the events and keys of any trace."""
+
+    kept: list[dict[str, Any]] = field(default_factory=list)
+    keys: dict[str, Any] = field(default_factory=dict)
+
+    def key(self, name: str, value: Any) -> None:
+        self.keys[name] = value
+
+    def events(self, events: Sequence[TraceEvent]) -> None:
+        self.kept += [
+            {
+                "ph": event.ph,
+                "cat": event.cat,
+                "name": event.name,
+                "pid": event.pid,
+                "tid": event.tid,
+                "begin": event.begin_ns(),
+                "length": event.length_ns(),
+                "args": dict(event.args()),
+            }
+            for event in events
+        ]
+
+    def facts(self) -> Facts:
+        return Facts("any", "any")
+
+
+def collect(stream: BinaryIO | bytes, block_bytes: int = BLOCK_BYTES) -> tuple[Collector, Facts | None]:
+    """All that a trace gives, and the problems with it."""
+    opened = io.BytesIO(stream) if isinstance(stream, bytes) else stream
+    collector = Collector()
+    return collector, read_trace(opened, Clue("trace.json", (), b""), lambda _: collector, block_bytes)
+
+
+def read_as(formats: Sequence[TraceFormat], trace: object, name: str = "trace.json") -> Facts | None:
+    """The facts that the one of these formats gives which knows the trace, printed or not."""
+    data = trace if isinstance(trace, bytes) else json.dumps(trace).encode()
+    clue = Clue(name.rpartition("/")[2], tuple(name.split("/")[:-1]), data[:HEAD_BYTES])
+
+    def choose(sample: TraceSample) -> TraceReader | None:
+        found = [one for one in formats if one.recognises(sample)]
+        assert len(found) <= 1, [one.name for one in found]
+        return found[0].reader(clue) if found else None
+
+    return read_trace(io.BytesIO(data), clue, choose)
+
+
+def event(category: str, name: str, begin: float | str, length: float | str, **more: Any) -> dict[str, Any]:
+    """An event with a length, in microseconds."""
+    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": begin, "dur": length, "args": {}} | more
