@@ -5,7 +5,6 @@ Seconds are measured by `make bench`. Driver calls of each NVML tier are counted
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from kits.fed_node import Load, MadeUpNode
-from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.prometheus import Renderer
@@ -164,12 +162,10 @@ def test_memory_grows_with_the_devices_and_no_faster() -> None:
 
 def test_a_scrape_of_a_known_snapshot_does_not_look_at_its_readings() -> None:
     """However many devices there are, a further scrape takes the same few steps."""
-    loop = asyncio.new_event_loop()
 
     def steps_with(devices: int) -> int:
         node = settled(Load(devices))
-        site = Site(node.store.snapshot, lambda: (True, ""), ProcessMetrics(monotonic=lambda: 1.0).render)
-        site.make_ahead(loop)
+        site = Site(node.store.snapshot, lambda: (True, ""), lambda _syntax: b"")
         scrape = Request("GET", "/metrics", "", {"accept-encoding": "gzip"})
         first = site.respond(scrape)
         steps = steps_of(lambda: site.respond(scrape))
@@ -177,7 +173,6 @@ def test_a_scrape_of_a_known_snapshot_does_not_look_at_its_readings() -> None:
         return steps
 
     assert steps_with(MANY) == steps_with(FEW) < 130
-    loop.close()
 
 
 def test_a_daemon_starts_one_process_for_a_poll_and_none_for_a_scrape(tmp_path: Path) -> None:

@@ -276,20 +276,6 @@ def test_where_proc_is_not_the_kernels_what_cannot_be_read_is_left_out(tmp_path,
     assert set(process_values(ProcessMetrics())) - set(process_values(ProcessMetrics(tmp_path))) == left_out
 
 
-def test_process_metrics_are_read_anew_half_a_second_later_and_the_clock_each_time(tmp_path):
-    (tmp_path / "self").mkdir()
-    moment = 100.0
-    process = ProcessMetrics(tmp_path, lambda: moment)
-    pages = []
-    for second in (0.0, 0.4, 0.6, 1.0, 1.2):
-        moment = 100.0 + second
-        (tmp_path / "self/stat").write_text("1 (a) S" + f" {len(pages)}" * 40)
-        pages.append(process_values(process))
-    assert [page["process_virtual_memory_bytes"] for page in pages] == [0, 0, 2, 2, 4]
-    clocks = [page["telemetry_time_seconds"] for page in pages]
-    assert clocks == sorted(set(clocks))
-
-
 def test_a_page_tells_the_clock_of_the_moment_though_it_was_made_before():
     site = Site(lambda: SNAPSHOT, lambda: (True, ""), ProcessMetrics().render)
     for encoding in ("", "gzip"):

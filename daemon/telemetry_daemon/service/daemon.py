@@ -172,7 +172,7 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):  # who sees it listen may end it
             loop.add_signal_handler(number, self._stop.set)
-        self._site.make_ahead(loop)
+        self._site.stream_on(loop)
         self._store.tell_changes(self._site.snapshot_changed)
         await self._web.start()
         await self._other_names.serve(self._settings, self._site.respond)

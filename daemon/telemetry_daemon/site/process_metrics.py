@@ -39,8 +39,6 @@ def _seconds(stat: list[bytes], *places: int) -> float:
     return sum([int(stat[place]) for place in places]) / _TICKS
 
 
-# Numbers of a page that is made ahead are those of its request: each read of /proc lets a poll run first, which may take milliseconds.
-_FRESH_SECONDS = 0.5
 _CLOCK = BY_NAME["telemetry_time_seconds"]
 # What client_python's collector gives, without its 2.8 MiB (docs/performance.md). psutil reads the same files, and takes 1.2 MiB.
 _NUMBERS: Mapping[Metric, Callable[[_Read], float]] = {
@@ -65,8 +63,7 @@ _HEADS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Synt
 class ProcessMetrics:
     """The clock, and CPU time, memory, descriptors and start time of this process; its children are counted per source."""
 
-    def __init__(self, proc: Path = _PROC, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self, proc: Path = _PROC) -> None:
         self._stat_file = proc / "self" / "stat"
         self._descriptors = proc / "self" / "fd"
         self._booted = _booted(proc / "stat")
@@ -74,19 +71,12 @@ class ProcessMetrics:
             syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_NUMBERS)]
             for syntax, head in _HEADS.items()
         }
-        self._values: list[float | None] = []
-        self._read_at = -math.inf
 
     def render(self, syntax: Syntax) -> bytes:
-        """The families in that syntax, OpenMetrics without its `# EOF`. A number that cannot be read is left out.
-
-        The clock is that of the moment, the other numbers may be half a second old.
-        """
-        now = self._monotonic()
-        if now - self._read_at > _FRESH_SECONDS:
-            read = _Read(self._stat(), self._descriptors, self._booted)
-            self._values, self._read_at = [_value(number, read) for number in _NUMBERS.values()], now
-        lines = zip(self._beginnings[syntax], [time.time(), *self._values], strict=True)
+        """The families in that syntax, OpenMetrics without its `# EOF`. A number that cannot be read is left out."""
+        read = _Read(self._stat(), self._descriptors, self._booted)
+        values = [time.time(), *(_value(number, read) for number in _NUMBERS.values())]
+        lines = zip(self._beginnings[syntax], values, strict=True)
         return "".join([f"{beginning}{value}\n" for beginning, value in lines if value is not None]).encode()
 
     def _stat(self) -> list[bytes]:

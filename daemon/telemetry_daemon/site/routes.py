@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from telemetry_daemon.site.ahead import Ahead
 from telemetry_daemon.site.name_filter import only
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_daemon.site.packing import Gzipped
@@ -86,7 +85,6 @@ class Site:
         self._new_peer_pages = peer_pages
         self._peer_pages: PeerPages | None = None
         self._flights = flights
-        self._ahead: Ahead | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: Streams | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
@@ -99,15 +97,12 @@ class Site:
             telemetry_path: self._metrics,
         }
 
-    def make_ahead(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on, have the page of metrics made on this loop before a regular client asks for it."""
+    def stream_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Serve the stream of events, on this loop."""
         self._loop = loop
-        self._ahead = Ahead(loop)
 
     def snapshot_changed(self) -> None:
-        """Have a page made anew that somebody is expected to ask for just now; for any thread, and nothing otherwise."""
-        if self._ahead is not None:
-            self._ahead.snapshot_changed()
+        """Send what changed to those who follow the stream; any thread may call this."""
         if self._streams is not None:
             self._streams.snapshot_changed()
 
@@ -161,8 +156,6 @@ class Site:
         names = parse_qs(request.query).get("name[]")
         compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
         name, make = page.name + syntax.value, partial(page.make, syntax=syntax)
-        if self._ahead is not None and not names:
-            self._ahead.asked((name, compressed), partial(self._prepare, page, syntax, compressed=compressed))
         body: tuple[bytes, ...]
         if names:
             part, end = only(self._rendered.body(name, make) + tail, names), _ENDS[syntax]
@@ -172,12 +165,6 @@ class Site:
         else:
             body = (self._rendered.body(name, make), tail, _ENDS[syntax])
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
-
-    def _prepare(self, page: _Page, syntax: Syntax, *, compressed: bool) -> None:
-        """Have all ready that the next request for a page of metrics needs."""
-        kept = self._rendered.gzipped if compressed else self._rendered.body
-        kept(page.name + syntax.value, partial(page.make, syntax=syntax))
-        page.tail(syntax)
 
     def _past(self, request: Request) -> Response:
         from telemetry_daemon.site.bad_query import BadQueryError
