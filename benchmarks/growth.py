@@ -26,7 +26,7 @@ from side_by_side.options import extent
 from side_by_side.ours import telemetry
 
 from kits.fed_node import Load, MadeUpNode
-from telemetry_daemon.site.packing import Gzipped
+from telemetry_daemon.site.rendered import Gzipped
 from telemetry_exporters.prometheus import Renderer
 
 USUAL = Load(devices=8, readings=60, sources=1)

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from kits import page_oracle, snapshots
 from kits.fed_node import demo_snapshots
-from telemetry_daemon.site.packing import Gzipped
+from telemetry_daemon.site.rendered import Gzipped
 from telemetry_exporters.compat.page import PeerRenderer
 from telemetry_exporters.compat.peers import peer
 from telemetry_exporters.compat.told import Node

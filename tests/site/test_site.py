@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from kits import snapshots as kit
 from kits.page_lint import complaints
-from telemetry_daemon.site.packing import Gzipped
 from telemetry_daemon.site.process_metrics import ProcessMetrics
+from telemetry_daemon.site.rendered import Gzipped
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.prometheus import Syntax, text_page

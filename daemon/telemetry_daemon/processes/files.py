@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import base64
 import errno
+import fnmatch
+import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,10 +20,6 @@ from telemetry_parsers.codec.answer import output
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain
-import fnmatch
-import glob
-from collections.abc import Collection, Iterator
-from functools import cache
 
 FILE_LIMIT_BYTES = 64 << 10
 # More than the largest node has; a pattern that matches more is a mistake.
@@ -28,6 +27,8 @@ MATCH_LIMIT = 16_384
 
 # Paths are texts here: for hundreds of files every two seconds pathlib takes as long as the kernel.
 _Read = Callable[[str, str], "Plain"]
+# The same parts come again in hundreds of patterns, at every poll.
+_is_pattern = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
@@ -118,10 +119,6 @@ def _says(path: str, text: str) -> bool:
         return read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace").strip() == text.strip()
     except OSError:  # a folder without such a file says nothing
         return False
-
-
-# The same parts come again in hundreds of patterns, at every poll.
-_is_pattern = cache(glob.has_magic)
 
 
 class Folders:

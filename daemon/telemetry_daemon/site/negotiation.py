@@ -1,12 +1,14 @@
-"""Which syntax and compression to answer in, from what the client accepts (RFC 9110, sections 12.4 and 12.5)."""
+"""What a request asks for: the syntax and the compression that it accepts (RFC 9110, sections 12.4 and 12.5), the families that it names; and the refusal of a bad query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from telemetry_daemon.web.messages import Response
 from telemetry_exporters.prometheus import Syntax
+from telemetry_exporters.text import clean, cut
 
 _CHARSET = "charset=utf-8"
 _MOST_ELEMENTS = 32
@@ -14,6 +16,8 @@ _MOST_ELEMENTS = 32
 _for_the_same_header = lru_cache(maxsize=8)
 # How names with other characters than [a-zA-Z0-9_:] would be written. We have none, so both come out the same.
 _ESCAPINGS = ("allow-utf-8", "underscores")
+_FAMILY = b"# HELP "
+_MOST_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +109,38 @@ def accepts_gzip(accept_encoding: str) -> bool:
     qualities = {name: quality for name, _, quality in _elements(accept_encoding)}
     gzip = qualities.get("gzip", qualities.get("x-gzip", qualities.get("*", 0.0)))
     return gzip > 0 and gzip >= qualities.get("identity", 0.0)
+
+
+def only(page: bytes, names: Collection[str]) -> bytes:
+    """The families that have one of these names, or whose samples have it.
+
+    Each family begins with its HELP line. No other line can look like one: label values have no line breaks.
+    """
+    requested = {name.encode("utf-8", "replace") for name in names}
+    _, *families = (b"\n" + page).split(b"\n" + _FAMILY)
+    chosen = [_FAMILY + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names(family)]
+    return b"".join(chosen)
+
+
+def _names(family: bytes) -> set[bytes]:
+    """The family's name and its samples' name; in OpenMetrics a counter's samples end in `_total`, its family does not."""
+    name = family.split(b" ", 1)[0]
+    sample = next((line for line in family.split(b"\n")[1:] if line and not line.startswith(b"#")), b"")
+    return {name, sample.split(b"{", 1)[0].split(b" ", 1)[0]}
+
+
+class BadQueryError(Exception):
+    """A query that cannot be answered: the status, and a line that names what is wrong and what to do."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+    def response(self) -> Response:
+        """The refusal."""
+        return Response(self.status, (f"{self}\n".encode(),), headers=(("X-Content-Type-Options", "nosniff"),))
+
+
+def quoted(text: str) -> str:
+    """What somebody gave, fit to be shown to them."""
+    return f"'{cut(clean(text), _MOST_SHOWN)}'"

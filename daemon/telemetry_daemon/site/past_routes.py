@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import parse_qs
 
-from telemetry_daemon.site.bad_query import BadQueryError, quoted
+from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.state.history import History
 from telemetry_exporters import history_json, json
 from telemetry_exporters.past import KEPT, Past

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 
-from telemetry_daemon.site.bad_query import BadQueryError, quoted
+from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import MakesPage
 from telemetry_exporters.compat.page import PeerRenderer
 from telemetry_exporters.compat.peers import MODULES, peer

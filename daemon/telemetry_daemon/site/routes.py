@@ -9,10 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from telemetry_daemon.site.name_filter import only
-from telemetry_daemon.site.negotiation import accepts_gzip, choose
-from telemetry_daemon.site.packing import Gzipped
-from telemetry_daemon.site.rendered import MakesPage, Rendered
+from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose, only
+from telemetry_daemon.site.rendered import Gzipped, Made, MakesPage, Rendered
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters import json
@@ -129,8 +127,6 @@ class Site:
 
     def _of_peer(self, request: Request) -> Response:
         """The page under another exporter's names; nothing of it is loaded before somebody asks for one."""
-        from telemetry_daemon.site.bad_query import BadQueryError
-
         if self._new_peer_pages is None:
             return self._not_found()
         if self._peer_pages is None:
@@ -167,9 +163,7 @@ class Site:
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
 
     def _past(self, request: Request) -> Response:
-        from telemetry_daemon.site.bad_query import BadQueryError
         from telemetry_daemon.site.past_routes import history_pieces  # for those who look back
-        from telemetry_daemon.site.pieces import Made
 
         if self._history is None:
             return self._not_found()
@@ -196,7 +190,6 @@ class Site:
         return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
 
     def _some_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.bad_query import BadQueryError
         from telemetry_daemon.site.past_routes import snapshot_of_devices  # for those who look closer
 
         try:
