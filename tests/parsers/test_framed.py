@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from telemetry_parsers.text.framed import Shape, Table, headings_in, is_rule, read_table
+from telemetry_parsers.text.framed import Table, TableShape, headings_in, is_rule, read_table
 from telemetry_parsers.text.lines import lines
 
-SHAPE = Shape(
+SHAPE = TableShape(
     headings=frozenset({"id", "name", "bus", "load", "mem", "kind", "perf", "temp", "mode"}),
     words={
         "id": re.compile(r"[0-9]+\Z"),

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from telemetry_parsers.text.framed import Shape, Table, read_table
+from telemetry_parsers.text.framed import Table, TableShape, read_table
 from telemetry_parsers.text.lines import lines
 
 _NUMBER = re.compile(r"(?:[0-9]+|NA)\Z")
-SHAPE = Shape(
+SHAPE = TableShape(
     headings=frozenset({"id", "name", "load", "chip", "bus", "temp", "heat"}),
     words={
         "id": re.compile(r"[0-9]+\Z"),

@@ -8,8 +8,8 @@ import pytest
 
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Capture, Library, Output, Report
+from telemetry_parsers.vendors.moorethreads import mtml as mtml_tables
 from telemetry_parsers.vendors.moorethreads.mtml import PARSER as MTML
-from telemetry_parsers.vendors.moorethreads.mtml import tables as mtml_tables
 from telemetry_parsers.vendors.nvidia.nvml import PARSER as NVML
 from telemetry_parsers.vendors.nvidia.nvml import tables as nvml_tables
 

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
-from telemetry_parsers.rocm import values
-from telemetry_parsers.rocm.saved import keys as saved
+from telemetry_parsers.rocm import saved, values
 
 # A card has some two hundred keys in the longest output; a text that has many more is none of the tools'.
 MOST_KEYS = 2000

@@ -1,4 +1,4 @@
-"""AMD's rocm-smi and Hygon's hy-smi as one tool of two brands: the shapes of its output, and what else it prints."""
+"""AMD's rocm-smi and Hygon's hy-smi as one tool of two brands: the shapes of its output, and whose tool printed a text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,75 @@ from functools import partial
 from telemetry_parsers.model import Form, Output, Problem, Report
 from telemetry_parsers.reports.draft import Draft, by_text
 from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine, must_be_whole
-from telemetry_parsers.rocm import kfd, words
-from telemetry_parsers.rocm.cards import read_cards
-from telemetry_parsers.rocm.document import read_document
-from telemetry_parsers.rocm.listing import Listing
-from telemetry_parsers.rocm.pids import is_pid_list, read_pids
-from telemetry_parsers.rocm.saved.csvform import read_csv
-from telemetry_parsers.rocm.sections import CUT
-from telemetry_parsers.rocm.tables import is_bare_row, read_tables
+from telemetry_parsers.rocm import messages, processes
+from telemetry_parsers.rocm.broken_json import read_document
+from telemetry_parsers.rocm.cards import may_name, read_cards, texts_of, vendor_of
+from telemetry_parsers.rocm.concise_table import read_concise
+from telemetry_parsers.rocm.listing import Listing, joined
+from telemetry_parsers.rocm.processes import is_pid_list, read_pids
+from telemetry_parsers.rocm.saved import read_csv
+from telemetry_parsers.rocm.sections import CUT, is_of_card, miss_the_end, read_blocks, read_sections
 from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, quote
+
+# `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
+_BARE_ROW = re.compile(
+    r"\s{0,8}[0-9]{1,4}\s{1,12}(?:[0-9]{1,4}\s{1,12}0x[0-9a-fA-F]{2,8},\s{1,12}[0-9]{1,9}\s{1,12})?-?[0-9.]{1,6}(?:°C|c|C)\s"
+)
+
+
+def any_listing(text: Text) -> Listing | None:
+    """The listing of whichever shape the text has."""
+    return read_document(text.joined) or read_csv(text.lines) or read_tables(text.lines, plain_sensor="")
+
+
+def read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
+    """The listing of concise tables, sections and tables of blocks, None where there is none.
+
+    `plain_sensor` is what the tool means by a temperature without a sensor's name.
+    """
+    concise = read_concise(lines, plain_sensor)
+    readings = (concise, read_sections(lines), read_blocks(lines))
+    listings = [listing for listing in readings if listing is not None]
+    if listings and concise is None:
+        for line in lines:
+            if not is_of_card(line) and (messages.is_error(line) or is_bare_row(line)):
+                listings[-1].complain(line.where, quote(line.text))
+        miss_the_end(lines, listings[-1])
+    return joined(listings) if listings else None
+
+
+def is_bare_row(line: Line) -> bool:
+    """Whether a line is a row of a concise table, which says nothing without its heading."""
+    return _BARE_ROW.match(line.text) is not None
+
+
+_HYGON = re.compile(
+    r"\b(?:DCU|HCU)(?:\[[0-9]|%|\s{1,12}Temp| use \(| Index:| Node\(| memory use)|\bvram Total (?:Used )?Memory \(MiB\)"
+    r"|No h(?:y?c|ydc)u Driver|mkfd|Hfm Link Status|[0-7] --> SN: |\bVram memory ECC|(?:\A|\n|(?<!ROCm)[= ])System Management Interface =|End of SMI Log"
+)
+_AMD = re.compile(
+    r"ROCm System Management Interface|End of ROCm SMI Log|ROCM-SMI|^\s{0,8}(?:ERROR: {0,4})?GPU\[[0-9]|^\s{0,8}GPU\s{1,12}(?:Temp|NODE)"
+    r"|^\s{0,8}Device\s{1,12}(?:Node|\[Model)|Advanced Micro Devices|\bGPU use \(%\)|VRAM Total Memory \(B\)|KFD process information:"
+    r"|usage: rocm[-_]smi|amdgpu|Current Socket Graphics Package|AMD GPU|DRM device\(s\)|No KFD PIDs",
+    re.MULTILINE,
+)
+
+
+def is_hygons(text: Text) -> bool:
+    """Whether Hygon's tool printed it: by its words, or because every card that names its vendor names Hygon."""
+    return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
+
+
+def is_amds(text: Text) -> bool:
+    """Whether AMD's tool printed it, and nothing in it is Hygon's."""
+    return not is_hygons(text) and (_AMD.search(text.joined) is not None or _lists_only("amd", text))
+
+
+def _lists_only(vendor: str, text: Text) -> bool:
+    listing = any_listing(text) if may_name(vendor, text.joined) else None
+    return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
+
 
 # What both tools give.
 GIVES = (
@@ -68,15 +127,15 @@ def tool_of(brand: Brand) -> Tool:
             Shape(_read_versions, empty=is_fine),
         ),
         silent=brand.silent,
-        errors=words.ERRORS,
-        words=words.NO_NUMBERS,
+        errors=messages.ERRORS,
+        words=messages.NO_NUMBERS,
         wording=by_text,
-        quiet_statuses=words.QUIET_STATUSES,
+        quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
         # Before the marks of other tools: Hygon's errors may stand beside lines that rocm-smi prints as well.
         refusals=(_errors_of_the_other(brand), _error),
         remnants=(partial(_remnant, tool=brand.name),),
-        is_complaint=words.is_complaint,
+        is_complaint=messages.is_complaint,
         finish=_with_sleep,
     )
 
@@ -88,16 +147,16 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
         listing = listing_in(text)
         if listing is not None:
             read_cards(listing, brand.gives, draft)
-            kfd.read_usage(text.lines, draft)
+            processes.read_usage(text.lines, draft)
         return listing is not None
 
     def without_cards(report: Report, text: Text, tool: Tool) -> Report:
         listing = listing_in(text)
-        if (listing is not None and listing.system) or kfd.usage_in(text.lines) is not None:
+        if (listing is not None and listing.system) or processes.usage_in(text.lines) is not None:
             return replace(report, outcome="ok")
         empty = Problem("text", "the list of devices is empty")
         listed = must_be_whole(replace(report, problems=capped([*report.problems, empty])), text, tool)
-        return error_report(text.lines, None, words.ERRORS) or listed
+        return error_report(text.lines, None, messages.ERRORS) or listed
 
     return Shape(read, form, without_cards)
 
@@ -114,11 +173,11 @@ def _of_the_other(brand: Brand) -> Shape:
 def _read_processes(text: Text, draft: Draft) -> bool:
     """The processes by card, out of AMD's list of each process's cards or out of Hygon's list."""
     lines = text.lines
-    if not kfd.read_usage(lines, draft):
+    if not processes.read_usage(lines, draft):
         if not is_pid_list(lines):
             return False
         read_pids(lines, draft)
-    if not any(words.is_end(line.text) for line in lines):
+    if not any(messages.is_end(line.text) for line in lines):
         draft.complain(lines[-1].where, f"{CUT}: {quote(lines[-1].text)}")
     return True
 
@@ -151,16 +210,16 @@ def _errors_of_the_other(brand: Brand) -> Refusal:
 
 
 def _error(output: Output, lines: Sequence[Line]) -> Report | None:
-    return error_report(lines, output.status, words.ERRORS)
+    return error_report(lines, output.status, messages.ERRORS)
 
 
 def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
     """The report on notices alone, on a head without a list, and on rows without their head."""
     printed = [line for line in lines if line.text.strip()]
     first = printed[0]
-    if all(words.is_notice(line.text) for line in printed):
+    if all(messages.is_notice(line.text) for line in printed):
         return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
-    if any(words.is_banner(line.text) for line in printed):
+    if any(messages.is_banner(line.text) for line in printed):
         return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no device"),))
     if not is_bare_row(first):
         return None
@@ -172,6 +231,6 @@ def _with_sleep(report: Report, output: Output) -> Report:
     """The report; where cards do not answer, with what the tool prints about their sleep."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
-    asleep = [line for line in Text((), output=output).all_lines if words.is_asleep(line.text)]
+    asleep = [line for line in Text((), output=output).all_lines if messages.is_asleep(line.text)]
     problems = [*report.problems, *(Problem(line.where, quote(line.text)) for line in asleep)]
     return replace(report, problems=capped(problems))

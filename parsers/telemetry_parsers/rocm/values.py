@@ -1,13 +1,29 @@
-"""Texts of rocm-smi and hy-smi that are no plain quantity: clocks, links, fans and lists; `unit` is that of the key."""
+"""Texts of rocm-smi and hy-smi that are no plain quantity: clocks, links, fans, lists and performance levels; `unit` is that of the key."""
 
 from __future__ import annotations
 
 import re
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_parsers.metrics import BY_KEY, PERFORMANCE_LEVELS, in_range
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
+
+_LIBRARY = "amdsmi_dev_perf_level_"
+# `stable_peak` is what the library calls the driver's `profile_peak`.
+_PROFILES = ("profile", "stable_")
+_DETERMINISM = "perf_determinism"
+
+
+def level_of(text: str) -> str | Absent:
+    """The catalogue's word for a level: `auto`, `profile_peak`, `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+    word = text.strip().lower().removeprefix(_LIBRARY)
+    if word in PERFORMANCE_LEVELS:
+        return word
+    if word.startswith(_PROFILES):
+        return "profile"
+    return "determinism" if word == _DETERMINISM else units.placeholder(word) or Absent.NOT_UNDERSTOOD
+
 
 _FAN_LEVEL = re.compile(r"[0-9]{1,5} \(([0-9]{1,3}(?:\.[0-9]{1,3})?)(?:%\)|\)%)\Z")
 # A level, which is `S` while the clock sleeps, may stand before.

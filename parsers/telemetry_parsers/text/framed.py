@@ -21,7 +21,7 @@ _MOST_CELLS = 64  # of a line; what has more is no row
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableShape:
     """What is known of one tool's table.
 
     `headings` are the headings it may print, in lower case with single blanks. `words` are those whose value is one
@@ -102,7 +102,7 @@ def headings_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_table(lines: Sequence[Line], shape: Shape) -> Table:
+def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
     """The table in these lines; a heading that comes again, as some versions print before each device, starts anew."""
     scan = _Scan(shape)
     for line in lines:
@@ -115,7 +115,7 @@ def read_table(lines: Sequence[Line], shape: Shape) -> Table:
 class _Scan:
     """The state between two lines of a table."""
 
-    shape: Shape
+    shape: TableShape
     headed: bool = False
     in_headings: bool = False
     closed: bool = True
@@ -232,7 +232,7 @@ def _tiles(words: Sequence[str], known: frozenset[str]) -> list[str]:
     return found
 
 
-def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: Shape) -> Record:
+def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: TableShape) -> Record:
     values: dict[str, Value] = {}
     misfits: list[Line] = []
     for row, names in zip(rows, headings, strict=False):
@@ -252,7 +252,7 @@ def _is_short(row: Row, names: Sequence[tuple[str, ...]]) -> bool:
     return len(row.cells) < len(names) or not all(cell.whole for cell in row.cells)
 
 
-def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | None:
+def _assign(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
     """The parts of a cell by heading; None when nothing shows where one ends."""
     if not cell.text:
         return {}
@@ -271,14 +271,14 @@ def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | 
     return {name: text for name, text in parts.items() if name in shape.words}
 
 
-def _fits(parts: Mapping[str, str], names: Sequence[str], shape: Shape) -> bool:
+def _fits(parts: Mapping[str, str], names: Sequence[str], shape: TableShape) -> bool:
     """Whether there is a value for each heading, and each word is one of its kind."""
     return len(parts) == len(names) and all(
         name not in shape.words or shape.words[name].match(text) for name, text in parts.items()
     )
 
 
-def _by_words(words: Sequence[str], names: Sequence[str], shape: Shape) -> dict[str, str] | None:
+def _by_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
     """Words to headings in order; the words that are left in the middle are the one free text."""
     free = [at for at, name in enumerate(names) if name not in shape.words]
     is_told_apart = len(words) >= len(names) if free else len(words) == len(names)

@@ -10,7 +10,7 @@ from telemetry_parsers.metrics import reading, states
 from telemetry_parsers.model import Absent, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, switch
-from telemetry_parsers.rocm.levels import level_of
+from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.vendors.amd.amd_smi import links, processes
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern
 from telemetry_parsers.vendors.amd.amd_smi.keys import (

@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.metrics import reading, states
 from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.rocm.levels import level_of
+from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.vendors.amd.amdgpu_sysfs import blob, values
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
 

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent, Process, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.complaints import PROCESS_TABLE, no_row
-from telemetry_parsers.text.framed import Record, Shape, is_rule, read_table
+from telemetry_parsers.text.framed import Record, TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 
@@ -26,7 +26,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
     "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for what runs on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
-_OLD, _NEW = (Shape(frozenset({*_WORDS, "process name"}), _WORDS, opening) for opening in ("npu", "npu id"))
+_OLD, _NEW = (TableShape(frozenset({*_WORDS, "process name"}), _WORDS, opening) for opening in ("npu", "npu id"))
 _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
 
 

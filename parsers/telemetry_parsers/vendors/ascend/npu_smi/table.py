@@ -11,7 +11,7 @@ from telemetry_parsers.model import Absent, Device, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.complaints import listed_twice, no_row, not_understood, several_runs
-from telemetry_parsers.text.framed import Record, Shape, headings_in, is_rule, read_table
+from telemetry_parsers.text.framed import Record, TableShape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend import VENDOR
@@ -41,7 +41,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
 }
 # Ascend 950 gives id and name cells of their own; older tools put both into one.
 _SHAPES = tuple(
-    Shape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")
+    TableShape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
@@ -114,7 +114,7 @@ def _is_banner(line: Line) -> bool:
     return line.text.strip().startswith("|") and _BANNER.search(line.text) is not None
 
 
-def _shape_of(line: Line) -> Shape | None:
+def _shape_of(line: Line) -> TableShape | None:
     """The layout whose first heading line this is."""
     if "|" not in line.text or is_process_title(line):
         return None

@@ -1,15 +1,14 @@
 """Hygon's hy-smi: what to ask it, and how it differs from AMD's rocm-smi, whose name it also bears.
 
-`rocm/keys.py` has the table from its keys to metrics, `rocm/columns.py` the headings of its tables.
+`rocm/keys.py` has the table from its keys to metrics, `rocm/concise_table.py` the headings of its tables.
 """
 
 from __future__ import annotations
 
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.parser import parser_of
-from telemetry_parsers.rocm.origin import is_amds
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
-from telemetry_parsers.rocm.tool import Brand, tool_of
+from telemetry_parsers.rocm.tool import Brand, is_amds, tool_of
 from telemetry_parsers.vendors.hygon import VENDOR
 
 TOOL = "hy-smi"

@@ -1,15 +1,25 @@
-"""What Kunlunxin's headings, keys and places mean: the table, the list of `-q` and the fields of `-m`."""
+"""Kunlunxin's xpu-smi, also called xpu_smi, another tool than Intel's: its table, the list of `-q`, and the fields of `-m`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import column, usual
-from telemetry_parsers.boxed.lists import CardList
-from telemetry_parsers.boxed.table import Box
+from telemetry_parsers.boxed.lists import CardList, is_list, read_list
+from telemetry_parsers.boxed.markup import markup
+from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.model import Absent, Command, Poll
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, identity, metric, only
+from telemetry_parsers.reports.tool import Tool, of_lines, shape
+from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.text.complaints import listed_twice
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.kunlunxin import VENDOR
 
 BOX = Box(
     columns={
@@ -129,3 +139,83 @@ POWER, MODEL = 8, 21
 # In what `-m` counts power, by the first word of the model; a model that is not here is not guessed.
 POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 FEWEST_PLACES = 22
+
+
+_START = re.compile(
+    r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7][ \t]{1,8}[0-9]{1,4}[ \t]{1,8}[0-9]{1,4}[ \t]"
+)
+_FIELD = re.compile(r'"([^"]{0,80})"(?=\s|\Z)|([^\s"]{1,80})(?=\s|\Z)')
+_LONGEST = 1000
+
+
+def is_places(lines: Sequence[Line]) -> bool:
+    """Whether some line begins with a bus address and two numbers, and holds a quoted model."""
+    return any(_START.match(line.text.strip()) and '"' in line.text for line in lines)
+
+
+def read_places(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the cards into the draft."""
+    for line in lines:
+        text = line.text.strip()[:_LONGEST]
+        if not text:
+            continue
+        matches = [*_FIELD.finditer(text)]
+        # The model alone is in quotes: where it stands elsewhere, a field before it is lost.
+        quoted = [at for at, match in enumerate(matches) if match[1] is not None]
+        fields = [match[1] if match[1] is not None else match[2] for match in matches]
+        if not line.ended:
+            fields = fields[:-1]  # the last may be a fragment
+        if _START.match(text) is None or len(fields) < FEWEST_PLACES or quoted != [MODEL]:
+            draft.complain(line.where, f"no line of -m: {quote(line.text)}")
+        else:
+            _take(fields, line, draft)
+
+
+def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
+    index = units.whole(fields[2])
+    if index is None or draft.has(index):
+        draft.complain(line.where, listed_twice(f"card {fields[2]}"))
+        return
+    device = draft.device(index)
+    for place, target in PLACES.items():
+        draft.take(device, (target,), fields[place], line.where)
+    unit = next((unit for model, unit in POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
+    if unit is None:
+        text = f"power_watts: in what unit a {quote(fields[MODEL])} counts power is not known"
+        draft.complain(line.where, text)
+        draft.give(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
+    else:
+        draft.take(device, (metric("power_watts", unit=unit),), fields[POWER], line.where)
+
+
+_COMMANDS = ("xpu-smi", "xpu_smi")
+
+
+_TOOL = Tool(
+    name="xpu-smi-kunlun",
+    vendor=VENDOR.word,
+    shapes=(
+        markup(LOG),
+        shape(is_list, read_list, LIST),
+        shape(is_table, read_table, BOX),
+        of_lines(is_places, read_places, tables=(PLACES,)),
+    ),
+    silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
+    errors=(
+        ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("argument was not expected", "wrong_request"),
+        ErrorText("libxpuml", "failed", "library_mismatch", "reinstall the driver package"),
+    ),
+)
+
+PARSER = parser_of(
+    _TOOL,
+    Poll(
+        "readings",
+        Command(
+            tuple((name, *more) for more in (("-q",), ()) for name in _COMMANDS),
+            folders=("/usr/local/xpu/bin", "/usr/local/bin", "/usr/bin"),
+        ),
+    ),
+)

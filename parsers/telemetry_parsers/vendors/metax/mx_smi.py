@@ -1,17 +1,29 @@
-"""What MetaX' headings and keys mean: the table of GPUs, that of their slices, the lists, the JSON and the monitor."""
+"""MetaX' mx-smi, also sold as ht-smi: the table of GPUs and of their slices, the lists, the JSON and the monitor."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, Column, column, usual
-from telemetry_parsers.boxed.lists import CardList
-from telemetry_parsers.boxed.monitor import Monitor
-from telemetry_parsers.boxed.table import Box
+from telemetry_parsers.boxed.columns import QUIET, CellReader, Column, cell_reader, column, usual
+from telemetry_parsers.boxed.lists import CardList, is_list, read_list
+from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
+from telemetry_parsers.boxed.processes import is_process_title
+from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
+from telemetry_parsers.reports.tool import Shape, Text, Tool, shape
+from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.text.complaints import cut_document, miscounted
+from telemetry_parsers.text.documents import OBJECTS, find_documents
+from telemetry_parsers.text.framed import headings_in, is_rule
+from telemetry_parsers.text.lines import Line, bus_address, quote
+from telemetry_parsers.vendors.metax import VENDOR
 
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
@@ -172,4 +184,169 @@ MONITOR = Monitor(
         ("bdfid", ""): identity("bus_id"),
     },
     quiet=frozenset({"die", "visvram", "xtt"}),
+)
+
+
+_LONGEST = 400
+
+
+def read_slices(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the slices into the draft as parts of their GPUs."""
+    start = next((at for at, line in enumerate(lines) if line.text.strip("| \t").lower() == SLICES), len(lines))
+    readers: list[CellReader] = []
+    for line in lines[start + 1 :]:
+        text = line.text.strip()[:_LONGEST]
+        if is_process_title(line):
+            break
+        if is_rule(text) or not text.startswith("|") or not text.endswith("|"):
+            continue
+        cells = text.strip("|").split("|")
+        if readers:
+            _take_slice(readers, cells, line, draft)
+        else:
+            names = [headings_in(cell, frozenset(SLICE_COLUMNS)) for cell in cells]
+            draft.name_unknown(*(name for each in names for name in each if name not in SLICE_COLUMNS))
+            readers = [cell_reader(each, SLICE_COLUMNS) for each in names]
+
+
+def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
+    read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
+    read = [each for cell in read_cells for each in cell or ()]
+    names = {target.key: units.whole(text) for targets, text in read for target in targets if target.kind == "identity"}
+    gpu, slice_ = names.get("index"), names.get("partition")
+    parent = draft.positions().get(gpu) if gpu is not None else None
+    if parent is None or slice_ is None or None in read_cells or len(cells) != len(readers):
+        draft.complain(line.where, f"no slice of a GPU that is listed: {quote(line.text)}")
+        return
+    part = draft.device((gpu, slice_))
+    draft.partition(part, parent, str(slice_))
+    for targets, text in read:
+        draft.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
+
+
+# `mx-smi  version: 2.2.12` stands above the document.
+_TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
+# A line of `-L`: number, model, bus address, state, and behind it the UUID or the reason of the state.
+_LISTED = re.compile(
+    r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40})[ \t]{1,20}([0-9a-fA-F:.]{6,20})[ \t]{1,20}((?:Not )?Available)[ \t]{0,4}"
+    r"\((?:UUID: (\S{1,80})|([^()]{1,120}))\)\Z"
+)
+
+
+def read_document(answer: Text, draft: Draft) -> bool:
+    """Read the documents into the draft; False where the text holds none of this tool's."""
+    text = _TITLE.sub("", answer.joined)
+    if '"attached_gpus"' not in text:
+        return False
+    json = find_documents(text, OBJECTS)
+    whole = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
+    for document in whole:
+        _take_document(cast("dict[str, Any]", document.value), draft)
+    if json.fault:
+        draft.complain("JSON", cut_document(json.fault))
+    draft.problems += json.problems(whole)
+    return bool(json.documents)
+
+
+def _take_document(document: dict[str, Any], draft: Draft) -> None:
+    for name, item in document.items():
+        address = bus_address(name)
+        if address is not None and isinstance(item, dict):
+            _take_card(name, item, draft)
+        elif DOCUMENT_VERSIONS.get(name) == "driver":
+            draft.driver = str(item)
+        elif name in DOCUMENT_VERSIONS:
+            draft.tool_version = str(item)
+    if str(document.get("attached_gpus")) != str(draft.size()):
+        draft.complain("JSON", miscounted(quote(str(document.get("attached_gpus"))), draft.size()))
+
+
+def _take_card(address: str, item: dict[str, Any], draft: Draft) -> None:
+    device = draft.device(address)
+    draft.take(device, (identity("bus_id"),), address, "JSON")
+    for path, target in DOCUMENT.items():
+        text = _at(item, path)
+        if text is not None:
+            draft.take(device, (target,), text, f"JSON {'/'.join(path)}")
+    reason = _at(item, ("unavailable_reason",))
+    if reason:
+        draft.complain(f"JSON {quote(address)}", f"not available: {quote(reason)}")
+
+
+def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
+    """The text at the end of a path."""
+    value: Any = item
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def read_names(answer: Text, draft: Draft) -> bool:
+    """The GPUs of `-L`; one that cannot be used becomes a problem."""
+    for line in answer.lines:
+        match = _LISTED.match(line.text.strip()) if line.ended else None
+        if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
+            draft.complain(line.where, f"no line of a GPU: {quote(line.text)}")
+        if match is None or draft.has(int(match[1])):
+            continue
+        device = draft.device(int(match[1]))
+        for target, text in (
+            (identity("model"), match[2]),
+            (identity("bus_id"), match[3]),
+            (STATE, match[4]),
+        ):
+            draft.take(device, (target,), text, line.where)
+        if match[5]:
+            draft.take(device, (identity("uuid"),), match[5], line.where)
+        else:
+            draft.complain(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})")
+    return bool(draft.size())
+
+
+# The tool, and the name under which it is sold, too.
+_NAMES = ("mx-smi", "ht-smi")
+_FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin", "/opt/hpcc/bin")
+_ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
+
+
+def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+    read_table(lines, box, draft)
+    attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
+    if attached is not None and attached != draft.size():
+        draft.complain("text", miscounted(attached, draft.size()))
+    read_slices(lines, draft)
+
+
+_TOOL = Tool(
+    name=_NAMES[0],
+    vendor=VENDOR.word,
+    shapes=(
+        Shape(read_document, "json", tables=(DOCUMENT,)),
+        shape(is_table, _read_table, BOX),
+        Shape(read_names, tables=(STATE,)),
+        shape(is_list, read_list, LIST),
+        shape(is_monitor, read_monitor, MONITOR),
+    ),
+    silent="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",
+    errors=(
+        ErrorText("parse error: argument", "wrong_request"),
+        ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("no gpu", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText(
+            "attached gpus                                     : 0", "no_devices", None, "lspci shows the cards?"
+        ),
+    ),
+)
+
+
+def _ask(*arguments: str) -> Command:
+    return Command(tuple((name, *arguments) for name in _NAMES), folders=_FOLDERS)
+
+
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", _ask()),
+    Poll("temperatures", _ask("--show-temperature"), lists_devices=False),
+    Poll("errors", _ask("--count-ecc"), "slow", 60.0, lists_devices=False),
+    also=("processes",),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from telemetry_parsers.rocm.listing import Entry, Listing
-from telemetry_parsers.rocm.words import is_complaint
+from telemetry_parsers.rocm.messages import is_complaint
 from telemetry_parsers.text.complaints import listed_twice
 from telemetry_parsers.text.documents import past_foreign_lines
 from telemetry_parsers.text.lines import lines, quote

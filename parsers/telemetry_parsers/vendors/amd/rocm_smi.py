@@ -1,15 +1,14 @@
-"""AMD's rocm-smi: what to ask it, and how it differs from Hygon's tool of the same name.
+"""AMD's rocm-smi, every version since ROCm 1.6: what to ask it, and how it differs from Hygon's tool of the same name.
 
-`rocm/keys.py` has the table from its keys to metrics, `rocm/columns.py` the headings of its tables.
+`rocm/keys.py` has the table from its keys to metrics, `rocm/concise_table.py` the headings of its tables.
 """
 
 from __future__ import annotations
 
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.parser import parser_of
-from telemetry_parsers.rocm.origin import is_hygons
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
-from telemetry_parsers.rocm.tool import Brand, tool_of
+from telemetry_parsers.rocm.tool import Brand, is_hygons, tool_of
 from telemetry_parsers.vendors.amd import VENDOR
 
 TOOL = "rocm-smi"

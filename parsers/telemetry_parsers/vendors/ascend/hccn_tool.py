@@ -1,47 +1,112 @@
-"""One answer of hccn_tool, line by line: `key : value`, counters, and the framed tables of Ascend 950."""
+"""Huawei's hccn_tool: the network port of each chip, its state, its flaps and its counters.
+
+Answers of its sub-commands come alone or one after another with their command lines. They have lines `key : value`, counters,
+and since Ascend 950 framed tables.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Absent
+from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.targets import Target, fact, switch
-from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.targets import Target, fact, metric, switch
+from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine
+from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.complaints import CUT_LINE, no_row, without_key
 from telemetry_parsers.text.echoes import Run
-from telemetry_parsers.text.framed import Shape, is_rule, read_table
+from telemetry_parsers.text.framed import TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.ascend.hccn_tool.keys import (
-    BESIDE_FLAPS,
-    COUNTERS,
-    FACTS,
-    FLAGS,
-    FLAPS_KEY,
-    LINK_KEY,
-    PORT_COUNTERS,
-    PORT_KEY,
-    QUIET,
-    ROCE_COUNTERS,
-    STATISTICS,
-    TITLES,
-    TOOL,
-    UP,
-    Port,
+from telemetry_parsers.text.outputs import failure_of
+from telemetry_parsers.vendors.ascend import VENDOR
+
+TOOL = "hccn_tool"
+# The same number as the Phy-ID of npu-smi and the number of the /dev/davinci node.
+INDEX_SPACE = "ascend-physical"
+# A chip up to Ascend 910 has one port, which speaks RoCE; the ports of a 950 have a die and a number.
+PORT = "roce"
+
+UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
+LINK_KEY = "link status"
+# Up to Ascend 910 this stands behind `[devid 0]`; a 950 names its port below it.
+FLAPS_KEY = "link up count"
+# Of a chip up to 910, all printed by one answer.
+ROCE_COUNTERS: Mapping[str, Target] = {
+    "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
+    "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
+    "roce_rx_err_pkt_num": metric("link_receive_errors_total"),
+    "roce_tx_err_pkt_num": metric("link_transmit_errors_total"),
+    "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
+    "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
+}
+# Of a port of a 950, whose number stands above them.
+PORT_COUNTERS: Mapping[str, Target] = {
+    "crc_error_sum": metric("link_crc_errors_total"),
+    "retry_req_sum": metric("link_replay_errors_total"),
+}
+COUNTERS: Mapping[str, Target] = {FLAPS_KEY: metric("link_recovery_errors_total"), **ROCE_COUNTERS, **PORT_COUNTERS}
+STATISTICS = "packet statistics"
+# What an answer to this flag gives, or one that has this line: without it, the answer is cut off or not understood.
+FLAGS: Mapping[str, str] = {
+    "-link": "link_up",
+    "-dev_info": "link_up",
+    "-link_stat": COUNTERS[FLAPS_KEY].key,
+    "-stat": "",
+    "-net_health": "",
+    "-speed": "",
+}
+BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
+FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
+PORT_KEY = "port_id"
+# Titles under which every line is known and gives nothing but what is named above.
+TITLES = ("link change records", STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
+QUIET = frozenset(
+    {
+        "current time", "link down count", "fec mode", "ipaddr", "netmask", "dev_id", "is_uboe_port",
+        "vnic link status", "vnic ipaddr", "vnic netmask", "bandwidth tx", "bandwidth rx", "mac addr", "default gateway",
+        "st_fec_decoding_fail_num", "st_fec_err_bit_num",
+    }
+)  # fmt: skip
+
+ERRORS = (
+    ErrorText("hccn tool is busy", "failed", "timeout", "it allows one call at a time; something else calls it, too"),
+    ErrorText("cmd execute failed", "failed", "exit_status", "look at npu-smi: the chip may be gone"),
+    ErrorText("invalid device", "failed", "exit_status", "look at npu-smi: the chip may be gone"),
+    ErrorText("invalid param", "wrong_request", None, "this generation wants other flags"),
+    ErrorText("invalid command", "wrong_request", None, "this generation wants other flags"),
+    ErrorText("usage:", "wrong_request", None, "this generation wants other flags"),
+    ErrorText("not support", "wrong_request", None, "this generation does not have it"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a 950 by its die and number, as far as they are known."""
+
+    die: str = ""
+    number: str = ""
+
+    @property
+    def word(self) -> str:
+        """The word of the label: `u0p4`, `p4`, or the one port that older chips have."""
+        if not self.number:
+            return PORT
+        return (f"u{self.die}" if self.die else "") + f"p{self.number}"
+
 
 _DEVICE_PREFIX = re.compile(r"[ \t]{0,8}\[(?:devid|device|dev_id)[ \t]{0,4}([0-9]{1,6})\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,6}\Z")
 _STATUS = re.compile(r"\S{1,20}\Z")
-_PORTS = Shape(
+_PORTS = TableShape(
     headings=frozenset({"udie id", "port id", "link status"}),
     words={"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS},
     opening="udie id",
 )
-_NUMBERED = Shape(
+_NUMBERED = TableShape(
     headings=frozenset({"npu", "udie", "port"}),
     words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER},
     opening="npu",
@@ -212,7 +277,7 @@ def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
         answer.is_understood = True
 
 
-def _rows(answer: _Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tuple[dict[str, str], Line]]:
+def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
     """The rows of a table that have all its cells; a rule closes it, so that without one below them rows may be missing."""
     table = read_table(lines, shape)
     for record in table.records:
@@ -231,5 +296,49 @@ def _rows(answer: _Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tupl
         answer.draft.complain(lines[-1].where, "the table is cut off here")
 
 
-def _is_head(line: Line, shape: Shape) -> bool:
+def _is_head(line: Line, shape: TableShape) -> bool:
     return shape.opening in line.text.lower()
+
+
+def _missing(run: Run) -> Problem | None:
+    """The problem of a command with a flag that this parser reads, where no error says why nothing is read behind it."""
+    lines = [line for line in run.lines if line.text.strip()]
+    is_other_text = bool(lines) and ":" not in lines[0].text
+    if not FLAGS.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
+        return None
+    text = f"no answer that is understood to {TOOL} {quote(' '.join(run.arguments))}"
+    return Problem(lines[0].where if lines else "text", text)
+
+
+_TOOL = Tool(
+    name=TOOL,
+    vendor=VENDOR.word,
+    shapes=(Shape(read_answer, empty=is_fine, tables=(COUNTERS,)),),
+    silent="no output: a chip whose port has no such setting answers with nothing",
+    errors=ERRORS,
+    index_space=INDEX_SPACE,
+    several=Several(
+        TOOL,
+        "an answer whose command is lost, or names no device, is not read: it may be any device's",
+        parts,
+        _missing,
+    ),
+)
+_FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")
+
+
+def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
+    """A question to every chip; none of the tool's own measuring modes, which take seconds."""
+    request = Command(alternatives=tuple((TOOL, *line) for line in lines), folders=_FOLDERS, per="device")
+    return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
+
+
+PARSER = parser_of(
+    _TOOL,
+    _poll("link", 60.0, ("-i", "{device}", "-link", "-g"), ("-g", "-dev_info", "-i", "{device}")),
+    _poll("flaps", 60.0, ("-i", "{device}", "-link_stat", "-g")),
+    _poll("statistics", 60.0, ("-i", "{device}", "-stat", "-g")),
+    _poll("speed", 300.0, ("-i", "{device}", "-speed", "-g")),
+    _poll("net-health", 300.0, ("-i", "{device}", "-net_health", "-g")),
+    also=("link_up",),
+)

@@ -1,0 +1,400 @@
+"""rocminfo of ROCm and of Hygon's DTK: which accelerators the HSA runtime sees, with their memory and compute units.
+
+Headings separate the blocks of its text, not indentation. A key that no table names is an unknown field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report
+from telemetry_parsers.model import Value as Number
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.targets import metric, special
+from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_whole
+from telemetry_parsers.text.answers import ErrorText, failed
+from telemetry_parsers.text.complaints import CUT_LINE, not_understood
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.prefixes import without_prefix
+from telemetry_parsers.vendors.amd import VENDOR
+
+SYSTEM = frozenset(
+    {
+        "runtime version", "runtime ext version", "system timestamp freq.", "sig. max wait duration", "machine model",
+        "system endianness", "mwaitx", "xnack enabled", "dmabuf support", "vmm support",
+    }
+)  # fmt: skip
+AGENT = frozenset(
+    {
+        "name", "uuid", "marketing name", "vendor name", "feature", "profile", "float round mode", "max queue number",
+        "queue min size", "queue max size", "queue type", "node", "device type", "chip id", "asic revision",
+        "cacheline size", "max clock freq. (mhz)", "bdfid", "internal node id", "compute unit", "simds per cu",
+        "shader engines", "shader arrs. per eng.", "watchpts on addr. ranges", "coherent host access",
+        "memory properties", "features", "fast f16 operation", "wavefront size", "workgroup max size",
+        "workgroup max size per dimension", "max waves per cu", "max work-item per cu", "grid max size",
+        "grid max size per dimension", "max fbarriers/workgrp", "packet processor ucode", "sdma engine ucode",
+        "iommu support", "l1", "l2", "l3", "l4",
+        # Of ROCm 1 to 3, in the words of the time.
+        "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
+    }
+)  # fmt: skip
+POOL = frozenset(
+    {
+        "segment", "size", "allocatable", "alloc granule", "alloc recommended granule", "alloc alignment",
+        "accessible by all", "acessible by all",
+    }
+)  # fmt: skip
+ISA = frozenset(
+    {
+        "name", "machine models", "profiles", "default rounding mode", "fast f16", "workgroup max size",
+        "workgroup max size per dimension", "grid max size", "grid max size per dimension", "fbarrier max size",
+        "workgroup max dimension", "grid max dimension",
+    }
+)  # fmt: skip
+# The headings that open a block of an agent. `Cache Info` stands among the agent's own keys, which go on behind it.
+BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
+KNOWN: Mapping[str, frozenset[str]] = {"system": SYSTEM, "": AGENT, "pool": POOL, "isa": ISA}
+_OF_ANY_BLOCK: frozenset[str] = frozenset().union(*KNOWN.values())
+# Hygon's runtime calls its cards DCU, and its tools HCU since DTK 25.04.
+ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
+HYGON_TYPES = frozenset({"DCU", "HCU"})
+# Agents that are no card: processors, signal processors and the AI engines of Ryzen.
+NO_CARDS = frozenset({"CPU", "DSP", "AIE"})
+HYGON_NAMES = ("hygon", "haiguang", "c-3000")
+
+
+_AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
+_NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
+_KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
+_DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
+# Said before the agents, of the machine and of who asks; and the command, as a terminal shows it.
+_NOTICE = re.compile(
+    r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
+    r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?",
+)
+_MODULE = re.compile(
+    r"(?:(?P<name>ROCk|hygon)[ \t]{1,4}module)(?:[ \t]version[ \t](?P<version>\S{1,40}))?[ \t]is[ \t](?P<no>NOT[ \t])?loaded",
+    re.IGNORECASE,
+)
+_HEADINGS = frozenset({"HSA System Attributes", "HSA Agents"})
+_DONE = "*** Done ***"
+_RULE_SIGNS = frozenset("*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What stands behind a key, and where."""
+
+    text: str
+    line: Line
+
+
+@dataclass(slots=True)
+class Agent:
+    """One agent as printed: its own keys and its memory pools; `line` is its heading."""
+
+    line: Line
+    values: dict[str, Value] = field(default_factory=dict)
+    pools: list[dict[str, Value]] = field(default_factory=list)
+
+    def text(self, key: str) -> str:
+        """The value of a key, empty where it is not printed."""
+        return self.values[key].text if key in self.values else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The line that says whether the kernel module is loaded; `version` only where it prints one."""
+
+    line: Line
+    loaded: bool
+    hygon: bool
+    version: str | None
+
+
+@dataclass(slots=True)
+class Listing:
+    """All that one output holds; `done` is True when it has its closing line."""
+
+    system: dict[str, Value] = field(default_factory=dict)
+    agents: list[Agent] = field(default_factory=list)
+    module: Module | None = None
+    headed: bool = False
+    done: bool = False
+    unknown: dict[str, None] = field(default_factory=dict)
+    unread: list[Line] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_listing(lines: Sequence[Line]) -> Listing:
+    """The listing in these lines; a line that the text ends inside is not read."""
+    scan = _Scan()
+    for line in lines:
+        scan.take(line)
+    return scan.listing
+
+
+class _Scan:
+    """The state between two lines: which agent, and which of its blocks."""
+
+    def __init__(self) -> None:
+        self.listing = Listing()
+        self._block = "system"
+
+    def take(self, line: Line) -> None:
+        # A backslash at the end of a line is the trace of a copy out of a document.
+        text = line.text.strip().rstrip("\\").rstrip()
+        if not line.ended:
+            self.listing.problems.append(Problem(line.where, CUT_LINE))
+        elif text == _DONE:
+            self.listing.done = True
+        elif (
+            not text
+            or _RULE_SIGNS.issuperset(text)
+            or _DIMENSION.match(text)
+            or text == "N/A"
+            or _NOTICE.fullmatch(text)
+        ):
+            return
+        elif text in _HEADINGS:
+            self.listing.headed = True
+        elif not (self._heading(line, text) or self._module(line, text)):
+            self._key(line, text)
+
+    def _heading(self, line: Line, text: str) -> bool:
+        if _AGENT.match(text):
+            self.listing.agents.append(Agent(line))
+            self._block = ""
+            return True
+        if _NUMBERED.match(text) is None:
+            return False
+        if text.startswith("Pool") and self.listing.agents:
+            self._block = "pool"
+            self.listing.agents[-1].pools.append({})
+        elif self.listing.agents:
+            self._block = "isa"
+        return True
+
+    def _module(self, line: Line, text: str) -> bool:
+        match = _MODULE.search(text)
+        if match is None:
+            return False
+        hygon = match["name"].lower() == "hygon"
+        self.listing.module = Module(line, match["no"] is None, hygon, match["version"])
+        return True
+
+    def _key(self, line: Line, text: str) -> None:
+        match = _KEY.match(text)
+        key = " ".join(match[1].lower().split()) if match else ""
+        if match is None or (not self.listing.headed and not self.listing.agents and key not in _OF_ANY_BLOCK):
+            self.listing.unread.append(line)
+        elif key in BLOCKS and not match[2]:
+            self._block = BLOCKS[key]
+        else:
+            self._assign(key, Value(match[2].strip(), line))
+
+    def _assign(self, key: str, value: Value) -> None:
+        if key not in KNOWN[self._block]:
+            if _is_complaint(key):
+                self.listing.unread.append(value.line)
+            else:
+                self.listing.unknown[f"{self._block}/{key}".removeprefix("/")] = None
+            return
+        place = self._place()
+        if place is not None:
+            place.setdefault(key, value)
+
+    def _place(self) -> dict[str, Value] | None:
+        """Where a key of the present block belongs; several ISA blocks have names of their own, which are no agent's."""
+        agents = self.listing.agents
+        if self._block == "system":
+            return self.listing.system
+        if self._block == "pool" and agents and agents[-1].pools:
+            return agents[-1].pools[-1]
+        return agents[-1].values if agents and self._block == "" else None
+
+
+def _is_complaint(key: str) -> bool:
+    """Whether what looks like a key is the beginning of a complaint: `Error: …`, `hsa api call failure at: …`."""
+    return key.startswith(("error", "warning", "failed", "hsa api", "call returned", "libkmod", "unable", "traceback"))
+
+
+def flags(pool: Mapping[str, Value]) -> frozenset[str]:
+    """The flags of a pool in global memory: of `GLOBAL; FLAGS: KERNARG, FINE GRAINED` the last two; else none."""
+    segment, _, rest = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
+    if segment.strip().upper() != "GLOBAL":
+        return frozenset()
+    return frozenset(" ".join(flag.split()) for flag in rest.upper().partition("FLAGS:")[2].split(","))
+
+
+TOOL = "rocminfo"
+_GROUPS = "add the user to the groups render and video, or give the container /dev/kfd and /dev/dri"
+_ERRORS = (
+    ErrorText("/dev/kfd read-write: permission denied", "failed", "no_permission", _GROUPS),
+    ErrorText("/dev/kfd read-write: operation not permitted", "failed", "no_permission", _GROUPS),
+    ErrorText("is not member of", "failed", "no_permission", _GROUPS),
+    ErrorText("not a member of", "failed", "no_permission", _GROUPS),
+    ErrorText(
+        "unable to open /dev/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu), see dmesg; in a "
+        "container give it /dev/kfd"
+    ),
+    ErrorText("module is not loaded", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu)"),
+    ErrorText("module is not live", "failed", "driver_gone", "the module amdgpu has not come up: see dmesg"),
+    ErrorText(
+        "/sys/class/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu); save the output of rocminfo"
+    ),
+    ErrorText(
+        "hsa_status_error_out_of_resources", "failed", "exit_status", "usually no right to open /dev/kfd: " + _GROUPS
+    ),
+    ErrorText("call returned hsa_status", "failed", "exit_status", "see dmesg for what the driver says"),
+    ErrorText("hsa api call failure at line", "failed", "exit_status", "see dmesg for what the driver says"),
+    ErrorText("possibly no supported gpu", "failed", "driver_gone", "check that the card is one that ROCm supports"),
+    ErrorText("rocminfo: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
+)  # fmt: skip
+_BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
+_TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
+_CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
+# What is left of the output where somebody searched it for a word.
+_EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
+
+
+def _read(text: Text, draft: Draft) -> bool:
+    """Put the accelerators among the agents into the draft, numbered in their order; False where there is no agent."""
+    listing = read_listing(text.lines)
+    if not listing.agents:
+        return False
+    draft.is_cut = not listing.done
+    if draft.is_cut:
+        last = quote(text.lines[-1].text)
+        why = f"the text stops before '*** Done ***'; further agents may be missing: {last}"
+        draft.complain(listing.agents[-1].line.where, why)
+    draft.problems += listing.problems
+    index = 0
+    for agent in listing.agents:
+        index += _take(agent, index, listing, draft)
+    for line in listing.unread:
+        draft.complain(line.where, not_understood(line.text))
+    draft.name_unknown(*listing.unknown)
+    draft.tool_version = listing.system["runtime version"].text if "runtime version" in listing.system else None
+    return True
+
+
+def _take(agent: Agent, index: int, listing: Listing, draft: Draft) -> int:
+    """Add the agent if it is an accelerator; how many places it takes in the count of them."""
+    kind = agent.text("device type").upper()
+    if kind in NO_CARDS:
+        return 0
+    if kind in ACCELERATORS:
+        _take_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
+        return 1
+    text = f"unknown device type {quote(kind)}" if kind else "the agent has no device type, so it is left out"
+    draft.complain(agent.line.where, text)
+    return int(_TARGET.match(agent.text("name")) is not None or agent.text("uuid").startswith("GPU-"))
+
+
+def _take_values(agent: Agent, device: int, draft: Draft) -> None:
+    clock = agent.values.get("max clock freq. (mhz)") or agent.values.get("max clock frequency (mhz)")
+    pool = next((pool for pool in agent.pools if "COARSE GRAINED" in flags(pool)), {})
+    for target, value in (
+        (_COMPUTE_UNITS, agent.values.get("compute unit")),
+        (_CLOCK, clock),
+        (_MEMORY, pool.get("size")),
+    ):
+        if value is None:
+            draft.give(device, target, Absent.NOT_REPORTED)
+        else:
+            draft.take(device, (target,), value.text, value.line.where)
+    address = agent.text("bdfid")
+    if units.whole(address) != 0 and address and _bus_id(address) is None:
+        draft.complain(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is no bus address')
+
+
+def _size(text: str, _unit: str) -> Number:
+    """A size such as `16760832(0xffc000) KB`; where its two spellings differ, neither is believed."""
+    match = _BYTES.match(text)
+    if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):
+        return units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    return units.quantity(f"{match[1]} {match[3]}", units.BYTES)
+
+
+def _bus_id(text: str) -> str | None:
+    """Bus, device and function of a BDFID; it has no domain, and 0 is an integrated device without an address."""
+    location = units.whole(text)
+    if location is None or not 0 < location <= 0xFFFF:
+        return None
+    return f"{location >> 8:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
+
+
+def _device(agent: Agent, index: int, listing: Listing) -> Device:
+    module = listing.module
+    uuid = agent.text("uuid")
+    facts = {
+        "gfx_version": agent.text("name") if _TARGET.match(agent.text("name")) else "",
+        "kfd_node": agent.text("node"),
+        "chip_id": match[1] if (match := _CHIP.match(agent.text("chip id"))) else "",
+        "asic_revision": agent.text("asic revision").partition("(")[0],
+    }
+    return Device(
+        vendor=_vendor(agent, listing),
+        index=index,
+        model=units.text_or_none(agent.text("marketing name")),
+        uuid=None if uuid.upper().endswith("-XX") else units.text_or_none(uuid),
+        bus_id=_bus_id(agent.text("bdfid")),
+        driver=module.version if module is not None and module.loaded else None,
+        facts=tuple((name, text) for name, text in facts.items() if units.text_or_none(text) is not None),
+    )
+
+
+def _vendor(agent: Agent, listing: Listing) -> str:
+    """Whose card it is: rocminfo is AMD's, Hygon's runtime brings a copy of it."""
+    name = agent.text("vendor name").lower()
+    if agent.text("device type").upper() in HYGON_TYPES or any(word in name for word in HYGON_NAMES):
+        return "hygon"
+    told_amd = "amd" in name.split() or "advanced micro" in name
+    return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else VENDOR.word
+
+
+def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
+    """An output that was cut off before its first agent."""
+    listings = [read_listing(lines) for lines in (found, without_prefix(found))]
+    if not any(listing.headed or listing.module is not None for listing in listings):
+        return None
+    return failed("not_understood", found[-1].where, "the output is cut off before its agents")
+
+
+def _extract(_output: Output, lines: Sequence[Line]) -> Report | None:
+    """What is left of an output that somebody searched for a word."""
+    extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
+    if extract is None:
+        return None
+    text = f"this is an extract ({quote(extract.text)}); save the whole output of {TOOL}"
+    return Report("wrong_request", problems=(Problem(extract.where, text),))
+
+
+_COMPUTE_UNITS = metric("compute_units")
+_CLOCK = metric("clock_max_hertz", "graphics", unit="MHz")
+_MEMORY = special("memory_total_bytes", _size)
+_TOOL = Tool(
+    name=TOOL,
+    vendor=VENDOR.word,
+    shapes=(Shape(_read, empty=must_be_whole, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
+    silent="no output",
+    errors=_ERRORS,
+    marks_first=False,
+    remnants=(_before_agents, _extract),
+)
+PARSER = parser_of(
+    _TOOL,
+    Poll(
+        name="agents",
+        request=Command(((TOOL,),), folders=("/opt/rocm/bin", "/opt/dtk/bin", "/opt/hyhal/bin", "/usr/bin")),
+        tier="inventory",
+        interval=300.0,
+        # It opens /dev/kfd, which wakes every card.
+        wakes=True,
+    ),
+)

@@ -1,0 +1,188 @@
+"""MTML, Moore Threads' management library: cards, MPC instances and their readings, as the reader `mtml` records them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.library_answers.answers import RecordedLibrary, answer_in
+from telemetry_parsers.library_answers.devices import device_in, instance_in
+from telemetry_parsers.library_answers.plain import error_in, mapping, objects, text, whole
+from telemetry_parsers.library_answers.readings import Readings, Row
+from telemetry_parsers.model import Absent, Capture, Device, Library, Output, Plain, Poll, Report, Tier
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.text.lines import quote
+from telemetry_parsers.text.outputs import report_on
+from telemetry_parsers.vendors.moorethreads import VENDOR
+
+_MHZ = 1_000_000
+
+
+def _clocks(call: str, metric: str) -> dict[str, tuple[Row, ...]]:
+    domains = (("Gpu", "graphics"), ("Memory", "memory"), ("Vpu", "video"))
+    return {f"{owner}{call}": (Row(metric, domain, times=_MHZ),) for owner, domain in domains}
+
+
+CALLS: Mapping[str, tuple[Row, ...]] = {
+    "DevicePowerUsage": (Row("power_watts", over=1000),),
+    "GpuUtilization": (Row("utilization_ratio", over=100),),
+    "GpuTemperature": (Row("temperature_celsius", "core"),),
+    "MemoryUsed": (Row("memory_used_bytes"),),
+    "MemoryTotal": (Row("memory_total_bytes"),),
+    **_clocks("Clock", "clock_hertz"),
+    **_clocks("MaxClock", "clock_max_hertz"),
+    "DevicePciInfo": (
+        Row("pcie_link_generation", part="pciCurGen"),
+        Row("pcie_link_generation_max", part="pciMaxGen"),
+        Row("pcie_link_width", part="pciCurWidth"),
+        Row("pcie_link_width_max", part="pciMaxWidth"),
+    ),
+    "VpuUtilization": (
+        Row("engine_utilization_ratio", "encoder", over=100, part="encUtil"),
+        Row("engine_utilization_ratio", "decoder", over=100, part="decUtil"),
+    ),
+    "MemoryEccMode": (Row("ecc_enabled", part=0),),
+    "MemoryEccErrorCounter.0.0.1": (Row("ecc_corrected_total", "dram"),),
+    "MemoryEccErrorCounter.1.0.1": (Row("ecc_uncorrected_total", "dram"),),
+    "MemoryEccErrorCounter.0.1.1": (Row("ecc_corrected_lifetime_total", "dram"),),
+    "MemoryEccErrorCounter.1.1.1": (Row("ecc_uncorrected_lifetime_total", "dram"),),
+    "MemoryRetiredPagesCount": (
+        Row("retired_pages", "single_bit_ecc", part="sbeCount"),
+        Row("retired_pages", "double_bit_ecc", part="dbeCount"),
+    ),
+    "MemoryRetiredPagesPendingStatus": (Row("retired_pages_pending"),),
+}
+FAN_CALLS = "DeviceFanSpeed."
+FAN = Row("fan_ratio", over=100)
+LINK_CALLS = "DeviceMtLinkState."
+# A link that runs slower than it could is up.
+LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
+LINK_DOWNGRADED = 2
+QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
+GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in rows), "fan_ratio", "link_up")))
+
+DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
+GUEST = 2
+ANSWERS: Mapping[int, str] = {0: "NO", 1: "YES"}
+_REASONS: Mapping[int, Absent] = {
+    -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
+    3: Absent.NOT_SUPPORTED,
+    4: Absent.NOT_SUPPORTED,
+    5: Absent.NOT_PERMITTED,
+    7: Absent.NOT_REPORTED,
+    11: Absent.NOT_REPORTED,
+    12: Absent.NOT_REPORTED,
+    667: Absent.NOT_SUPPORTED,
+}
+MTML = RecordedLibrary("MTML", "mtml", VENDOR.word, devices="cards", most=1024, reasons=_REASONS)
+
+
+def take(calls: dict[str, Plain], readings: Readings) -> None:
+    """Read the answers to the calls about the device."""
+    for name, answer in calls.items():
+        if name in CALLS:
+            for row in CALLS[name]:
+                readings.row(row, answer, quote(name))
+        elif name.startswith(LINK_CALLS):
+            _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
+        elif not name.startswith(FAN_CALLS) and name not in QUIET:
+            readings.draft.name_unknown(name)
+    readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
+
+
+def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
+    state = readings.value(answer, quote(name))
+    if state == LINK_DOWNGRADED:
+        readings.complain(f"MTLink {link} runs slower than it could")
+    if not isinstance(state, Absent):
+        state = LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
+    readings.add("link_up", state, link, quote(name))
+
+
+def card(recorded: dict[str, Plain], driver: Plain) -> Device:
+    """The card that an object describes."""
+    return device_in(recorded, VENDOR.word, driver, _facts(recorded))
+
+
+def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
+    """An MPC instance of the card at that position; None for one without a number."""
+    return instance_in(recorded, parent, position, _facts(recorded))
+
+
+def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
+    calls = mapping(recorded.get("calls"))
+    kind = mapping(calls.get("DeviceProperty"))
+    guest = "Virtual" if whole(kind.get("virtRole")) == GUEST else None
+    facts = {
+        "device_type": DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
+        "mpc_capable": ANSWERS.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
+        "firmware": text(calls.get("DeviceMtBiosVersion")),
+    }
+    return tuple((name, fact) for name, fact in facts.items() if fact is not None)
+
+
+SOURCE = MTML.source
+
+
+def parse(capture: Capture) -> Report:
+    """The report of MTML's answers: devices and readings, or the reason why there are none."""
+    return report_on(capture, _one, "there is no output")
+
+
+def _one(output: Output) -> Report:
+    answer = answer_in(output, MTML)
+    if isinstance(answer, Report):
+        return answer
+    draft = MTML.draft()
+    draft.tool_version = text(answer.node.get("library"))
+    for recorded in objects(answer.devices):
+        _take_card(recorded, answer.node.get("driver"), draft)
+    if len(objects(answer.devices)) < len(answer.devices):
+        draft.complain("cards", "one of them is no object")
+    report = draft.report("data")
+    if report.devices:
+        return report
+    if report.problems:
+        return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
+    return replace(report, outcome="no_devices")
+
+
+def _take_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
+    device = card(recorded, driver)
+    where = f"GPU {device.bus_id or device.index}"
+    position = _take(device, recorded, where, draft)
+    if not device.up:
+        words = f"the card does not answer; it is looked for again (MTML error {error_in(recorded['lost'])})"
+        draft.complain(where, words)
+    for part in objects(recorded.get("instances")):
+        within = instance(part, device, position)
+        if within is None:
+            draft.complain(where, "an MPC instance without a number")
+        else:
+            _take(within, part, f"{where} MPC {within.partition}", draft)
+
+
+def _take(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
+    position = draft.add(device)
+    take(mapping(recorded.get("calls")), Readings(MTML, draft, position, where))
+    return position
+
+
+def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
+    """Without the binding no process is started to look for the library."""
+    request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
+    return Poll(name, request, tier, interval, deadline, lists_devices)
+
+
+PARSER = SourceParser(
+    name=SOURCE,
+    vendor=VENDOR.word,
+    gives=GIVES,
+    polls=(
+        _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
+        _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
+        _poll("inventory", "inventory", 300.0, 30.0, lists_devices=False),
+    ),
+    parse=parse,
+)
