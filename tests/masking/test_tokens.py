@@ -34,6 +34,22 @@ def test_no_secret_stays(planted: PlantedSecret) -> None:
 
 
 @pytest.mark.parametrize(
+    "header",
+    [
+        "Cookie: session=zebra; id=zebra9",
+        "Set-Cookie: id=zebra; Path=/; HttpOnly",
+        "Authorization: Bearer zebra",
+        "Authorization: zebra",
+        "Authorization: AWS4-HMAC Credential=zebra/x, SignedHeaders=host, Signature=zebra9",
+    ],
+)
+def test_a_header_hides_no_number_behind_it(header: str) -> None:
+    text = masked(f"{header} Power: 300 W")
+    assert "zebra" not in text
+    assert text.endswith(" Power: 300 W")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "power: 300 W",

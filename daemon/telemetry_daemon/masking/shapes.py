@@ -57,6 +57,8 @@ _TO_THE_END = r"(?P<value>[^\s\"'|,;<}\]][^\"'|,;<\r\n}\]]{0,400}?)(?=[\"'|,;<\r
 _DIE_ID = r"(?P<value>[0-9a-fA-F]{3,8}(?: [0-9a-fA-F]{3,8}){1,7})"
 _WORD = r"(?P<value>[^\s\"'|,;<>&]{1,2000})"
 _WORD_OF_A_TABLE = r"(?P<value>[^\s\"'|,;<}\]]{1,400})"
+_HEADER = r"\\{0,4}[\"']?[ \t]*[:=][ \t]*\\{0,4}[\"']?"
+_HEADER_WORD = r"[^\s\"'\\;,]{1,4000}"
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"{_HEX}{{8}}([-_])(?:{_HEX}{{4}}\2){{3}}{_HEX}{{12}}"
 _QUANTITIES = (units.BYTES, units.JOULES, units.HERTZ, units.SECONDS, units.WATTS)
@@ -173,7 +175,8 @@ def _rows(*rows: tuple[str, Treatment] | tuple[str, Treatment, Callable[[re.Matc
 
 
 _OF_SECRETS = _rows(
-    (r"(?i:(?:authorization|cookie)\\{0,4}[\"']?[ \t]*[:=][ \t]*)\\{0,4}[\"']?(?P<value>[^\"'\\\r\n]{1,4000})", "each"),
+    (rf"(?i:authorization{_HEADER})(?P<value>(?:[A-Za-z][\w-]{{0,40}}[ \t]{{1,4}}(?![\w-]{{1,40}}:))?{_HEADER_WORD}(?:,[ \t]{{0,4}}{_HEADER_WORD}){{0,20}})", "each"),
+    (rf"(?i:cookie{_HEADER})(?P<value>{_HEADER_WORD}(?:;[ \t]{{0,4}}{_HEADER_WORD}){{0,200}})", "each"),
     (rf"(?i:(?:{_SECRETS})(?:{_ASSIGNED}|[ \t]+)){_QUOTED}", "each"),
     (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
     (rf"(?i:(?:{_SECRETS})[ \t]+){_MIXED_WORD}", "each"),
