@@ -49,6 +49,8 @@ class Follower:
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
+        # As it was answered last, before the stream's numbers.
+        self._answered: Snapshot | None = None
         self._past: Past | None = None
         self._fetched = self._past_fetched = NEVER
         self._has_stream = self._has_past = True
@@ -67,7 +69,16 @@ class Follower:
         """What is looked at is asked for at once, and then each second."""
         if focus != self._focus:
             self._focus = focus
+            if focus.view is View.CARD:
+                self._show_all_sensors()
             self._ask_now.set()
+
+    def _show_all_sensors(self) -> None:
+        """Show the card with the sensors that were answered last: the stream has one of several."""
+        with self._lock:
+            if self._snapshot is not None and self._answered is not None:
+                self._snapshot = _with_device_of(self._snapshot, self._answered, self._card_in(self._snapshot))
+                self.known.put(self._snapshot)
 
     def press(self, key: str, /) -> bool:  # noqa: ARG002  # as of any feed
         """No: what a daemon tells goes on."""
@@ -195,7 +206,7 @@ class Follower:
 
     def _put(self, snapshot: Snapshot) -> None:
         with self._lock:
-            self._snapshot = snapshot
+            self._snapshot = self._answered = snapshot
             self.known.put(snapshot)
         self._wake()
 
