@@ -63,6 +63,36 @@ def test_a_counter_that_never_grows_is_none() -> None:
     assert [card.energy_source for card in record.cards] == ["estimated"]
 
 
+def test_a_counter_that_stops_is_none_from_then_on() -> None:
+    """What was drawn before that was noticed is made up for; where it grows again, it counts again."""
+    node = Node(power=300.0)
+    counted = warm(node)
+    node.gives(has(job("a")))
+    counted = run_counted(node, 100.0, 300.0, counted)
+    node.runs(1000.0)
+    now = node.ledger.counters("GPU-a")["job", "a"].energy_joules
+    assert now == pytest.approx(300.0 * 1100.0, rel=0.01)
+    run_counted(node, 500.0, 200.0, counted)
+    record = by_name(node.ends())["a"]
+    assert record.energy_joules == pytest.approx(300.0 * 1100.0 + 200.0 * 500.0, rel=0.01)
+    assert [card.energy_source for card in record.cards] == ["estimated"]
+
+
+def test_a_counter_is_not_stopped_that_grows_seldom_or_on_a_card_that_draws_nothing() -> None:
+    node = Node(power=30.0)
+    counted = warm(node)
+    node.gives(has(job("a")))
+    for _ in range(10):  # watt-hours
+        counted += 3600.0
+        node.more = {COUNTER: counted}
+        node.runs(120.0)
+    node.power = 0.0
+    node.runs(600.0)
+    record = by_name(node.ends())["a"]
+    assert [card.energy_source for card in record.cards] == ["counter"]
+    assert record.energy_joules == pytest.approx(9 * 3600.0)  # the first step was drawn before it came
+
+
 def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
     node = Node()
     counted = warm(node, 1e6)
@@ -88,7 +118,7 @@ def test_an_owners_energy_survives_a_restart_with_its_source() -> None:
 
 
 CHANGES = st.lists(
-    st.tuples(st.lists(st.sampled_from("abc"), max_size=2, unique=True), st.integers(1, 20), st.floats(0.0, 700.0)),
+    st.tuples(st.lists(st.sampled_from("abc"), max_size=2, unique=True), st.integers(1, 20), st.floats(1.0, 700.0)),
     min_size=1,
     max_size=12,
 )

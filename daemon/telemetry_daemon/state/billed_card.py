@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar
 
@@ -53,6 +54,7 @@ class BilledCard(Generic[_Holder]):
         # The card's own counter when it was read last; the name of its source.
         self._counter: tuple[float, float, str] | None = None
         self._has_counter = False
+        self._standstill = _Standstill()
 
     @property
     def patience(self) -> float:
@@ -80,8 +82,8 @@ class BilledCard(Generic[_Holder]):
     def _count_energy(self, readings: Readings) -> None:
         """Count by how much the card's own counter has grown. The mean power stands for what happened in between.
 
-        A counter that was reset, or that was not read for long, begins again. One that has never grown is none: until it does,
-        the energy is estimated.
+        A counter that was reset, or that was not read for long, begins again. One that has never grown, or has stopped, is none:
+        until it grows, the energy is estimated.
         """
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
@@ -94,6 +96,8 @@ class BilledCard(Generic[_Holder]):
             return
         seconds = origin.taken - before[1]
         watts = (joules - before[0]) / seconds
+        if watts > 0.0:
+            self._standstill.end(joules - before[0])
         if not self._has_counter:
             self._has_counter = watts > 0.0
             return
@@ -103,13 +107,24 @@ class BilledCard(Generic[_Holder]):
 
     def count(self, metric: str, increment: Increment) -> None:
         """Take in what a reading's integral grew by."""
-        if metric == POWER and not self._has_counter:
-            self.count(ENERGY_ESTIMATED, increment)
+        if metric == POWER:
+            self._count_power(increment)
         line = self._lines.get(metric)
         if line is None:
             line = self._lines[metric] = array("d")
         line.extend(increment)
         self.longest = max(self.longest, increment.end - increment.begin)
+
+    def _count_power(self, increment: Increment) -> None:
+        """Estimate the energy where no counter grows; what was drawn since it stopped is made up for."""
+        if not self._has_counter:
+            self.count(ENERGY_ESTIMATED, increment)
+            return
+        self._standstill.add(increment)
+        if self._standstill.is_too_long:
+            self._has_counter = False
+            for missed in self._standstill.increments:
+                self.count(ENERGY_ESTIMATED, missed)
 
     def event(self, moment: float, code: str) -> None:
         """Take in an event."""
@@ -146,6 +161,7 @@ class BilledCard(Generic[_Holder]):
         divided = self.divide()
         self._divided_until = self.seen_until = until
         self._readings = self._counter = None
+        self._standstill.end()
         for integral in self._integrals.values():
             integral.last = None
         return divided
@@ -197,6 +213,34 @@ class BilledCard(Generic[_Holder]):
     def _count_anew(self) -> None:
         self._recent = {}
         self._counted.clear()
+
+
+@dataclass(slots=True)
+class _Standstill:
+    """What was drawn since the card's own counter grew last, by the readings of its power."""
+
+    increments: list[Increment] = field(default_factory=list)
+    _seconds: float = 0.0
+    _joules: float = 0.0
+    # By which the counter grows at once.
+    _largest_step: float = 0.0
+
+    def add(self, increment: Increment) -> None:
+        """Take in what the power came to while the counter did not grow."""
+        self.increments.append(increment)
+        seconds = increment.end - increment.begin
+        self._seconds += seconds
+        self._joules += seconds * (increment.first + increment.last) / 2.0
+
+    def end(self, step: float = 0.0) -> None:
+        """The counter grew by so much."""
+        self._largest_step = max(self._largest_step, step)
+        self.increments, self._seconds, self._joules = [], 0.0, 0.0
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the counter has stopped, since it would have grown twice by now."""
+        return self._seconds > PATIENCE_SECONDS and self._joules > 2 * self._largest_step
 
 
 def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
