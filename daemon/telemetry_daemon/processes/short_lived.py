@@ -83,8 +83,8 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     """Kill the child with all that it started; one that does not die is left alone."""
     with contextlib.suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(child.pid, signal.SIGKILL)
+    # Its pipes may stay open: a process that it started may have left its group.
     with contextlib.suppress(subprocess.TimeoutExpired):  # a child that does not die is left alone
-        child.communicate(timeout=_DEATH_SECONDS)
-    # A second `communicate` leaves the standard input open if the question was not yet sent.
+        child.wait(_DEATH_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
         stream.close()
