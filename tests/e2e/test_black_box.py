@@ -100,7 +100,7 @@ def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, f
 
 @pytest.mark.long
 def test_a_tool_that_sticks_is_written_and_what_hangs_later_is_of_the_same_burst(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
+    daemon, tools = tool_node(tmp_path, deadline_seconds=1.0)
     with daemon:
         daemon.until_state(TOOL, "ok")
         tools.hangs(TOOL)

@@ -15,10 +15,12 @@ from kits.fake_mthreads_gmi import TABLE as GOOD
 from kits.fake_tools import ToolFolder
 
 ERROR = "Error: failed to initialize mtml: driver not loaded\n"
-FAST = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'
+PATIENT = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 60.0\nmode = "always"\n'
+# For tools that hang. A busy machine may meet it, too: what a test looks at may have to come true again.
+STRICT = PATIENT.replace("60.0", "1.0")
 
 
-def daemon(tmp_path: Path, tools: ToolFolder, config: str = FAST) -> Daemon:
+def daemon(tmp_path: Path, tools: ToolFolder, config: str = PATIENT) -> Daemon:
     return Daemon(tmp_path, config, environment={"PATH": tools.search_path})
 
 
@@ -33,7 +35,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, 
     folder = tmp_path_factory.mktemp("lasting")
     tools = ToolFolder(folder / "tools")
     tools.prints("mthreads-gmi", GOOD)
-    with daemon(folder, tools) as running:
+    with daemon(folder, tools, STRICT) as running:
         yield running, tools
 
 
@@ -52,8 +54,7 @@ def test_a_good_tool_is_read(lasting):
     running, _ = lasting
     until_read(running)
     labels = '{device="0",id="0000:1a:00.0",model="MTT S80"'
-    page = running.page()
-    for line in (
+    wanted = {
         f'accelerator_up{labels},vendor="moorethreads"}} 1.0',
         f'accelerator_temperature_celsius{labels},sensor="core",vendor="moorethreads"}} 58.0',
         f'accelerator_memory_used_bytes{labels},vendor="moorethreads"}} 2.147483648e+09',
@@ -62,8 +63,8 @@ def test_a_good_tool_is_read(lasting):
         f'accelerator_pcie_link_width{labels},vendor="moorethreads"}} 8.0',
         'telemetry_source_up{source="mthreads-gmi"} 1.0',
         'telemetry_devices{model="MTT S80",vendor="moorethreads"} 1.0',
-    ):
-        assert line in page.splitlines(), line
+    }
+    running.until(lambda: wanted <= set(running.page().splitlines()))
     running.until(lambda: running.get("/readyz")[0] == 200)
 
 

@@ -14,7 +14,7 @@ PAUSE_SECONDS = 12.0
 
 
 def test_after_a_pause_nothing_is_older_than_it_may_be(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
+    daemon, tools = tool_node(tmp_path, deadline_seconds=1.0)
     readings = "accelerator_utilization_ratio{"
     with daemon:
         daemon.until_state(TOOL, "ok")

@@ -107,7 +107,7 @@ def test_the_library_worker_may_die_or_freeze(tmp_path: Path, number: signal.Sig
 
 
 def test_a_tool_that_stops_itself_is_ended_at_its_deadline(tmp_path: Path) -> None:
-    daemon, tools = tool_node(tmp_path)
+    daemon, tools = tool_node(tmp_path, deadline_seconds=1.0)
     with daemon:
         daemon.until_state(TOOL, "ok")
         tools.script(TOOL, "kill -STOP $$")

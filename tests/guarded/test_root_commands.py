@@ -174,7 +174,9 @@ def test_what_root_does_touches_nothing_elsewhere(node: Node, plant: Callable[[N
         assert "a bug of ours" not in said, (arguments, said)
         assert node.picture() == before, arguments
     for folder in ("shared", "collector"):
-        node.command("record", "--for", "0.3s", "-o", str(node.folder / folder / "recording.jsonl"))
+        recording = str(node.folder / folder / "recording.jsonl")
+        status, _, said = node.command("record", "--for", "0.3", "-o", recording)
+        assert (status, "recording.jsonl" in said) != (64, False), said
         assert node.picture() == before, folder
     assert node.folder.joinpath("state").stat().st_uid == SERVICE
 

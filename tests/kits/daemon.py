@@ -156,6 +156,29 @@ class Daemon:
         return status, time.monotonic() - start
 
 
+@contextlib.contextmanager
+def reload_held_up(daemon: Daemon) -> Iterator[None]:
+    """Have the daemon reload, and hold up the process that checks the configuration meanwhile."""
+    checks: list[psutil.Process] = []
+
+    def is_held_up() -> bool:
+        for child in psutil.Process(daemon.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
+                if "config.check" in " ".join(child.cmdline()):
+                    child.suspend()
+                    checks.append(child)
+        return bool(checks)
+
+    daemon.signal(signal.SIGHUP)
+    daemon.until(is_held_up)
+    try:
+        yield
+    finally:
+        for check in checks:
+            with contextlib.suppress(psutil.NoSuchProcess):  # the daemon has ended it
+                check.resume()
+
+
 def shared_daemon(config: str = "", **given: Any) -> Any:
     """A fixture, to be assigned to a name: one running daemon for all tests of the module."""
 

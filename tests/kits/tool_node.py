@@ -10,7 +10,9 @@ from kits.fake_tools import ToolFolder
 
 # A tool with one short output, for whatever is to be done to a tool.
 TOOL = "ixsmi"
-TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'
+# No machine is so busy that the tool meets this deadline; a test of a tool that hangs sets a shorter one.
+PATIENT_SECONDS = 20.0
+TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = {PATIENT_SECONDS}\nmode = "always"\n'
 
 
 def tool_text() -> str:
@@ -18,11 +20,14 @@ def tool_text() -> str:
     return text_of(TOOL, "table-two-dies-busy")
 
 
-def tool_node(folder: Path, more: str = "", prefix: tuple[str, ...] = ()) -> tuple[Daemon, ToolFolder]:
+def tool_node(
+    folder: Path, more: str = "", prefix: tuple[str, ...] = (), deadline_seconds: float = PATIENT_SECONDS
+) -> tuple[Daemon, ToolFolder]:
     """A daemon, not started yet, on a node whose tool is well."""
     tools = ToolFolder(folder / "tools")
     tools.prints(TOOL, tool_text())
-    config = TOOL_CONFIG + "[sources.host]\ninterval = 0.5\n" + more
+    tool = TOOL_CONFIG.replace(str(PATIENT_SECONDS), str(deadline_seconds))
+    config = tool + "[sources.host]\ninterval = 0.5\n" + more
     return Daemon(folder, config, environment={"PATH": tools.search_path}, prefix=prefix), tools
 
 
