@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_daemon.commands.check_thresholds import NUMBERS
-from telemetry_exporters.thresholds import THRESHOLDS
+from telemetry_exporters.judgement.thresholds import THRESHOLDS
 
 
 def numbers_table() -> str:

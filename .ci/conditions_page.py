@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_exporters.verdict import CONDITIONS, Condition
+from telemetry_exporters.judgement.verdict import CONDITIONS, Condition
 
 
 def conditions() -> str:

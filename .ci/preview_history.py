@@ -30,7 +30,7 @@ from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_exporters.prometheus import Renderer
+from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers import host
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.maintenance import Maintenance

@@ -13,8 +13,8 @@ from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import table
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import table
 from telemetry_parsers.model import Snapshot
 
 NODE = "2xamd,2xascend,1xhygon,1xmoorethreads,2xnvidia"

@@ -27,7 +27,7 @@ from side_by_side.ours import telemetry
 
 from kits.fed_node import Load, MadeUpNode
 from telemetry_daemon.site.rendered import Gzipped
-from telemetry_exporters.prometheus import Renderer
+from telemetry_exporters.prometheus.renderer import Renderer
 
 USUAL = Load(devices=8, readings=60, sources=1)
 GROWTHS: dict[str, Sequence[Load]] = {

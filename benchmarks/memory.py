@@ -26,8 +26,8 @@ from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_exporters.past import SLOT_SECONDS, SLOTS
-from telemetry_exporters.prometheus import Renderer
+from telemetry_exporters.prometheus.renderer import Renderer
+from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 _AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import left_out\nwith left_out(): import "
 # What is imported, and how.

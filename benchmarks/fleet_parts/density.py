@@ -11,7 +11,7 @@ from pathlib import Path
 from fleet_parts.nodes import BEGIN_UNIX_SECONDS, STEP_SECONDS, Course, lines
 from fleet_parts.servers import JOB, Disk, VictoriaMetrics, blocks
 from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_exporters.prometheus import Syntax
+from telemetry_exporters.prometheus.renderer import Syntax
 
 BLOCK_SECONDS = 7200
 PAGES = int(BLOCK_SECONDS / STEP_SECONDS)

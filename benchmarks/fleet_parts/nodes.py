@@ -19,7 +19,7 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_exporters.prometheus import EOF, Renderer, Syntax
+from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
 from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Failure, Poll, Snapshot

@@ -17,7 +17,7 @@ from fleet_parts.nodes import STEP_SECONDS
 from fleet_parts.series import table
 from fleet_parts.servers import JOB, ROOT, RULES, Server
 from fleet_parts.serving import put_targets
-from telemetry_exporters.thresholds import in_promql
+from telemetry_exporters.judgement.thresholds import in_promql
 
 BOARDS = ROOT / "grafana" / "dashboards"
 # Six hours on a panel as wide as a screen of 1,600 px: a point each 15 s.

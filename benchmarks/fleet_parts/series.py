@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fleet_parts.nodes import Course, lines
 from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_exporters.prometheus import Syntax
+from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 CARDS_PER_NODE = 8

@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector as BaseCollector
 from device_telemetry.errors import TelemetryError
 from device_telemetry.reading import read_document
 from telemetry_daemon.remote.documents import DocumentError, snapshot_of
-from telemetry_exporters.families import Family, columns_of, families
-from telemetry_exporters.own import OwnSamples
-from telemetry_exporters.screen import family_name, screen
+from telemetry_exporters.prometheus.families import Family, columns_of, families
+from telemetry_exporters.prometheus.own import OwnSamples
+from telemetry_exporters.snapshot_filter import family_name, screen
 from telemetry_parsers.model import Absent, Value
 
 _UP = "device_telemetry_up"

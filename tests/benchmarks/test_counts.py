@@ -20,7 +20,7 @@ from kits.fake_tools import ToolFolder
 from kits.fed_node import Load, MadeUpNode
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
-from telemetry_exporters.prometheus import Renderer
+from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi import PARSER
 

@@ -15,10 +15,10 @@ from kits.captures import ROOT
 from kits.fed_node import demo_snapshot
 from kits.planted_faults import FAULTS, NO_FAULTS, node_with
 from kits.snapshots import device, reading, snapshot, source
-from telemetry_exporters import check_formats
-from telemetry_exporters.checkup import Status, examine, worst
-from telemetry_exporters.screen import screen
-from telemetry_exporters.thresholds import changed
+from telemetry_exporters.documents import check_formats
+from telemetry_exporters.judgement.checkup import Status, examine, worst
+from telemetry_exporters.judgement.thresholds import changed
+from telemetry_exporters.snapshot_filter import screen
 from telemetry_parsers.model import Snapshot
 
 GOLDEN = Path(__file__).parent / "faults.txt"

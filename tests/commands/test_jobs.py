@@ -15,7 +15,7 @@ from kits.billed_node import Node, has, job
 from kits.command_line import run_main
 from kits.daemon import bare_config
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, LedgerFile
-from telemetry_exporters import job_record
+from telemetry_exporters.documents import job_record
 
 
 @pytest.fixture

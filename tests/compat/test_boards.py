@@ -17,7 +17,7 @@ from kits.grafana_board import queries
 from kits.ports import free_address
 from kits.prometheus import ConfiguredPrometheus
 from kits.waiting import until
-from telemetry_exporters.compat.peers import MODULES
+from telemetry_exporters.prometheus.compat.peers import PLACES
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.long]
 
@@ -108,7 +108,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredP
     with ExitStack() as stack:
         ports = f'[compat.dcgm-exporter]\nlisten_address = "{port}"\n'
         node = stack.enter_context(Daemon(tmp_path_factory.mktemp("node"), OWNERS + ports, ("--demo", CARDS)))
-        jobs = [job(name, node.address) for name in MODULES]
+        jobs = [job(name, node.address) for name in PLACES]
         jobs.append({"job_name": "own port", "static_configs": [{"targets": [port]}]})
         jobs.append({**job("dcgm-exporter", node.address), "job_name": "everybody", "params": {"vendors": ["all"]}})
         config = folder / "prometheus.yml"

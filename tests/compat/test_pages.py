@@ -17,10 +17,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from kits.fed_node import demo_snapshot, demo_snapshots
-from telemetry_exporters.compat.page import PeerRenderer
-from telemetry_exporters.compat.peers import MODULES, peer
-from telemetry_exporters.compat.told import Node
-from telemetry_exporters.prometheus import EOF, Syntax, text_page
+from telemetry_exporters.prometheus.compat.page import PeerRenderer
+from telemetry_exporters.prometheus.compat.peers import PLACES, peer
+from telemetry_exporters.prometheus.compat.table import Node
+from telemetry_exporters.prometheus.renderer import EOF, Syntax, text_page
 from telemetry_parsers.model import Absent, MergedReading, Snapshot
 from telemetry_parsers.vendors import VENDORS
 
@@ -72,7 +72,7 @@ def own_node(name: str, cards: int) -> str:
     return f"{cards}x{peer(name).vendors[0]}"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PLACES)
 def test_the_page_of_one_card(name: str, assert_golden: Callable[[Path, str], None]) -> None:
     assert_golden(PAGES / f"{name}.txt", page(name, snapshot_of(own_node(name, 1)), hostname_label=""))
 
@@ -84,13 +84,13 @@ def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str],
 
 @pytest.mark.needs("promtool")
 def test_promtool_finds_nothing_but_names() -> None:
-    text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in MODULES)
+    text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in PLACES)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
     assert (complaints, done.returncode in (0, 3)) == ([], True)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("everybody", [False, True])
 def test_both_syntaxes_say_the_same_finite_values_once(name: str, *, everybody: bool) -> None:
     renderer = PeerRenderer(peer(name), NODE, everybody=everybody)
@@ -127,7 +127,7 @@ def snapshots_of_a_course() -> tuple[Snapshot, ...]:
     return (*demo_snapshots("2xnvidia,1xamd,1xascend", 4), *demo_snapshots("1xh100mig,1xhygon", 2))
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PLACES)
 def test_page_after_page_is_as_if_it_were_the_first(name: str) -> None:
     """A page whose layout is kept says what a new one says, also after devices and readings came and went."""
     renderer, course = PeerRenderer(peer(name), NODE, everybody=True), snapshots_of_a_course()
@@ -162,7 +162,7 @@ def rows_that_take(name: str, metric: str) -> set[str]:
 @settings(max_examples=20)
 @given(data=st.data())
 def test_take_a_reading_away_and_just_its_lines_go(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(list(MODULES)))
+    name = data.draw(st.sampled_from(list(PLACES)))
     snapshot = snapshot_of(EVERYBODY)
     position = data.draw(st.integers(0, len(snapshot.devices) - 1))
     metric = data.draw(st.sampled_from(sorted({one.metric for one in snapshot.devices[position].readings})))

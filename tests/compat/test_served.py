@@ -16,7 +16,7 @@ import pytest
 from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.ports import free_address
-from telemetry_exporters.compat.peers import MODULES
+from telemetry_exporters.prometheus.compat.peers import PLACES
 
 CARDS = ("--demo", "2xnvidia,1xascend")
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
@@ -80,9 +80,9 @@ def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) ->
     assert body.endswith(b"# EOF\n")
     everybody = fetched(f"{base}/metrics/dcgm-exporter?vendors=all&name[]={UTILIZATION}")[2].decode()
     assert sorted(re.findall(r'vendor="(\w+)"', everybody)) == ["ascend", "nvidia", "nvidia"]
-    assert [fetched(f"{base}/metrics/{name}")[0] for name in MODULES] == [200] * len(MODULES)
+    assert [fetched(f"{base}/metrics/{name}")[0] for name in PLACES] == [200] * len(PLACES)
     listed = fetched(f"{base}/")[2].decode()
-    assert all(f'href="./metrics/{name}"' in listed for name in MODULES)
+    assert all(f'href="./metrics/{name}"' in listed for name in PLACES)
 
 
 @pytest.mark.parametrize(

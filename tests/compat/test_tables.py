@@ -5,26 +5,28 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import ROOT
-from telemetry_exporters.compat.doc import lines
-from telemetry_exporters.compat.peer import Row
-from telemetry_exporters.compat.peers import MODULES, peer
+from telemetry_exporters.prometheus.compat import amd, hygon, nvidia, others
+from telemetry_exporters.prometheus.compat.names_doc import lines
+from telemetry_exporters.prometheus.compat.peers import PLACES, peer
+from telemetry_exporters.prometheus.compat.table import Peer, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME
 from telemetry_parsers.vendors import VENDORS
 
-COMPAT = ROOT / "exporters" / "telemetry_exporters" / "compat"
-NOT_TABLES = {"__init__", "dashboard", "doc", "facts", "page", "peer", "peers", "told", "ways"}
+# What consists of tables.
+MODULES = (amd, hygon, nvidia, others)
 
 
 def rows() -> list[tuple[str, Row]]:
-    return [(name, row) for name in MODULES for row in peer(name).rows]
+    return [(name, row) for name in PLACES for row in peer(name).rows]
 
 
 def test_every_table_has_its_line_in_the_list_of_exporters() -> None:
-    assert {path.stem for path in COMPAT.glob("*.py")} - NOT_TABLES == set(MODULES.values())
-    assert [peer(name).name for name in MODULES] == list(MODULES)
+    tables = [found for module in MODULES for found in vars(module).values() if isinstance(found, Peer)]
+    assert sorted(table.name for table in tables) == sorted(PLACES)
+    assert [peer(name).name for name in PLACES] == list(PLACES)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PLACES)
 def test_a_table_names_vendors_and_metrics_that_there_are(name: str) -> None:
     table = peer(name)
     assert set(table.vendors) <= {vendor.word for vendor in VENDORS}
@@ -42,7 +44,7 @@ def test_energy_is_never_the_estimated_one() -> None:
     assert not any("estimated" in reading for reading in taken)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PLACES)
 def test_every_name_is_documented_once(name: str) -> None:
     table = peer(name)
     documented = [line.name for line in lines(table) if line.fit != "missing"]

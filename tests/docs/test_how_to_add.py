@@ -160,12 +160,12 @@ def add_alert(house: House) -> None:
         (ADDED / "alert.txt").read_text(),
     )
     house.insert(
-        "exporters/telemetry_exporters/thresholds.py",
+        "exporters/telemetry_exporters/judgement/thresholds.py",
         '    "skew_seconds"',
         '    "coolant_share": Threshold(0.2, "share of the coolant", "own figure"),\n',
     )
     house.insert(
-        "exporters/telemetry_exporters/evidence.py",
+        "exporters/telemetry_exporters/judgement/evidence.py",
         "\n\ndef at_power_cap(",
         "\n\ndef little_coolant(view: View) -> list[str]:\n"
         '    """Whether the pump gives little."""\n'
@@ -174,7 +174,7 @@ def add_alert(house: House) -> None:
     )
     row = '"coolant low", "the pump gives little", ("coolant_flow_ratio",), evidence.little_coolant, "mend the pump"'
     house.insert(
-        "exporters/telemetry_exporters/verdict.py",
+        "exporters/telemetry_exporters/judgement/verdict.py",
         '    _warning("fan stopped"',
         f'    _warning({row}, "AcceleratorCoolantLow"),\n',
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kits.captures import ROOT
 from telemetry_daemon.cli import COMMANDS
-from telemetry_exporters.prometheus import text_page
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import table
+from telemetry_exporters.prometheus.renderer import text_page
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import table
 from telemetry_parsers.vendors import VENDORS
 
 sys.path.insert(0, str(ROOT / ".ci"))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_exporters.columns import DEVICE_COLUMNS, Column, fitted, text_cell, text_rank
-from telemetry_exporters.overview import rows
+from telemetry_exporters.judgement.overview import rows
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Column, fitted, text_cell, text_rank
 
 
 def cell(heading, *readings, **facts):

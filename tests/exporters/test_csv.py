@@ -8,8 +8,8 @@ import io
 from hypothesis import given, settings
 
 from kits import snapshots as kit
-from telemetry_exporters.csv import COLUMNS, processes, render
-from telemetry_exporters.screen import screen
+from telemetry_exporters.documents.snapshot_csv import COLUMNS, processes, render
+from telemetry_exporters.snapshot_filter import screen
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kits import snapshots as kit
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Chosen, Detail, table
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import Chosen, Detail, table
 from telemetry_parsers.model import MergedReading, Metric
 
 

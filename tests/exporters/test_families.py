@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 from kits import snapshots as kit
 from kits.page_oracle import shown_families
-from telemetry_exporters import csv, json
-from telemetry_exporters.labels import identity_labels
-from telemetry_exporters.prometheus import text_page
+from telemetry_exporters.documents import snapshot_csv, snapshot_json
+from telemetry_exporters.prometheus.families import identity_labels
+from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
 
@@ -48,9 +48,9 @@ def test_whole_numbers_are_numbers_like_others(value):
     page = text_page(snapshot).decode()
     assert re.findall(r"(?:utilization_ratio|total_bytes)\{.*\} (.*)\n", page) == ["1.0", "1.0"]
     assert "telemetry_config_last_reload_successful 1.0\n" in page
-    text = json.render(snapshot)
+    text = snapshot_json.render(snapshot)
     assert '"readings": {"utilization_ratio": 1.0, "memory_total_bytes": 1}' in text
-    assert "utilization_ratio,,1.0,,nvml" in csv.render(snapshot)
+    assert "utilization_ratio,,1.0,,nvml" in snapshot_csv.render(snapshot)
 
 
 def test_a_plugins_metric_comes_after_the_catalogues():

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kits import snapshots as kit
-from telemetry_exporters import csv, json
-from telemetry_exporters.families import OwnerSeries
-from telemetry_exporters.prometheus import text_page
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Chosen, Detail, table
+from telemetry_exporters.documents import snapshot_csv, snapshot_json
+from telemetry_exporters.prometheus.families import OwnerSeries
+from telemetry_exporters.prometheus.renderer import text_page
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import Chosen, Detail, table
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import STATES, Absent, MergedReading, Problem, Process, Sample
 from telemetry_parsers.recorded import Recorded
@@ -210,9 +210,9 @@ def shown(snapshot, command_lines):
         yield f"table of {width} columns", table(snapshot, width, Colour.NEVER)
     for detail in (Detail.REASONS, Detail.PROCESSES, Detail.EVERYTHING):
         yield f"table with {detail}", table(snapshot, 0, Colour.NEVER, detail, chosen=chosen)
-    yield "csv", csv.render(snapshot).replace("\r\n", "\n")
-    yield "processes as csv", csv.processes(snapshot, command_lines).replace("\r\n", "\n")
-    yield "document", json.render(snapshot)
+    yield "csv", snapshot_csv.render(snapshot).replace("\r\n", "\n")
+    yield "processes as csv", snapshot_csv.processes(snapshot, command_lines).replace("\r\n", "\n")
+    yield "document", snapshot_json.render(snapshot)
 
 
 def page_of(snapshot, **parts):

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_exporters import job_record
-from telemetry_exporters.job_bill import BY, Bill
-from telemetry_exporters.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
-from telemetry_exporters.style import Colour
+from telemetry_exporters.documents import job_record
+from telemetry_exporters.documents.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
+from telemetry_exporters.terminal.job_bill import BY, Bill
+from telemetry_exporters.terminal.style import Colour
 from telemetry_parsers.codec.plain import CodecError
 
 DOCS = Path(__file__).parents[2] / "docs"

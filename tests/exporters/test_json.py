@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_exporters.json import document, plain_number, render, with_processes
+from telemetry_exporters.documents.snapshot_json import document, plain_number, render, with_processes
 from telemetry_parsers.model import REASONS, STATES, Absent
 from telemetry_parsers.ownership import Basis, OwnerKind, ProcessKind
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from telemetry_exporters.metrics_doc import metrics_list, metrics_markdown
+from telemetry_exporters.documents.metrics_doc import metrics_list, metrics_markdown
 from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.model import Metric
 
@@ -15,12 +15,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 def test_the_page_in_docs_is_the_generated_one():
     assert PAGE.read_text(encoding="utf-8") == metrics_markdown(), (
-        "run: python -m telemetry_exporters.metrics_doc > docs/metrics.md"
+        "run: python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md"
     )
 
 
 def test_the_command_that_writes_the_page_prints_it():
-    done = subprocess.run([sys.executable, "-m", "telemetry_exporters.metrics_doc"], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "telemetry_exporters.documents.metrics_doc"], capture_output=True, check=True
+    )
     assert done.stdout.decode() == metrics_markdown()
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from kits.page_lint import complaints
-from telemetry_exporters.families import OwnerSeries
-from telemetry_exporters.prometheus import Renderer, text_page
+from telemetry_exporters.prometheus.families import OwnerSeries
+from telemetry_exporters.prometheus.renderer import Renderer, text_page
 from telemetry_parsers.metrics import CATALOGUE, OWNER_LABELS
 
 PROCESSES = OwnerSeries(process_metrics=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kits import page_oracle
 from kits import snapshots as kit
 from kits.snapshots import openmetrics_page
-from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
+from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Absent, MergedReading, Metric, Problem, Sample
 from telemetry_parsers.readings import Readings

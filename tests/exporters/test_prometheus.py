@@ -16,7 +16,7 @@ from kits import page_oracle
 from kits import snapshots as kit
 from kits.page_lint import complaints
 from kits.snapshots import openmetrics_page
-from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
+from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.model import MergedReading, Metric, Sample
 

@@ -9,9 +9,9 @@ import pytest
 
 from kits import snapshots as kit
 from kits.page_lint import complaints
-from telemetry_exporters import csv, json
-from telemetry_exporters.prometheus import text_page
-from telemetry_exporters.screen import Dropped, Fault, screen, usable_metrics
+from telemetry_exporters.documents import snapshot_csv, snapshot_json
+from telemetry_exporters.prometheus.renderer import text_page
+from telemetry_exporters.snapshot_filter import Dropped, Fault, screen, usable_metrics
 from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
 
 
@@ -46,8 +46,8 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
     page = text_page(snapshot).decode()
     assert 'telemetry_source_problems{source="nvml"} 1.0\n' in page
     assert complaints(page.encode()) == []
-    assert len(json.document(snapshot)["sources"][0]["problems"]) == 1
-    assert csv.render(snapshot).count("power_watts") == 1
+    assert len(snapshot_json.document(snapshot)["sources"][0]["problems"]) == 1
+    assert snapshot_csv.render(snapshot).count("power_watts") == 1
 
 
 @pytest.mark.parametrize(

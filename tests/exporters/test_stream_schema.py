@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from kits import snapshots as kit
-from telemetry_exporters import stream_json
+from telemetry_exporters.documents import stream_json
+from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.text import cleaned
-from telemetry_exporters.verdict import judge
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "stream.schema.json").read_text(encoding="utf-8"))
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Detail, table
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import Detail, table
 from telemetry_exporters.text import display_width
 from telemetry_parsers.model import Problem
 

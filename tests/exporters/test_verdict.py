@@ -9,11 +9,11 @@ import pytest
 
 from kits import snapshots as kit
 from kits.planted_faults import FAULTS, NO_FAULTS, WELL, Fault, node_with, planted, readings_with
-from telemetry_exporters.json import render
-from telemetry_exporters.overview import rows, troubles
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Detail, table
-from telemetry_exporters.verdict import CONDITIONS, Severity, judge
+from telemetry_exporters.documents.snapshot_json import render
+from telemetry_exporters.judgement.overview import rows, troubles
+from telemetry_exporters.judgement.verdict import CONDITIONS, Severity, judge
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import Detail, table
 from telemetry_parsers.model import Absent
 
 GRAVE = [Severity.BAD, Severity.WARNING, Severity.QUIET]

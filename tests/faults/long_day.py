@@ -27,7 +27,8 @@ from telemetry_daemon.polling.node import RealNode
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.state.health import SourceFacts
-from telemetry_exporters import csv, json, prometheus
+from telemetry_exporters.documents import snapshot_csv, snapshot_json
+from telemetry_exporters.prometheus import renderer
 from telemetry_parsers.model import Poll
 
 HOUR = 3600.0
@@ -88,9 +89,9 @@ class Day(FedNode):
 
     def _scrape(self) -> None:
         snapshot = self.store.snapshot()
-        assert prometheus.text_page(snapshot)
+        assert renderer.text_page(snapshot)
         if self.now % 60.0 < STEP_SECONDS:
-            assert all((kit.openmetrics_page(snapshot), json.render(snapshot), csv.render(snapshot)))
+            assert all((kit.openmetrics_page(snapshot), snapshot_json.render(snapshot), snapshot_csv.render(snapshot)))
 
 
 def kept() -> tuple[int, int, int]:

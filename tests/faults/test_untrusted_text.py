@@ -15,10 +15,11 @@ from kits.command_line import run_main
 from kits.tool_node import TOOL, series, tool_node
 from telemetry_daemon.site.page_files import script
 from telemetry_daemon.site.pages import Links, page
-from telemetry_exporters import csv, prometheus
-from telemetry_exporters import json as json_form
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Detail, table
+from telemetry_exporters.documents import snapshot_csv
+from telemetry_exporters.documents import snapshot_json as json_form
+from telemetry_exporters.prometheus import renderer
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import Detail, table
 from telemetry_parsers.model import Snapshot
 
 pytestmark = pytest.mark.installed
@@ -31,10 +32,10 @@ EVIL = (
 )
 
 FORMS: dict[str, Callable[[Snapshot], str]] = {
-    "text": lambda snapshot: prometheus.text_page(snapshot).decode(),
+    "text": lambda snapshot: renderer.text_page(snapshot).decode(),
     "OpenMetrics": lambda snapshot: kit.openmetrics_page(snapshot).decode(),
     "JSON": json_form.render,
-    "CSV": lambda snapshot: csv.render(snapshot).replace("\r\n", "\n"),  # RFC 4180 ends lines so
+    "CSV": lambda snapshot: snapshot_csv.render(snapshot).replace("\r\n", "\n"),  # RFC 4180 ends lines so
     "page": lambda snapshot: page(snapshot, LINKS),
     "table": lambda snapshot: table(snapshot, 0, Colour.NEVER),
     "details": lambda snapshot: table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING),

@@ -34,8 +34,9 @@ from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.access.toolkit import load_web_config
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Request
-from telemetry_exporters import csv, prometheus
-from telemetry_exporters import json as json_form
+from telemetry_exporters.documents import snapshot_csv
+from telemetry_exporters.documents import snapshot_json as json_form
+from telemetry_exporters.prometheus import renderer
 from telemetry_parsers.checks.suite import parse_violations
 from telemetry_parsers.codec.captures import CodecError, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.contract import Parser
@@ -145,9 +146,9 @@ def _keeps_the_contract(parser: Parser, capture: Capture) -> None:
     violations = parse_violations(parser, capture)
     assert not violations, violations
     snapshot = read_captures(parser, [capture])
-    wrong = complaints(prometheus.text_page(snapshot))
+    wrong = complaints(renderer.text_page(snapshot))
     assert not wrong, wrong
-    assert csv.render(snapshot)
+    assert snapshot_csv.render(snapshot)
     json.loads(json_form.render(snapshot))
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_told, groups_of, needed_by
 from kits.planted_faults import FAULTS, NO_FAULTS, WELL, Fault, node_with, together
 from kits.snapshots import WALL_TIME
-from telemetry_exporters.prometheus import Renderer
-from telemetry_exporters.verdict import CONDITIONS, Finding, Severity, judge
+from telemetry_exporters.judgement.verdict import CONDITIONS, Finding, Severity, judge
+from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_grafana.rules.catalogue import ALERTS as ALERT_GROUPS
 from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Snapshot

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cache
 
 from kits import snapshots as kit
-from telemetry_exporters.frames.model import NodeState
-from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Gap, Past, PastEvent, Series
+from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.model import Absent, Problem, Process
+from telemetry_parsers.past import KEPT, SLOT_SECONDS, SLOTS, Gap, Past, PastEvent, Series
 
 START = kit.WALL_TIME - SLOTS * SLOT_SECONDS
 TOTAL, CAP = 80.0 * 2**30, 700.0

@@ -7,9 +7,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.exposition import generate_latest as client_text
 from prometheus_client.openmetrics.exposition import generate_latest as client_openmetrics
 
-from telemetry_exporters.families import columns_of, families
-from telemetry_exporters.own import OwnSamples
-from telemetry_exporters.screen import screen
+from telemetry_exporters.prometheus.families import columns_of, families
+from telemetry_exporters.prometheus.own import OwnSamples
+from telemetry_exporters.snapshot_filter import screen
 
 
 def shown_families(snapshot, extra=None):

@@ -8,8 +8,8 @@ from functools import cache
 from hypothesis import strategies as st
 
 from kits.drawn import Drawn
-from telemetry_exporters.prometheus import EOF, Renderer, Syntax
-from telemetry_exporters.screen import NO_METRICS
+from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
+from telemetry_exporters.snapshot_filter import NO_METRICS
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (

@@ -17,7 +17,7 @@ from kits.fed_node import demo_snapshot
 from kits.offline_bundle import Bundle, bundle
 from kits.web_server import cheap_hash, make_pki, running_server
 from telemetry_daemon.web.messages import Request, Response
-from telemetry_exporters.prometheus import Renderer
+from telemetry_exporters.prometheus.renderer import Renderer
 
 # What is there on every node, and is still there after a purge.
 FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")

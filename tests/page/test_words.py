@@ -13,8 +13,8 @@ from kits.browser import Tab
 from page.nodes import Node
 from page.view import View
 from telemetry_exporters import human
-from telemetry_exporters.past import KEPT
 from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.past import KEPT
 
 pytestmark = pytest.mark.needs("chromium")
 

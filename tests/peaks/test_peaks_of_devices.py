@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kits import snapshots as kit
-from telemetry_exporters import json
-from telemetry_exporters.prometheus import text_page
+from telemetry_exporters.documents import snapshot_json
+from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.peaks import FLOPS, FLOPS_PER_CYCLE, MEMORY, Peaks
 from telemetry_parsers.peaks.peak import Peak, Rate
 
@@ -50,7 +50,7 @@ def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
 
 
 def test_the_document_has_them_like_any_reading() -> None:
-    (device,) = json.document(kit.snapshot(*Peaks().of((card(),))))["devices"]
+    (device,) = snapshot_json.document(kit.snapshot(*Peaks().of((card(),))))["devices"]
     assert device["readings"]["peak_flops"] == {"bf16": 9.894e14}
     assert device["origin"]["peak_flops"] == "peaks"
 

@@ -14,7 +14,7 @@ import pytest
 from kits.captures import ROOT, shared_folder
 from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
-from telemetry_exporters.style import Colour
+from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
 from telemetry_profile.facts.file_facts import Facts
 from telemetry_profile.files.folders import find

@@ -13,7 +13,7 @@ import pytest
 from profiles.made_ranks import PLANTED, answered, ascend_rank, combined, mindspore_cluster
 from profiles.test_first_collective import WAITING
 from profiles.test_traces import NOW, event, kineto, step_of_torch
-from telemetry_exporters.style import Colour
+from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
 from telemetry_profile.screens import document
 from telemetry_profile.screens.screen import LINES, screen

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from kits import snapshots as kit
-from telemetry_exporters import json
-from telemetry_exporters.prometheus import text_page
+from telemetry_exporters.documents import snapshot_json
+from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 
 RANKS = NodeRanks("1", {0: 36, 1: 37})
@@ -53,6 +53,6 @@ def test_other_vendors_lost_devices_and_doubtful_ones_have_no_rank() -> None:
 
 def test_the_document_tells_the_rank_like_any_reading() -> None:
     snapshot = kit.snapshot(*with_ranks((npu(1),), RANKS))
-    (device,) = json.document(snapshot)["devices"]
+    (device,) = snapshot_json.document(snapshot)["devices"]
     assert device["readings"]["rank_info"] == {"37": 1.0}
     assert device["origin"]["rank_info"] == "rank-table"

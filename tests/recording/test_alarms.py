@@ -10,8 +10,8 @@ import pytest
 from kits.planted_faults import FAULTS, WELL
 from kits.snapshots import device, poll, reading
 from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
-from telemetry_exporters.past import PastEvent
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
+from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 ID = "GPU-1"

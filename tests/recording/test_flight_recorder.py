@@ -20,7 +20,7 @@ from telemetry_daemon.recording.tap import Line, Tap
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.state import flights
 from telemetry_daemon.times import Clock
-from telemetry_exporters.past import PastEvent
+from telemetry_parsers.past import PastEvent
 
 CARDS = tuple(device(number, id=f"GPU-{number}") for number in range(8))
 BEGUN = 1_795_000_000.0

@@ -15,13 +15,13 @@ from kits import snapshots as kit
 from telemetry_daemon.remote.documents import DocumentError, past_of, snapshot_of
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
-from telemetry_exporters import history_json
-from telemetry_exporters import json as json_exporter
-from telemetry_exporters.overview import rows
-from telemetry_exporters.past import PastEvent
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import table
+from telemetry_exporters.documents import history_json
+from telemetry_exporters.documents import snapshot_json as json_exporter
+from telemetry_exporters.judgement.overview import rows
+from telemetry_exporters.terminal.style import Colour
+from telemetry_exporters.terminal.table import table
 from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.past import PastEvent
 
 WHOLE = kit.snapshot(
     kit.shared_device(),

@@ -11,11 +11,11 @@ import pytest
 from kits.planted_faults import FAULTS, NO_FAULTS, node_with
 from telemetry_daemon.remote.documents import snapshot_of
 from telemetry_daemon.site.pages import Links, page
-from telemetry_exporters import stream_json
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.model import NodeState, Size, State
-from telemetry_exporters.json import render
-from telemetry_exporters.verdict import judge
+from telemetry_exporters.documents import stream_json
+from telemetry_exporters.documents.snapshot_json import render
+from telemetry_exporters.judgement.verdict import judge
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.model import NodeState, Size, State
 from telemetry_parsers.model import Snapshot
 
 ALL = {**FAULTS, **NO_FAULTS}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
-from telemetry_exporters.prometheus import Syntax
+from telemetry_exporters.prometheus.renderer import Syntax
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 TEXT_1 = "text/plain; version=1.0.0; charset=utf-8; escaping="

@@ -18,9 +18,9 @@ from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import Request
-from telemetry_exporters import history_json
-from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past, PastEvent, Series
+from telemetry_exporters.documents import history_json
 from telemetry_parsers.model import Absent
+from telemetry_parsers.past import KEPT, SLOT_SECONDS, SLOTS, Past, PastEvent, Series
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "history.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

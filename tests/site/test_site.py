@@ -23,7 +23,7 @@ from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.rendered import Gzipped
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
-from telemetry_exporters.prometheus import Syntax, text_page
+from telemetry_exporters.prometheus.renderer import Syntax, text_page
 from telemetry_parsers.model import MergedReading, Metric
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

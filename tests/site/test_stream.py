@@ -14,7 +14,7 @@ from telemetry_daemon.site.stream import MOST_STREAMS, MOST_UNREAD_BYTES, Stream
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import Request
-from telemetry_exporters.past import SLOT_SECONDS
+from telemetry_parsers.past import SLOT_SECONDS
 
 
 class Node:

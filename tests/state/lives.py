@@ -10,8 +10,8 @@ from kits.changing_node import FACTS, Step, steps
 from kits.fed_node import FedNode
 from telemetry_daemon.state import store as store_module
 from telemetry_daemon.state.health import Basis, Statuses
-from telemetry_exporters import json
-from telemetry_exporters.prometheus import Renderer, Syntax
+from telemetry_exporters.documents import snapshot_json
+from telemetry_exporters.prometheus.renderer import Renderer, Syntax
 from telemetry_parsers.merge import columns, node
 from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.node import Merged
@@ -50,7 +50,7 @@ class Life(FedNode):
     def documents(self) -> tuple[str, bytes]:
         """The JSON document, and the page of OpenMetrics."""
         snapshot = self.store.snapshot()
-        return json.render(snapshot), self.renderer.page(snapshot, Syntax.OPENMETRICS)
+        return snapshot_json.render(snapshot), self.renderer.page(snapshot, Syntax.OPENMETRICS)
 
 
 class Forgetful(Life):

@@ -10,8 +10,8 @@ from kits.changing_node import FACTS, Step, steps
 from kits.fed_node import FedNode
 from telemetry_daemon.state.history import ASLEEP, LOST, NOT_CLOSED, NOT_GIVEN, SLEPT, History
 from telemetry_daemon.state.slots import NOT_SEEN
-from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past, Series, kept_values
 from telemetry_parsers.model import Absent
+from telemetry_parsers.past import KEPT, SLOT_SECONDS, SLOTS, Past, Series, kept_values
 
 _TICK = 0.25
 _STARTED = 103.0

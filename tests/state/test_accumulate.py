@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_exporters.past import PastEvent
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading, Value
+from telemetry_parsers.past import PastEvent
 
 BARE = MergedDevice("nvidia", 0, "GPU-a", "0", "H100")
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kits.fed_node import FedNode
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.taken import Taken
-from telemetry_exporters import json as json_form
-from telemetry_exporters import prometheus
+from telemetry_exporters.documents import snapshot_json as json_form
+from telemetry_exporters.prometheus import renderer
 from telemetry_parsers import bounds
 from telemetry_parsers.model import (
     Command,
@@ -165,7 +165,7 @@ def test_no_sequence_of_reports_takes_more_than_the_bounds_or_hides_the_honest_c
         node.live_through(evil)
         check(node)
     snapshot = node.store.snapshot()
-    assert len(prometheus.text_page(snapshot)) <= PAGE_BYTES
+    assert len(renderer.text_page(snapshot)) <= PAGE_BYTES
     assert len(json_form.render(snapshot)) <= PAGE_BYTES
     assert weight(node.store) <= HELD_BYTES
 
@@ -248,7 +248,7 @@ def test_what_is_refused_is_counted_and_told_once_in_the_log_and_goes_when_it_is
     taken = node.live_through(Evil(devices=300, names="same"))
     assert node.refused() == 300 - bounds.MOST_DEVICES
     assert ["300 devices" in problem.text for problem in taken.problems] == [True]
-    page = prometheus.text_page(node.store.snapshot()).decode()
+    page = renderer.text_page(node.store.snapshot()).decode()
     assert f'telemetry_devices_refused{{source="evil"}} {300.0 - bounds.MOST_DEVICES}\n' in page
     assert 'telemetry_devices_refused{source="honest"} 0.0\n' in page
     node.live_through(Evil(devices=2, names="same"))

@@ -14,8 +14,8 @@ from state.past_lives import live
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.history import MOST_DEVICES, History
 from telemetry_daemon.state.slots import LENGTH
-from telemetry_exporters.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
+from telemetry_parsers.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 
 SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 60))]
 CARD = "0000:33:00.0"

@@ -10,10 +10,10 @@ import pytest
 
 from kits.billed_node import START, Node, by_name, has, job, pod
 from telemetry_daemon.state.ledger import MOST_WAITING
-from telemetry_exporters.job_record import Gap, Moment
-from telemetry_exporters.past import PastEvent
+from telemetry_exporters.documents.job_record import Gap, Moment
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim
+from telemetry_parsers.past import PastEvent
 
 
 def test_a_job_has_what_was_read_between_its_begin_and_its_end():

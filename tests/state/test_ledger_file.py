@@ -19,8 +19,8 @@ from kits.billed_node import START, Node, has, job, pod
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, saved_in, text_of
-from telemetry_exporters import job_record
-from telemetry_exporters.job_record import JobRecord
+from telemetry_exporters.documents import job_record
+from telemetry_exporters.documents.job_record import JobRecord
 from telemetry_parsers.codec.plain import CodecError
 
 

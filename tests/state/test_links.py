@@ -8,7 +8,7 @@ import pytest
 
 from kits.snapshots import snapshot
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_exporters.verdict import judge
+from telemetry_exporters.judgement.verdict import judge
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Value
 
 UP, DOWN = 1.0, 0.0

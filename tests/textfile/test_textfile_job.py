@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.service.textfile_job import TextfileJob
-from telemetry_exporters.prometheus import text_page
+from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.model import MergedDevice, Snapshot
 
 CARD = MergedDevice("acme", 0, "ACME-1", "0", "A1")

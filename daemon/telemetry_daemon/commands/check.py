@@ -15,7 +15,7 @@ from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported when a node is examined
     from telemetry_daemon.commands.answer import Answer
-    from telemetry_exporters.checkup import Checkup
+    from telemetry_exporters.judgement.checkup import Checkup
 
 FORMATS = ("nagios", "nhc", "npd", "json")
 _USUAL_SECONDS = 20.0
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Node Health Check would drain a node for a mere lack of permission.
         is_harmless = arguments.format == "nhc" and isinstance(error, NotAskedError)
         return 0 if is_harmless else _UNKNOWN_OF.get(arguments.format, _UNKNOWN)
-    from telemetry_exporters import check_formats
+    from telemetry_exporters.documents import check_formats
 
     writers: Mapping[str, Callable[[Checkup], str]] = {
         "nagios": check_formats.nagios,
@@ -85,9 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _checkup(arguments: argparse.Namespace) -> Checkup:
     """The verdict on the node. Raises CommandError where there is none."""
     from telemetry_daemon.commands.check_thresholds import Changes, changes_in
-    from telemetry_exporters import thresholds
-    from telemetry_exporters.checkup import examine
-    from telemetry_exporters.screen import screen
+    from telemetry_exporters.judgement import thresholds
+    from telemetry_exporters.judgement.checkup import examine
+    from telemetry_exporters.snapshot_filter import screen
 
     changes = Changes() if arguments.thresholds is None else changes_in(arguments.thresholds)
     answer = _answer(arguments)

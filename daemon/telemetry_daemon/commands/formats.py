@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:
-    from telemetry_exporters.style import Colour
+    from telemetry_exporters.terminal.style import Colour
 
 # Where the output is no terminal, lines are as long as they need to be.
 _UNLIMITED = 0
@@ -39,22 +39,26 @@ def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], look: Look)
     """The whole document as text; `metrics` are those that plugins declare."""
     extra = {metric.key: metric for metric in metrics}
     if form == "json":
-        from telemetry_exporters import json
+        from telemetry_exporters.documents import snapshot_json
 
-        return json.render(snapshot, extra)
+        return snapshot_json.render(snapshot, extra)
     if form == "csv":
-        from telemetry_exporters import csv
+        from telemetry_exporters.documents import snapshot_csv
 
-        return csv.processes(snapshot, look.command_lines) if look.processes else csv.render(snapshot, extra)
+        return (
+            snapshot_csv.processes(snapshot, look.command_lines)
+            if look.processes
+            else snapshot_csv.render(snapshot, extra)
+        )
     if form == "prometheus":
-        from telemetry_exporters import prometheus
+        from telemetry_exporters.prometheus import renderer
 
-        return prometheus.text_page(snapshot, extra).decode()
+        return renderer.text_page(snapshot, extra).decode()
     return _table(snapshot, extra, look)
 
 
 def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
-    from telemetry_exporters.table import Chosen, Detail, table
+    from telemetry_exporters.terminal.table import Chosen, Detail, table
 
     wanted = (
         (look.everything, Detail.EVERYTHING),
@@ -83,7 +87,7 @@ def _terminal_width() -> int:
 
 def colour() -> Colour:
     """Colours where they are understood and nobody asked for none (https://no-color.org)."""
-    from telemetry_exporters.style import Colour
+    from telemetry_exporters.terminal.style import Colour
 
     is_wanted = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     return Colour.ANSI if is_wanted else Colour.NEVER

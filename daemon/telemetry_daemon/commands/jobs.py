@@ -18,8 +18,8 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
 if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
-    from telemetry_exporters.job_bill import Bill
-    from telemetry_exporters.job_record import JobRecord
+    from telemetry_exporters.documents.job_record import JobRecord
+    from telemetry_exporters.terminal.job_bill import Bill
 
 _BY = ("owner", "user", "account", "namespace")
 _LARGEST_FILE_BYTES = 64 << 20
@@ -61,7 +61,7 @@ def _since(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was had; 2 when lines were skipped, 3 when there is nothing."""
-    from telemetry_exporters.job_bill import Bill
+    from telemetry_exporters.terminal.job_bill import Bill
 
     bill = Bill(arguments.by)
     skipped: list[str] = []
@@ -157,7 +157,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
 
 def _read(line: bytes) -> Sequence[JobRecord]:
     """The records in a line: of a ledger many. Raises CodecError."""
-    from telemetry_exporters import job_record
+    from telemetry_exporters.documents import job_record
 
     if line.startswith(_LEDGER_BEGINS):
         from telemetry_daemon.state.ledger_file import saved_in

@@ -8,8 +8,8 @@ import json
 from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_exporters import metrics_doc
-from telemetry_exporters.compat.peers import MODULES
+from telemetry_exporters.documents import metrics_doc
+from telemetry_exporters.prometheus.compat.peers import PLACES
 
 _LARGEST_DASHBOARD_BYTES = 16 << 20
 _PATIENCE_SECONDS = 5.0
@@ -20,9 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
         "--names",
-        choices=tuple(MODULES),
+        choices=tuple(PLACES),
         metavar="EXPORTER",
-        help=f"show another exporter's names: {', '.join(MODULES)}",
+        help=f"show another exporter's names: {', '.join(PLACES)}",
     )
     parser.add_argument(
         "--dashboard",
@@ -42,26 +42,26 @@ def run(arguments: argparse.Namespace) -> int:
         text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
         print(text, end="")
         return exits.OK
-    from telemetry_exporters.compat import doc
-    from telemetry_exporters.compat.peers import peer
+    from telemetry_exporters.prometheus.compat import names_doc
+    from telemetry_exporters.prometheus.compat.peers import peer
 
     if arguments.dashboard is None:
-        print(doc.names_list(peer(arguments.names)), end="")
+        print(names_doc.names_list(peer(arguments.names)), end="")
         return exits.OK
     return _compare(arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Hold a dashboard against the page of the daemon."""
-    from telemetry_exporters.compat import doc
-    from telemetry_exporters.compat.dashboard import asked_names
-    from telemetry_exporters.compat.peers import peer
+    from telemetry_exporters.prometheus.compat import names_doc
+    from telemetry_exporters.prometheus.compat.names_doc import asked_names
+    from telemetry_exporters.prometheus.compat.peers import peer
 
     asked = asked_names(_document(arguments.dashboard))
     if not asked:
         raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
     told = _told_names(arguments)
-    print(doc.dashboard_list(peer(arguments.names), asked, told), end="")
+    print(names_doc.dashboard_list(peer(arguments.names), asked, told), end="")
     return exits.OK if told.issuperset(asked) else exits.PROBLEMS
 
 

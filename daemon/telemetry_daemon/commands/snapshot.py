@@ -225,16 +225,16 @@ def _with_processes(answer: Answer, arguments: argparse.Namespace) -> Answer:
 def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
     """The document; of several, JSON has a line for each, CSV one heading, tables a blank line between them."""
     if arguments.format == "json":
-        from telemetry_exporters import json
+        from telemetry_exporters.documents import snapshot_json
 
         document = answer.document
         if document is None:
-            document = json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics}, ids)
+            document = snapshot_json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics}, ids)
         else:
             document = {**document, "devices": [each for each in document["devices"] if clean(each["id"]) in ids]}
         if arguments.processes:
-            document = json.with_processes(document, answer.snapshot, answer.command_lines)
-        return json.text(document) if arguments.watch is None else json.line(document)
+            document = snapshot_json.with_processes(document, answer.snapshot, answer.command_lines)
+        return snapshot_json.text(document) if arguments.watch is None else snapshot_json.line(document)
     from telemetry_daemon.commands import formats
 
     if arguments.format != "table":
@@ -261,7 +261,7 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
     if not patterns:
         return
     from telemetry_daemon.commands.lookup import unknown
-    from telemetry_exporters.details import matches
+    from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 
     known = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *answer.metrics)
@@ -282,7 +282,7 @@ def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
     """Why nothing is shown although there are devices."""
-    from telemetry_exporters.overview import device_list
+    from telemetry_exporters.judgement.overview import device_list
 
     flags = (("--vendor", arguments.vendor), ("--device", arguments.device))
     flags_in_words = " ".join(f"{flag} {value}" for flag, value in flags if value is not None)

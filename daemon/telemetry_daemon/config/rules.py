@@ -8,7 +8,7 @@ import re
 
 from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
-from telemetry_exporters.compat.peers import MODULES
+from telemetry_exporters.prometheus.compat.peers import PLACES
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.peaks.peak import DTYPES
 
@@ -153,8 +153,8 @@ def model_name(text: str) -> str:
 
 def peer(text: str) -> str:
     """The name of another exporter whose names we know."""
-    if text not in MODULES:
-        raise ValueError(f"must be one of {', '.join(MODULES)}, not {shown(text)}")
+    if text not in PLACES:
+        raise ValueError(f"must be one of {', '.join(PLACES)}, not {shown(text)}")
     return text
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from telemetry_daemon.doctor.fared import fared
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.state.flights import Flight
-from telemetry_exporters.checkup import name_of
-from telemetry_exporters.verdict import Finding as Verdict
-from telemetry_exporters.verdict import Severity, judge
+from telemetry_exporters.judgement.checkup import name_of
+from telemetry_exporters.judgement.verdict import Finding as Verdict
+from telemetry_exporters.judgement.verdict import Severity, judge
 from telemetry_parsers.model import MergedDevice, Snapshot
 
 

@@ -10,12 +10,12 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from telemetry_exporters.device_view import Places, View
-from telemetry_exporters.heat import READ, over_critical
-from telemetry_exporters.past import PastEvent
-from telemetry_exporters.thresholds import pattern
+from telemetry_exporters.judgement.device_view import Places, View
+from telemetry_exporters.judgement.evidence import READ, over_critical
+from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
+from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast, get_args
 
-from telemetry_exporters.past import KEPT, MOST_EVENTS, SLOTS, Gap, Past, PastEvent, Series
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.plain import CodecError, decode_foreign
@@ -29,6 +28,7 @@ from telemetry_parsers.model import (
     Value,
 )
 from telemetry_parsers.ownership import Allocation, Basis, Owner, OwnerKind, Process, ProcessKind
+from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOTS, Gap, Past, PastEvent, Series
 from telemetry_parsers.readings import Readings
 from telemetry_parsers.recorded import Recorded
 

@@ -13,7 +13,7 @@ from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
-from telemetry_exporters.past import SLOT_SECONDS, SLOTS
+from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 log = logging.getLogger(__name__)
 

@@ -56,8 +56,8 @@ from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.server.web_server import WebServer
-from telemetry_exporters.families import PLAIN, OwnerSeries
-from telemetry_exporters.past import SLOT_SECONDS
+from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_parsers.past import SLOT_SECONDS
 
 if TYPE_CHECKING:  # imported where owners are told
     from telemetry_daemon.service.owners import Owners

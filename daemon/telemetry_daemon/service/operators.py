@@ -12,7 +12,7 @@ from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Verb
 from telemetry_daemon.state.devices_file import of_vendor
 from telemetry_daemon.state.store import Store
-from telemetry_exporters import json
+from telemetry_exporters.documents import snapshot_json
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.model import Metric, Plain
 
@@ -84,7 +84,7 @@ class Operators:
         return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
     def _snapshot(self, _request: control_requests.Snapshot) -> Mapping[str, Plain]:
-        return json.document(self._store.snapshot(), self._metrics)
+        return snapshot_json.document(self._store.snapshot(), self._metrics)
 
     def _jobs_changed(self, request: control_requests.JobsChanged) -> Mapping[str, Plain]:
         return {"asked": self._poller.ask(request.source)}

@@ -44,7 +44,7 @@ class OtherNames:
     def pages(self) -> PeerPages:
         """The pages by the settings in force."""
         from telemetry_daemon.site.peer_pages import PeerPages
-        from telemetry_exporters.compat.told import Node
+        from telemetry_exporters.prometheus.compat.table import Node
 
         node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._tells_owners)
         return PeerPages(node, {name: one.hostname_label for name, one in self._settings.compat.items()})

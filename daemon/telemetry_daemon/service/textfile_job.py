@@ -9,8 +9,8 @@ from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_exporters.families import PLAIN, OwnerSeries
-from telemetry_exporters.prometheus import text_page
+from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.model import Metric, Snapshot
 
 log = logging.getLogger(__name__)

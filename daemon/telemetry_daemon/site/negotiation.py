@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from telemetry_daemon.web.messages import Response
-from telemetry_exporters.prometheus import Syntax
+from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_exporters.text import clean, cut
 
 _CHARSET = "charset=utf-8"

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from telemetry_daemon.site.page_files import script, style
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
-from telemetry_exporters import details, human
-from telemetry_exporters.overview import (
+from telemetry_exporters import human
+from telemetry_exporters.judgement.overview import (
     Row,
     Tile,
     Trouble,
@@ -21,11 +21,12 @@ from telemetry_exporters.overview import (
     tiles,
     troubles,
 )
-from telemetry_exporters.past import SLOT_SECONDS, SLOTS
-from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
-from telemetry_exporters.style import ABSENT
-from telemetry_exporters.verdict import Finding
+from telemetry_exporters.judgement.verdict import Finding
+from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.terminal import details
+from telemetry_exporters.terminal.style import ABSENT
 from telemetry_parsers.model import Absent, Health, MergedDevice, Metric, Snapshot, SourceStatus, Value
+from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -154,9 +155,8 @@ def _devices(given: tuple[Row, ...]) -> str:
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
     if not any(row.device.allocations for row in given):
         return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
-    from telemetry_exporters import owner_words  # most nodes tell none
 
-    owners = (owner_words.briefly(row.device.allocations) for row in given)
+    owners = (human.briefly(row.device.allocations) for row in given)
     lines = (_device(row, _owner(words)) for row, words in zip(given, owners, strict=True))
     return f"<h2>Devices</h2>\n{_table((*headings, 'Owner'), lines)}"
 

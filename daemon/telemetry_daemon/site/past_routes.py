@@ -10,9 +10,9 @@ from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.state.history import History
-from telemetry_exporters import history_json, json
-from telemetry_exporters.past import KEPT, Past
+from telemetry_exporters.documents import history_json, snapshot_json
 from telemetry_parsers.model import Metric, Snapshot
+from telemetry_parsers.past import KEPT, Past
 
 _PARAMETERS = ("device", "metric", "since")
 
@@ -36,7 +36,9 @@ def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metr
     Other parameters are left alone: older releases took any, and clients send some to get past a cache.
     """
     named = parse_qs(query, keep_blank_values=True).get("device")
-    return json.render(snapshot, extra, None if named is None else frozenset(_ids(named, snapshot, ()))).encode()
+    return snapshot_json.render(
+        snapshot, extra, None if named is None else frozenset(_ids(named, snapshot, ()))
+    ).encode()
 
 
 def _past(history: History, device_id: str, metrics: Sequence[str], window: Past) -> Past:

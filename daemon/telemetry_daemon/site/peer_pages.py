@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import MakesPage
-from telemetry_exporters.compat.page import PeerRenderer
-from telemetry_exporters.compat.peers import MODULES, peer
-from telemetry_exporters.compat.told import Node
+from telemetry_exporters.prometheus.compat.page import PeerRenderer
+from telemetry_exporters.prometheus.compat.peers import PLACES, peer
+from telemetry_exporters.prometheus.compat.table import Node
 
 _EVERYBODY = "all"
 
@@ -24,8 +24,8 @@ class PeerPages:
 
     def page(self, name: str, query: str) -> tuple[str, MakesPage]:
         """What the page is called among the pages that are kept, and what makes it. Raises BadQueryError."""
-        if name not in MODULES:
-            raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(MODULES)}")
+        if name not in PLACES:
+            raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(PLACES)}")
         everybody = _is_for_everybody(query)
         key = f"{name} of all vendors" if everybody else name
         if key not in self._renderers:

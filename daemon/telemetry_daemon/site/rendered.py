@@ -9,7 +9,7 @@ from typing import Protocol
 
 from telemetry_daemon.guarded.deflate import GZIP
 from telemetry_daemon.guarded.deflate import zlib as _usual
-from telemetry_exporters.prometheus import Syntax
+from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import Snapshot
 
 # Nine tenths of what level 6 saves for half the time.

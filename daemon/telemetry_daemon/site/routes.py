@@ -13,10 +13,10 @@ from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choos
 from telemetry_daemon.site.rendered import Gzipped, Made, MakesPage, Rendered
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
-from telemetry_exporters import json
-from telemetry_exporters.families import PLAIN, OwnerSeries
-from telemetry_exporters.prometheus import EOF, Renderer, Syntax
-from telemetry_exporters.screen import NO_METRICS
+from telemetry_exporters.documents import snapshot_json
+from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
+from telemetry_exporters.snapshot_filter import NO_METRICS
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:  # imported when somebody follows
@@ -121,9 +121,9 @@ class Site:
 
     def _peer_paths(self) -> tuple[str, ...]:
         """The paths of the pages under other exporters' names."""
-        from telemetry_exporters.compat.peers import MODULES
+        from telemetry_exporters.prometheus.compat.peers import PLACES
 
-        return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in MODULES)
+        return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in PLACES)
 
     def _of_peer(self, request: Request) -> Response:
         """The page under another exporter's names; nothing of it is loaded before somebody asks for one."""
@@ -187,7 +187,9 @@ class Site:
     def _document(self, request: Request) -> Response:
         if request.query:
             return self._some_devices(request)
-        return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
+        return self._kept(
+            request, "json", lambda snapshot: snapshot_json.render(snapshot, self._extra).encode(), _JSON, ()
+        )
 
     def _some_devices(self, request: Request) -> Response:
         from telemetry_daemon.site.past_routes import snapshot_of_devices  # for those who look closer

@@ -13,12 +13,12 @@ from urllib.parse import parse_qs
 from telemetry_daemon.state.history import History
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.messages import Request, Response, status_page
-from telemetry_exporters import history_json, stream_json
-from telemetry_exporters.json import utc_time
-from telemetry_exporters.past import KEPT
-from telemetry_exporters.stream_json import Entry
-from telemetry_exporters.verdict import judge
+from telemetry_exporters.documents import history_json, stream_json
+from telemetry_exporters.documents.snapshot_json import utc_time
+from telemetry_exporters.documents.stream_json import Entry
+from telemetry_exporters.judgement.verdict import judge
 from telemetry_parsers.model import Snapshot
+from telemetry_parsers.past import KEPT
 
 MOST_STREAMS = 32
 MOST_UNREAD_BYTES = 64 << 10

@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 from telemetry_daemon.state.accumulate import LONGEST_GAP_INTERVALS, Increment, Integral
 from telemetry_daemon.state.tally import WIDTH, Tallies, count_increments, count_time, tally_of
 from telemetry_daemon.state.tenure import Tenure
-from telemetry_exporters.past import KEPT, kept_places
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
+from telemetry_parsers.past import KEPT, kept_places
 from telemetry_parsers.readings import Origin, Readings, Shape
 
 _Holder = TypeVar("_Holder")

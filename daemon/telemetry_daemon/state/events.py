@@ -9,10 +9,10 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
-from telemetry_exporters.past import PastEvent
 from telemetry_parsers import bounds
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
+from telemetry_parsers.past import PastEvent
 
 SOURCE = "telemetry"
 # The label under which all codes are counted that come when a device has as many as are kept.

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from telemetry_daemon.state.slots import LENGTH, Device, Giver, Line, Reasons, Span
 from telemetry_daemon.times import Clock
-from telemetry_exporters.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Past, PastEvent, Series
 from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, Health, MergedDevice, Snapshot
+from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Past, PastEvent, Series
 from telemetry_parsers.readings import Readings
 from telemetry_parsers.states import is_up
 

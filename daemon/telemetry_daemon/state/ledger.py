@@ -22,11 +22,11 @@ from telemetry_daemon.state.stay import (
     with_totals,
 )
 from telemetry_daemon.state.tally import Tallies, Tally
-from telemetry_exporters.job_record import NOBODY, JobRecord, Moment, Told, Who
-from telemetry_exporters.past import PastEvent
+from telemetry_exporters.documents.job_record import NOBODY, JobRecord, Moment, Told, Who
 from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim
+from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Readings
 
 # That many owners that have just gone wait for late news of them.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from telemetry_exporters.past import KEPT, SLOTS, Gap, Series, kept_places, kept_values
 from telemetry_parsers.model import Absent, MergedDevice, Value
+from telemetry_parsers.past import KEPT, SLOTS, Gap, Series, kept_places, kept_values
 from telemetry_parsers.readings import Origin, Readings
 
 # A minute more than is shown, for those who take their time to read.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from telemetry_exporters.frames.model import NodeState, View
-from telemetry_exporters.past import Past
+from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Snapshot
+from telemetry_parsers.past import Past
 
 # After so many seconds without news, what is shown is marked as old.
 LONGEST_SILENCE_SECONDS = 15.0

@@ -16,9 +16,9 @@ from telemetry_daemon.remote.documents import DocumentError, document_in, number
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
 from telemetry_daemon.top.pasts import joined
-from telemetry_exporters.frames.model import NodeState, View
-from telemetry_exporters.past import KEPT, SLOT_SECONDS, Past, kept_places
+from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
+from telemetry_parsers.past import KEPT, SLOT_SECONDS, Past, kept_places
 from telemetry_parsers.readings import Readings
 
 SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"

@@ -13,10 +13,10 @@ from types import FrameType
 from telemetry_daemon.terminal.exits import ToldToEndError
 from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_daemon.top.screen import Screen, is_unicode, terminal
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.glyphs import ASCII, UNICODE, Glyphs
-from telemetry_exporters.frames.keys import fed, press
-from telemetry_exporters.frames.model import State, View
+from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE, Glyphs
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.keys import fed, press
+from telemetry_exporters.terminal.frames.model import State, View
 
 # Ages on the screen go on without news. News come each second as a rule: a tick at the same time would be one frame too many.
 TICK_SECONDS = 1.2

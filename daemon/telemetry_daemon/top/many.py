@@ -12,7 +12,7 @@ from telemetry_daemon.remote.documents import DocumentError, document_in, snapsh
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
-from telemetry_exporters.frames.model import NodeState, View
+from telemetry_exporters.terminal.frames.model import NodeState, View
 
 THREADS = 16
 # Of these, so many may wait for nodes that did not answer the last time, each of which is asked again after so long.

@@ -17,8 +17,8 @@ from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_daemon.top.feed import Focus
-from telemetry_exporters.frames.model import NodeState
-from telemetry_exporters.past import SLOT_SECONDS, Past
+from telemetry_exporters.terminal.frames.model import NodeState
+from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _LONGEST_END_SECONDS = 2.5
 

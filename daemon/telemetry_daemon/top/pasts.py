@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from telemetry_exporters.past import KEPT, MOST_EVENTS, SLOTS, Gap, Past, Series
+from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOTS, Gap, Past, Series
 
 _UNKNOWN = "not told"
 

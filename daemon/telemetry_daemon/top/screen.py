@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_exporters.frames.model import Frame, Key, Line, Size
-from telemetry_exporters.style import Style
+from telemetry_exporters.terminal.frames.model import Frame, Key, Line, Size
+from telemetry_exporters.terminal.style import Style
 
 _INSTEAD = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25

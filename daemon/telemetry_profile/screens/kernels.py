@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from telemetry_exporters import human
-from telemetry_exporters.style import ABSENT
+from telemetry_exporters.terminal.style import ABSENT
 from telemetry_exporters.text import clean, cut, pad_left, pad_right
 from telemetry_profile.facts.file_facts import Kernel
 from telemetry_profile.verdict.combine import Member

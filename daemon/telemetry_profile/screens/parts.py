@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from telemetry_exporters.style import ABSENT
+from telemetry_exporters.terminal.style import ABSENT
 from telemetry_exporters.text import pad_left, pad_right
 from telemetry_profile.facts.file_facts import Split
 from telemetry_profile.verdict.slowest_rank import spread_of, straggler_of

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from telemetry_exporters import human
-from telemetry_exporters.style import ABSENT, Colour, Style, paint
+from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import clean, cut
 from telemetry_profile.screens.kernels import kernel_table
 from telemetry_profile.screens.parts import parts_line, rank_table

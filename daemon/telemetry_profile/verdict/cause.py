@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from telemetry_exporters import human
-from telemetry_exporters.thresholds import pattern
+from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_profile.verdict.combine import Profile
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
 from telemetry_profile.verdict.summary import Usual

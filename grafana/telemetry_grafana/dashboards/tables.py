@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders.common import TableSortByFieldState
 from grafana_foundation_sdk.models.common import TableCellDisplayMode
 from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, DynamicConfigValue
 
-from telemetry_exporters.thresholds import pattern
+from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_grafana.dashboards.panels import (
     GREEN,
     RED,

@@ -7,7 +7,7 @@ from functools import partial
 from string import Template
 from typing import Literal
 
-from telemetry_exporters.thresholds import in_promql
+from telemetry_exporters.judgement.thresholds import in_promql
 from telemetry_grafana.rules.runbooks import runbook
 
 Severity = Literal["critical", "warning", "info"]

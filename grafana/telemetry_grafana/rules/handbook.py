@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_exporters.thresholds import THRESHOLDS
+from telemetry_exporters.judgement.thresholds import THRESHOLDS
 from telemetry_grafana.rules.alert import AT_ONCE, Alert, AlertGroup
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.recording import GROUPS
@@ -83,7 +83,7 @@ def _thresholds() -> str:
         for name, threshold in THRESHOLDS.items()
     )
     return (
-        "## Thresholds\n\nAll of them stand in `exporters/telemetry_exporters/thresholds.py`; change one there and run `make docs`.\n\n"
+        "## Thresholds\n\nAll of them stand in `exporters/telemetry_exporters/judgement/thresholds.py`; change one there and run `make docs`.\n\n"
         f"| Name | Value | Meaning | From |\n| ---- | ----- | ------- | ---- |\n{rows}\n"
     )
 

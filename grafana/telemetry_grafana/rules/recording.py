@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from string import Template
 
-from telemetry_exporters.thresholds import in_promql
+from telemetry_exporters.judgement.thresholds import in_promql
 from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_with
 from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
 from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_exporters.thresholds import THRESHOLDS
+from telemetry_exporters.judgement.thresholds import THRESHOLDS
 from telemetry_grafana.rules.alert import EVERY
 from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.keys import press
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.keys import press
 
 
 def lines_of(state, size):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from exporters.frames.seen import lines_of
 from kits import looked_at
 from kits import snapshots as kit
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.glyphs import ASCII, UNICODE
-from telemetry_exporters.frames.keys import press
-from telemetry_exporters.frames.model import Key, Look, NodeState, Size, State, View
-from telemetry_exporters.past import KEPT
+from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.keys import press
+from telemetry_exporters.terminal.frames.model import Key, Look, NodeState, Size, State, View
 from telemetry_exporters.text import clean, display_width
+from telemetry_parsers.past import KEPT
 
 CHARACTERS = [*"123456?qsSr/pmMn[]<> x", "é", "卡", "\x1b", "\u202e"]
 keys = st.sampled_from([*Key, *CHARACTERS])

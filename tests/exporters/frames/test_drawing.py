@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_exporters.frames.drawing import Scale, Window, bar, chart, highest, sparkline
-from telemetry_exporters.frames.glyphs import ASCII, UNICODE
-from telemetry_exporters.past import SLOTS, Series
+from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE, Scale, Window, bar, chart, highest, sparkline
+from telemetry_parsers.past import SLOTS, Series
 
 ONE = Scale(0.0, 1.0)
 

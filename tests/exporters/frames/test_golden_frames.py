@@ -9,9 +9,9 @@ import pytest
 
 from kits import looked_at
 from kits import snapshots as kit
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.glyphs import ASCII
-from telemetry_exporters.frames.model import Look, NodeState, Size, State, View
+from telemetry_exporters.terminal.frames.drawing import ASCII
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.model import Look, NodeState, Size, State, View
 
 FOLDER = Path(__file__).parent / "golden"
 SIZES = (Size(40, 10), Size(80, 24), Size(120, 40), Size(250, 60))

@@ -9,9 +9,8 @@ import pytest
 
 from exporters.frames.seen import after, lines_of
 from kits import looked_at
-from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.help_page import KEYS
-from telemetry_exporters.frames.model import Key, Size, State, View
+from telemetry_exporters.terminal.frames.frame import KEYS, frame
+from telemetry_exporters.terminal.frames.model import Key, Size, State, View
 
 SIZE = Size(80, 24)
 

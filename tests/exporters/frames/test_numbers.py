@@ -12,10 +12,10 @@ from exporters.frames.seen import lines_of
 from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters import human
-from telemetry_exporters.columns import DEVICE_COLUMNS
-from telemetry_exporters.frames.keys import press
-from telemetry_exporters.frames.model import Key, NodeState, Size, State, View
-from telemetry_exporters.overview import rows
+from telemetry_exporters.judgement.overview import rows
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS
+from telemetry_exporters.terminal.frames.keys import press
+from telemetry_exporters.terminal.frames.model import Key, NodeState, Size, State, View
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Process
 

@@ -12,9 +12,9 @@ from exporters.frames.seen import after, lines_of
 from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters import human
-from telemetry_exporters.frames.keys import fed
-from telemetry_exporters.frames.model import Key, NodeState, Size, State, View
-from telemetry_exporters.past import KEPT, SLOTS, Past
+from telemetry_exporters.terminal.frames.keys import fed
+from telemetry_exporters.terminal.frames.model import Key, NodeState, Size, State, View
+from telemetry_parsers.past import KEPT, SLOTS, Past
 
 SIZE = Size(250, 60)
 WORDS = {

@@ -1,0 +1,127 @@
+"""The catalogue as documentation: docs/metrics.md and the list that `telemetry metrics` prints.
+
+`python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md` writes the page anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from telemetry_exporters.text import display_width, pad_right
+from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS
+from telemetry_parsers.model import Metric
+
+_INTRODUCTION = """\
+# Metrics
+
+Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `python -m telemetry_exporters.documents.metrics_doc`;
+a test keeps it true.
+
+- Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one of its own. They are
+  fixed when the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
+- What else is known of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`,
+  `power_kind`, firmware versions …) is on `accelerator_info`; what is unknown has no label there.
+  `simulated="true"` marks devices that do not exist, `replayed="true"` those of a recording, `model_now` a model that was learnt later.
+- A reading that could not be taken has no series. It is never 0, -1 or NaN; the JSON document says why.
+- A lost device has `accelerator_up` 0, `accelerator_info` and the counts of its events, and nothing else.
+- A metric's values are plausible within its range; a value outside is left out as `implausible`.
+- In JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) a metric is called by its JSON key; with a label of
+  its own it is an object keyed by the label's words.
+- The words of a label are shared by all vendors; a vendor's own name (`[a-z0-9_]+`, as `hbm0`) stands only where none
+  of them says it.
+- `/metrics` ends with the node's clock (`telemetry_time_seconds`) and the `process_…` metrics of the daemon's own process,
+  as all Prometheus clients name them; the textfile has neither: node_exporter tells its own.
+- In OpenMetrics the families of counters and infos are named without `_total` and `_info`; samples are named alike.
+"""
+# Each group by its first metric.
+_GROUPS: Mapping[str, str] = {
+    "info": "Core: every vendor that can",
+    "power_average_watts": "Power and energy",
+    "temperature_slowdown_celsius": "Temperature and fan",
+    "memory_free_bytes": "Memory",
+    "engine_utilization_ratio": "Activity",
+    "clock_hertz": "Clocks and performance",
+    "pcie_link_generation": "PCIe",
+    "link_up": "Links between devices",
+    "ecc_enabled": "Faults, health and the rest",
+    "allocation_ratio": "Owners, with `[attribution]` on",
+    "telemetry_host_cpu_utilization_ratio": "Host",
+    "telemetry_build_info": "The daemon itself",
+}
+_MANY_LABELS = {**OWN_LABELS, **OWNER_LABELS}
+_HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
+
+
+def metrics_markdown() -> str:
+    """The page docs/metrics.md."""
+    parts = [_INTRODUCTION]
+    for title, metrics in _grouped():
+        rows = [_HEADINGS, tuple("-" * len(heading) for heading in _HEADINGS), *map(_row, metrics)]
+        parts.append(f"## {title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
+    return "\n".join(parts)
+
+
+def _grouped() -> Iterator[tuple[str, list[Metric]]]:
+    title, group = "", list[Metric]()
+    for metric in CATALOGUE:
+        if metric.key in _GROUPS:
+            if group:
+                yield title, group
+            title, group = _GROUPS[metric.key], []
+        group.append(metric)
+    yield title, group
+
+
+def _row(metric: Metric) -> tuple[str, ...]:
+    return (
+        f"`{metric.name}`",
+        metric.kind,
+        metric.unit,
+        _label(metric),
+        _range(metric),
+        metric.help.replace("|", r"\|"),
+        f"`{metric.key}`" if metric.scope in ("device", "host") and metric.key not in ("info", "up") else "",
+    )
+
+
+def _label(metric: Metric) -> str:
+    if metric.name in _MANY_LABELS:
+        names = ", ".join(f"`{name}`" for name in _MANY_LABELS[metric.name])
+        return f"{names}: {_words(metric)}" if metric.words else names
+    if not metric.label:
+        return ""
+    return f"`{metric.label}`: {_words(metric) if metric.words else 'as the vendor names it'}"
+
+
+def _words(metric: Metric) -> str:
+    return " ".join(metric.words)
+
+
+def _range(metric: Metric) -> str:
+    if metric.kind == "info":
+        return "1"
+    low, high = f"{metric.low:g}", f"{metric.high:g}"
+    return f"from {low}" if high == "inf" else f"{low} to {high}"
+
+
+def metrics_list(extra: Iterable[Metric] = ()) -> str:
+    """The catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
+    lines = [
+        (
+            metric.name,
+            metric.kind,
+            metric.unit or "-",
+            metric.label or ",".join(_MANY_LABELS.get(metric.name, ())) or "-",
+        )
+        for metric in (*CATALOGUE, *extra)
+    ]
+    helps = [metric.help for metric in (*CATALOGUE, *extra)]
+    widths = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
+    return "".join(
+        "  ".join((*map(pad_right, line, widths), text)) + "\n" for line, text in zip(lines, helps, strict=True)
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(metrics_markdown())

@@ -1,0 +1,142 @@
+"""A node judged for schedulers and monitoring: a status for each device, source and vendor, and one for the whole node.
+
+Devices are judged by the one table of conditions (verdict.py), as everywhere else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_exporters.judgement.overview import model_of, source_condition
+from telemetry_exporters.judgement.verdict import Finding, Severity, judge
+from telemetry_exporters.text import clean
+from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
+
+
+class Status(enum.IntEnum):
+    """How a check came out: the exit statuses of monitoring plugins."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+    @property
+    def word(self) -> str:
+        """As monitoring plugins print it."""
+        return self.name
+
+
+# The worst first: what is known to be broken says more than what nobody knows.
+_WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
+_OF_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
+# What a device says of itself that is neither good nor bad, except that nobody knows how it is.
+_NOBODY_KNOWS = "unknown"
+_OF_SOURCE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what it is called, how it came out, in words, and what to do about it.
+
+    `device` is its id where it is one, `source` its name.
+    """
+
+    name: str
+    status: Status
+    words: str
+    remedy: str = ""
+    device: str = ""
+    source: str = ""
+
+
+_UNREPORTED = Check("devices", Status.UNKNOWN, "none is reported", "`telemetry doctor` shows which sources were read")
+_NO_ACCELERATORS = Check("devices", Status.OK, "this node has no accelerators")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """All that was looked at, and the worst of it; `devices` are those that were judged."""
+
+    hostname: str
+    wall_time: float
+    status: Status
+    checks: tuple[Check, ...]
+    devices: tuple[MergedDevice, ...]
+
+    def of(self, *statuses: Status) -> tuple[Check, ...]:
+        """Those that came out so, worst first."""
+        order = sorted(self.checks, key=lambda one: _WORST_FIRST.index(one.status))
+        return tuple(one for one in order if one.status in statuses)
+
+
+def examine(
+    snapshot: Snapshot,
+    expected: Mapping[str, int],
+    wanted: Collection[str] | None = None,
+    *,
+    has_accelerators: bool = True,
+) -> Checkup:
+    """Return the checkup of a screened snapshot, or of only the devices with these ids.
+
+    `expected` is how many whole devices of each vendor there should be. A node without devices is well if nothing else
+    shows that it has accelerators.
+    """
+    verdict = judge(snapshot)
+    devices = tuple(one for one in snapshot.devices if wanted is None or one.id in wanted)
+    checks = [_of_device(device, verdict[device.id]) for device in devices]
+    if wanted is None:
+        checks += [*_of_counts(snapshot.devices, expected), *_of_sources(snapshot.sources)]
+        if not snapshot.devices and not expected:
+            checks.append(_UNREPORTED if has_accelerators else _NO_ACCELERATORS)
+    return Checkup(snapshot.hostname, snapshot.wall_time, worst(one.status for one in checks), tuple(checks), devices)
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """The worst of them; OK if there are none."""
+    return min(statuses, key=_WORST_FIRST.index, default=Status.OK)
+
+
+def name_of(device: MergedDevice) -> str:
+    """The device as its lines begin: vendor and `device` label."""
+    return clean(f"{device.vendor} {device.device}")
+
+
+def _of_device(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
+    """The worst that is said of a device; what else is said stands behind."""
+    status = worst(map(_status, findings))
+    words = ", ".join(one.word for one in findings if status is Status.OK or _status(one) is not Status.OK)
+    remedy = next((one.remedy for one in findings if _status(one) is status), "")
+    about = f"{words} ({clean(model_of(device))})" if model_of(device) else words
+    return Check(name_of(device), status, about, remedy, device=device.id)
+
+
+def _status(finding: Finding) -> Status:
+    if finding.severity is Severity.QUIET and finding.word == _NOBODY_KNOWS:
+        return Status.UNKNOWN
+    return _OF_SEVERITY.get(finding.severity, Status.OK)
+
+
+def _of_counts(devices: Iterable[MergedDevice], expected: Mapping[str, int]) -> Iterator[Check]:
+    present = Counter(one.vendor for one in devices if one.parent is None and one.up)
+    for vendor, count in sorted(expected.items()):
+        found = present[vendor]
+        status = Status.OK if found == count else Status.CRITICAL if found < count else Status.WARNING
+        remedy = "" if found == count else "see `dmesg` and `telemetry doctor`, or mend `expect.devices`"
+        yield Check(f"{vendor} devices", status, f"{found} of {count} present", remedy)
+
+
+def _of_sources(sources: Iterable[SourceStatus]) -> Iterator[Check]:
+    """Sources that should tell something and do not; those that the node does not have are none."""
+    for source in sources:
+        status = _OF_SOURCE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
+        condition = source_condition(source)
+        words = condition.word if source.up is not False or source.state != "ok" else "its readings are old"
+        detail = f": {clean(source.detail)}" if source.detail and status is not Status.OK else ""
+        if status is not Status.OK or source.up:
+            yield Check(
+                f"source {clean(source.source)}", status, f"{words}{detail}", condition.remedy, source=source.source
+            )

@@ -1,0 +1,250 @@
+"""What stands against a device in its readings: each function gives the words of what it finds, none if there is nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from telemetry_exporters.human import celsius
+from telemetry_exporters.judgement.device_view import View
+from telemetry_exporters.judgement.thresholds import number, pattern, seconds
+from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temperature
+
+Evidence = Callable[[View], list[str]]
+# Prometheus sees an event with its next scrape, and evaluates an alert once a minute.
+_TOLD_LATE_SECONDS = 120.0
+# Any of these says that somebody has looked at the device; its limits and sizes alone do not.
+LOOKED_AT = ("temperature_celsius", "power_watts", "memory_used_bytes", "memory_used_ratio", "utilization_ratio")
+EVENTS = ("event_open", "event_last_timestamp_seconds")
+_LINK_DOWN, _LOST = "link_down", "gpu_lost"
+
+
+def lost(view: View) -> list[str]:
+    """Whether its driver no longer lists it."""
+    return ["lost"] if view.device.up is False else []
+
+
+def unknown(view: View) -> list[str]:
+    """Whether nobody knows how it is: none lists it any more, or there is no reading of how it does."""
+    if view.device.up is False or asleep(view):
+        return []
+    known = view.device.up and any(view.numbers(metric) for metric in LOOKED_AT)
+    return [] if known else ["unknown"]
+
+
+def asleep(view: View) -> list[str]:
+    """Whether it sleeps and is left alone."""
+    return ["asleep"] if view.number("suspended") == 1.0 else []
+
+
+def recovery_action(view: View) -> list[str]:
+    """The action that the driver asks for."""
+    return [f"needs {_words(action)}" for action in view.active("recovery_action") if action != "none"]
+
+
+def health(*states: str) -> Evidence:
+    """The state that the device reports, if it is one of these."""
+    return lambda view: [state for state in view.active("health") if state in states]
+
+
+def health_unknown(view: View) -> list[str]:
+    """Whether the device says that it does not know."""
+    return ["health unknown"] if "unknown" in view.active("health") else []
+
+
+def is_one(metric: str, word: str) -> Evidence:
+    """The word where that reading is 1."""
+    return lambda view: [word] if view.number(metric) == 1.0 else []
+
+
+def uncorrected_errors(view: View) -> list[str]:
+    """Whether memory held wrong data."""
+    return ["uncorrected errors"] if any(view.numbers("ecc_uncorrected_total").values()) else []
+
+
+def corrected_errors(view: View) -> list[str]:
+    """Whether memory is corrected very often."""
+    errors = view.numbers("ecc_corrected_total")
+    in_sram = sum(count for location, count in errors.items() if location.startswith("sram"))
+    many = sum(errors.values()) > number("ecc_corrected") or in_sram > number("ecc_corrected_sram")
+    return ["ECC error storm"] if many else []
+
+
+def worn_memory(view: View) -> list[str]:
+    """Whether much of its memory is out of use."""
+    pages, rows = (sum(view.numbers(metric).values()) for metric in ("retired_pages", "remapped_rows"))
+    return ["memory wearing out"] if pages > number("retired_pages") or rows >= number("remapped_rows") else []
+
+
+def critical_events(view: View) -> list[str]:
+    """The open events that end jobs."""
+    return [code for code in view.active("event_open") if _is("xid_critical", code)]
+
+
+def lasting_events(view: View) -> list[str]:
+    """The other open events that are no Xid: they last until they are repaired, or until the tool lists them no more."""
+    return [code for code in view.active("event_open") if not code.startswith("xid_") and not _is("own_alert", code)]
+
+
+def late_events(view: View) -> list[str]:
+    """The other open events for as long as their alert tells them."""
+    told = seconds("event_window") + _TOLD_LATE_SECONDS
+    special = ("xid_critical", "xid_application")
+    codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
+    return [code for code in codes if not any(_is(one, code) for one in special) and _since(view, code) < told]
+
+
+def application_events(view: View) -> list[str]:
+    """The Xids of applications, for a while."""
+    codes = (code for code in view.active("event_open") if _is("xid_application", code))
+    return [code for code in codes if _since(view, code) < seconds("application_window")]
+
+
+def _since(view: View, code: str) -> float:
+    """Seconds since that event came last; none have passed if nobody knows when."""
+    return view.now - view.numbers("event_last_timestamp_seconds").get(code, view.now)
+
+
+def links_down(view: View) -> list[str]:
+    """The number of its links that are down, where they were up or are up on its peers."""
+    links, up = len(view.numbers("link_up")), len(view.active("link_up"))
+    fell = _LINK_DOWN in view.active("event_open")
+    if links > up and (fell or up < view.peers.usual_links):
+        return [_down(links - up)]
+    return ["links down"] if fell else []
+
+
+def links_without_peer(view: View) -> list[str]:
+    """The number of its links that are down and may never have been connected."""
+    links, up = len(view.numbers("link_up")), len(view.active("link_up"))
+    some_up = any(view.peers.links_up)
+    return [_down(links - up)] if links > up and some_up and not links_down(view) else []
+
+
+def _down(links: int) -> str:
+    return f"{links} link{'s' * (links > 1)} down"
+
+
+def throttled_by(reasons: str, word: str) -> Evidence:
+    """The word where the clocks are held down for one of these reasons."""
+    is_one_of = re.compile(pattern(reasons)).fullmatch
+    return lambda view: [word] if any(map(is_one_of, view.active("throttled"))) else []
+
+
+def narrow_pcie(view: View) -> list[str]:
+    """The lanes that the PCIe link has, where it could have more."""
+    # A low generation counts for a card only that has been busy for minutes, which the alert can tell.
+    width, widest = view.number("pcie_link_width"), view.number("pcie_link_width_max")
+    return [f"PCIe x{width:.0f} of x{widest:.0f}"] if width and widest and width < widest else []
+
+
+def fan_stopped(view: View) -> list[str]:
+    """Whether the fan stands still while the device is hot; some tools print 0 for a model without a fan."""
+    hot = (main_temperature(view) or 0.0) > number("fan_stopped_celsius")
+    return ["fan stopped"] if view.number("fan_ratio") == 0.0 and hot and view.peers.fan_turns else []
+
+
+def at_power_cap(view: View) -> list[str]:
+    """Whether the device draws all the power that it may."""
+    power, cap = view.number("power_watts"), view.number("power_cap_watts")
+    full = power is not None and cap and power >= number("at_cap_ratio") * cap
+    return ["at power cap"] if full or _CAPPED(view) else []
+
+
+_CAPPED = throttled_by("cap_reasons", "at power cap")
+
+
+def _words(label: str) -> str:
+    return label.replace("_", " ")
+
+
+def _is(name: str, word: str) -> bool:
+    return re.fullmatch(pattern(name), word) is not None
+
+
+READ = (
+    "temperature_celsius",
+    "temperature_margin_celsius",
+    "temperature_slowdown_celsius",
+    "temperature_critical_celsius",
+    "temperature_shutdown_celsius",
+)
+_T, _MARGIN, _SLOWDOWN, _CRITICAL, _SHUTDOWN = READ
+_is_inner = re.compile(pattern("inner_sensors")).fullmatch
+
+
+class _Near(NamedTuple):
+    """How many degrees are left, and to which limit; some devices tell the first alone."""
+
+    degrees: float
+    limit: str
+
+
+def over_critical(view: View) -> list[str]:
+    """The hottest of the sensors that have reached what is critical for them."""
+    own = view.numbers(_SHUTDOWN) | view.numbers(_CRITICAL)
+    slowdown = view.numbers(_SLOWDOWN)
+    limits = ((degrees, sensor, _critical(sensor, degrees, own, slowdown)) for sensor, degrees in _hottest_first(view))
+    for degrees, sensor, limit in limits:
+        if limit is not None and degrees >= limit:
+            return [("" if is_main_temperature(sensor) else f"{sensor} ") + f"critical {celsius(limit)}"]
+    return []
+
+
+def _hottest_first(view: View) -> list[tuple[str, float]]:
+    return sorted(view.numbers(_T).items(), key=lambda item: -item[1])
+
+
+def _critical(sensor: str, degrees: float, own: dict[str, float], slowdown: dict[str, float]) -> float | None:
+    if sensor in own:
+        return own[sensor]
+    # A board has no common figure, and what would not even slow the device down is not critical.
+    if sensor.startswith(BOARD_SENSORS) or degrees < slowdown.get(sensor, degrees):
+        return None
+    return number("critical_junction_celsius" if _is_inner(sensor) else "critical_celsius")
+
+
+def over_limit(view: View) -> list[str]:
+    """The limit at which the device slows down, where it is hotter."""
+    near = _nearest(view)
+    return [f"over {near.limit}"] if near is not None and near.degrees < 0 else []
+
+
+def near_limit(view: View) -> list[str]:
+    """That limit, where the device is close to it."""
+    near, margin = _nearest(view), number("limit_margin_celsius")
+    return [f"near {near.limit}"] if near is not None and 0 <= near.degrees < margin else []
+
+
+def over_common(view: View) -> list[str]:
+    """What is hot for most, where a device that tells no limit is hotter."""
+    if _nearest(view) is not None:
+        return []
+    figures = ((degrees, _common(sensor)) for sensor, degrees in _hottest_first(view))
+    return [f"over {celsius(limit)}" for degrees, limit in figures if limit is not None and degrees > limit][:1]
+
+
+def _common(sensor: str) -> float | None:
+    if _is_inner(sensor):
+        return number("hot_junction_celsius")
+    return None if sensor.startswith(OTHER_SENSORS) else number("hot_celsius")
+
+
+def main_temperature(view: View) -> float | None:
+    """The hottest sensor other than memory and board, None if there is none."""
+    return max((degrees for sensor, degrees in view.numbers(_T).items() if is_main_temperature(sensor)), default=None)
+
+
+def _nearest(view: View) -> _Near | None:
+    """How near the device is to its limit; None if it tells none."""
+    told = view.number(_MARGIN)
+    if told is not None:
+        return _Near(told, "its limit") if main_temperature(view) is not None else None
+    limits = view.numbers(_SHUTDOWN) | view.numbers(_CRITICAL) | view.numbers(_SLOWDOWN)
+    margins = [
+        _Near(limits[sensor] - degrees, celsius(limits[sensor]))
+        for sensor, degrees in view.numbers(_T).items()
+        if sensor in limits and is_main_temperature(sensor)
+    ]
+    return min(margins, default=None)

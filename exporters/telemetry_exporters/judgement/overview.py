@@ -1,0 +1,247 @@
+"""What an operator wants to see first, on the terminal and on the page: devices, their state, what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_exporters import human
+from telemetry_exporters.judgement.verdict import Finding, Severity, Verdict, judge
+from telemetry_exporters.text import named
+from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
+from telemetry_parsers.past import kept_value
+from telemetry_parsers.readings import Readings
+from telemetry_parsers.states import BUSY
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A device as one line; a value is None if no source speaks of it."""
+
+    device: MergedDevice
+    model: str
+    findings: tuple[Finding, ...]
+    temperature: Value | None
+    power: Value | None
+    power_cap: Value | None
+    memory_used: Value | None
+    memory_total: Value | None
+    utilization: Value | None
+
+    @property
+    def condition(self) -> Finding:
+        """The worst that is said of the device."""
+        return self.findings[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong: what, why, and what to do about it."""
+
+    what: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure of the whole node; the note says if it covers only some devices."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+_MOST_NAMED_DEVICES = 8
+_REMEDIES: Mapping[Reason, str] = {
+    "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
+    "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
+    "not_understood": "send us what the tool printed: `telemetry record`",
+    "driver_gone": "load the driver or reset the device; `dmesg` says why it went",
+    "no_permission": "let the service's user read the device files (groups `render` and `video`)",
+    "too_much_output": "run the tool by hand; it printed far more than it should",
+    "library_mismatch": "the library and the loaded driver differ: reload the driver or reboot",
+    "killed": "something ended the tool; look for the out-of-memory killer in `dmesg`",
+    "internal": "a fault of ours: please report it with `telemetry record`",
+}
+_STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
+_BUSY_REMEDY = "see who runs it; where it is asked again by itself there is nothing to do"
+_SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
+
+
+def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[Row, ...]:
+    """A line for each device, in the snapshot's order; where it has not all devices, the verdict is that of all."""
+    verdict = judge(snapshot) if verdict is None else verdict
+    return tuple(row_of(device, verdict[device.id]) for device in snapshot.devices)
+
+
+def row_of(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
+    """The line of one device."""
+    return Row(
+        device=device,
+        model=model_of(device),
+        findings=findings,
+        temperature=temperature(device),
+        power=value_of(device, "power_watts"),
+        power_cap=value_of(device, "power_cap_watts"),
+        memory_used=value_of(device, "memory_used_bytes"),
+        memory_total=value_of(device, "memory_total_bytes"),
+        utilization=value_of(device, "utilization_ratio"),
+    )
+
+
+def model_of(device: MergedDevice) -> str:
+    """The model as it is known now."""
+    return device.current_model or device.model
+
+
+def value_of(device: MergedDevice, metric: str) -> Value | None:
+    """The reading of a metric without labels, None if no source speaks of it."""
+    return Readings.of(device.readings).value(metric)
+
+
+def temperature(device: MergedDevice) -> Value | None:
+    """The device's temperature: its hottest sensor other than memory, HBM and board, else the reason of its absence."""
+    return kept_value(device, "temperature_celsius")
+
+
+def source_condition(source: SourceStatus) -> Finding:
+    """A source's state, with its reason where it has one, and what to do where it fails."""
+    word = f"{source.state}: {source.reason}" if source.reason else source.state
+    severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
+    return Finding(word.replace("_", " "), severity, _remedy(source) if severity is Severity.BAD else "")
+
+
+def inventory(snapshot: Snapshot) -> str:
+    """The number of whole devices of each model: `8 × H100, 2 × MTT S4000`."""
+    present = [device for device in snapshot.devices if device.parent is None and device.up]
+    counts = Counter(model_of(device) or f"{device.vendor} device" for device in present)
+    return ", ".join(f"{count} × {model}" for model, count in counts.items()) or "no devices"
+
+
+def title(snapshot: Snapshot) -> str:
+    """The node in a line: its name if it is known, its devices, the time."""
+    return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
+
+
+def notes(snapshot: Snapshot) -> tuple[str, ...]:
+    """What to know before anything else: the devices are not real, not as they are now, or worked on."""
+    every = (simulation_note(snapshot), replay_note(snapshot), maintenance_note(snapshot))
+    return tuple(note for note in every if note)
+
+
+def replay_note(snapshot: Snapshot) -> str:
+    """A warning if a recording is played; empty if the readings are of now."""
+    recorded = snapshot.recorded
+    if recorded is None:
+        return ""
+    host = recorded.hostname or "a host that it does not name"
+    note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
+    shown = "" if recorded.shown is None else f"shown: {human.utc(recorded.shown)}"
+    more = ", ".join(filter(None, (shown, recorded.how)))
+    return f"{note} {more[0].upper()}{more[1:]}." if more else note
+
+
+def maintenance_note(snapshot: Snapshot) -> str:
+    """Until when the node is in maintenance, and why; empty if it is not."""
+    maintenance = snapshot.maintenance
+    if maintenance is None or maintenance.seconds_left is None:
+        return ""
+    until = f"In maintenance until {human.utc(snapshot.wall_time + maintenance.seconds_left)}"
+    return f"{until}: {maintenance.reason}" if maintenance.reason else f"{until}."
+
+
+def simulation_note(snapshot: Snapshot) -> str:
+    """A warning if devices are simulated; empty if all are real."""
+    simulated = [device.simulated for device in snapshot.devices]
+    if not any(simulated):
+        return ""
+    return (
+        "Simulated: these devices do not exist." if all(simulated) else "Simulated: some of these devices do not exist."
+    )
+
+
+def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
+    """What is wrong with devices, worst first and what several have in common once; then the sources that fail."""
+    found: dict[Finding, list[MergedDevice]] = {}
+    verdict = judge(snapshot) if verdict is None else verdict
+    for device in snapshot.devices:
+        for finding in verdict[device.id]:
+            found.setdefault(finding, []).append(device)
+    for severity in (Severity.BAD, Severity.WARNING):
+        for finding in [each for each in found if each.severity is severity]:
+            yield Trouble(_names(found[finding]), f"{finding.word}: {finding.meaning}", finding.remedy)
+    for source in snapshot.sources:
+        condition = source_condition(source)
+        if condition.severity is Severity.BAD:
+            why = f"{condition.word} ({source.detail})" if source.detail else condition.word
+            yield Trouble(source.source, why, condition.remedy)
+
+
+def _names(devices: list[MergedDevice]) -> str:
+    """One device by all its names, several by their labels."""
+    if len(devices) > 1:
+        return device_list(devices)
+    (device,) = devices
+    name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
+    return f"{name} ({device.id})"
+
+
+def _remedy(source: SourceStatus) -> str:
+    if source.state == "stuck":
+        return _BUSY_REMEDY if BUSY in source.detail else _STUCK_REMEDY
+    return _REMEDIES.get(source.reason or "internal", "see `telemetry doctor`")
+
+
+def device_list(devices: Iterable[MergedDevice]) -> str:
+    """The devices by vendor and `device` label, the first few of each vendor."""
+    by_vendor: dict[str, list[str]] = {}
+    for device in devices:
+        by_vendor.setdefault(device.vendor, []).append(device.device)
+    return "; ".join(f"{vendor} {named(labels, ', ', _MOST_NAMED_DEVICES)}" for vendor, labels in by_vendor.items())
+
+
+_FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[float]], str]], ...] = (
+    ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
+    ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),
+    ("Memory used", lambda row: row.memory_used, lambda values: human.byte_size(sum(values))),
+    ("Mean utilization", lambda row: row.utilization, lambda values: human.percent(sum(values) / len(values))),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the tiles of a node are made of: whole devices, those that are up, and the numbers of those for each tile."""
+
+    whole: int
+    up: int
+    values: tuple[tuple[float, ...], ...]
+
+
+def figures(all_rows: Iterable[Row]) -> Figures:
+    """The figures of these devices; partitions are parts of a whole one, and not counted."""
+    whole = [row for row in all_rows if row.device.parent is None]
+    up = [row for row in whole if row.device.up]
+    numbers = (
+        tuple(value for row in up if (value := read(row)) is not None and not isinstance(value, Absent))
+        for _, read, _ in _FIGURES
+    )
+    return Figures(len(whole), len(up), tuple(numbers))
+
+
+def tiles(snapshot: Snapshot) -> tuple[Tile, ...]:
+    """The node in a few figures: devices up, the highest temperature, total power and memory, mean utilization."""
+    return tiles_of((figures(rows(snapshot)),))
+
+
+def tiles_of(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
+    """The same of one node or of several together."""
+    whole, up = sum(node.whole for node in nodes), sum(node.up for node in nodes)
+    all_tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
+    for place, (label, _, in_words) in enumerate(_FIGURES):
+        values = [value for node in nodes for value in node.values[place]]
+        if values:
+            note = "" if len(values) == up else f"from {len(values)} of {up} devices"
+            all_tiles.append(Tile(label, in_words(values), note))
+    return tuple(all_tiles)

@@ -1,0 +1,135 @@
+"""What is to be said against each device of a node, worst first."""
+
+from __future__ import annotations
+
+import enum
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_exporters.judgement import evidence
+from telemetry_exporters.judgement.device_view import View, views
+from telemetry_exporters.judgement.evidence import Evidence
+from telemetry_exporters.judgement.thresholds import number, seconds
+from telemetry_exporters.text import clean, cut
+from telemetry_parsers.model import Snapshot
+
+
+class Severity(enum.Enum):
+    """How much a state asks for attention."""
+
+    GOOD = "good"
+    QUIET = "quiet"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is said of a device or source: in a word or two, what to do about it, and what it means."""
+
+    word: str
+    severity: Severity
+    remedy: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What may be said against a device: how bad that is, when it is so, what to do, and the alert that tells it, too.
+
+    `evidence` finds it in the readings of these metrics; a device that has none of them is not asked. `like` is how it reads.
+    """
+
+    like: str
+    severity: Severity
+    meaning: str
+    reads: tuple[str, ...]
+    evidence: Evidence
+    remedy: str = ""
+    alert: str = ""
+
+
+def _bad(like: str, meaning: str, reads: tuple[str, ...], evidence: Evidence, remedy: str, alert: str) -> Condition:
+    return Condition(like, Severity.BAD, meaning, reads, evidence, remedy, alert)
+
+
+def _warning(
+    like: str, meaning: str, reads: tuple[str, ...], evidence: Evidence, remedy: str, alert: str = ""
+) -> Condition:
+    return Condition(like, Severity.WARNING, meaning, reads, evidence, remedy, alert)
+
+
+def _quiet(like: str, meaning: str, reads: tuple[str, ...], evidence: Evidence) -> Condition:
+    return Condition(like, Severity.QUIET, meaning, reads, evidence)
+
+
+_COOL = "clean filters and coolers, check fans and flow; lower the power limit meanwhile"
+_CODE = "see `dmesg` and the vendor's table of the code"
+# A table, worst first: a condition is a line.
+# fmt: off
+CONDITIONS = (
+    _bad("lost", "its driver no longer lists it", (), evidence.lost, "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out", "AcceleratorLost"),
+    _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "do so once the jobs have ended; `telemetry release` lets go of the device for a reset", "AcceleratorRecoveryNeeded"),
+    _bad("alarm", "the device says so of its health", ("health",), evidence.health("alarm", "critical"), "see which error codes the vendor's tool names; mostly reset the device, else replace it", "AcceleratorUnhealthy"),
+    _bad("uncorrected errors", "memory held wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
+    _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.is_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
+    _bad("xid_79", "an error that ends jobs; it counts until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_CODE}; reset the device, load its driver anew or reboot; repeated: replace it", "AcceleratorEventCritical"),
+    _bad("critical 110 °C", f"a sensor is as hot as the vendor calls critical; where it tells no limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", evidence.READ, evidence.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
+    _warning("warning", "the device says so of its health", ("health",), evidence.health("warning"), "see what the vendor's tool says of it"),
+    _warning("row remap pending", "bad memory stays in use until a reset", ("row_remap_pending",), evidence.is_one("row_remap_pending", "row remap pending"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
+    _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.is_one("retired_pages_pending", "pages to retire"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
+    _warning("ECC error storm", "so many come before uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
+    _warning("memory wearing out", f"more than {number('retired_pages')} pages, or {number('remapped_rows')} rows of memory, are out of use", ("retired_pages", "remapped_rows"), evidence.worn_memory, "plan a replacement", "AcceleratorMemoryWearingOut"),
+    _warning("error_80e01801", "an event that may come before worse; it counts while it is open", evidence.EVENTS, evidence.lasting_events, f"{_CODE}; watch the device", "AcceleratorEvent"),
+    _warning("xid_94", f"an event that may come before worse; it counts for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_CODE}; watch the device", "AcceleratorEvent"),
+    _warning("2 links down", "they were up before, or are up on most devices of the model", ("link_up", "event_open"), evidence.links_down, "reseat or replace bridge, cable or module; a reset of the device brings some links back", "AcceleratorLinkDown"),
+    _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.READ, evidence.over_limit, _COOL, "AcceleratorHot"),
+    _warning("near 87 °C", f"less than {number('limit_margin_celsius')} K below the limit at which the device slows down", evidence.READ, evidence.near_limit, _COOL, "AcceleratorHot"),
+    _warning("over 85 °C", f"hot for most, and the device tells no limit ({number('hot_junction_celsius')} °C at the junction)", evidence.READ, evidence.over_common, _COOL, "AcceleratorHot"),
+    _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _COOL, "AcceleratorThermalThrottling"),
+    _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
+    _warning("fan stopped", f"the fan stands still above {number('fan_stopped_celsius')} °C, while one of the same model turns", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
+    _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
+    _quiet("unknown", "nobody knows whether the device is there, or nothing says how it does", (), evidence.unknown),
+    _quiet("asleep", "the device sleeps and is left alone", ("suspended",), evidence.asleep),
+    _quiet("health unknown", "the device cannot tell its health", ("health",), evidence.health_unknown),
+    _quiet("xid_13", f"an event that an application causes; it counts for {seconds('application_window') / 60:.0f} min", evidence.EVENTS, evidence.application_events),
+    _quiet("2 links down", "other links are up; nobody knows whether these were ever connected", ("link_up",), evidence.links_without_peer),
+    _quiet("throttled", "the clocks are held down, and nothing says by what", ("throttled",), evidence.throttled_by("vague_reasons", "throttled")),
+    _quiet("at power cap", "the device draws all the power that it may, as it should under load", ("power_watts", "throttled"), evidence.at_power_cap),
+)
+# fmt: on
+_ID = "{id}"
+# Codes come from tools.
+_LONGEST_WORD = 26
+_WELL = (Finding("ok", Severity.GOOD),)
+_READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
+
+
+# The findings of each device by its id.
+Verdict = Mapping[str, tuple[Finding, ...]]
+
+
+def judge(snapshot: Snapshot) -> Verdict:
+    """The findings of each device by its id, worst first; there is always one, such as `ok` or `unknown`."""
+    verdict = {}
+    asked: dict[int, tuple[Condition, ...]] = {}
+    for view in views(snapshot, _READ):
+        # Mostly the devices of a model share their places.
+        key = id(view.places)
+        if key not in asked:
+            asked[key] = tuple(each for each in CONDITIONS if not each.reads or view.places.keys() & each.reads)
+        verdict[view.device.id] = tuple(_findings(view, asked[key])) or _WELL
+    return verdict
+
+
+def _findings(view: View, asked: tuple[Condition, ...]) -> Iterator[Finding]:
+    for condition in asked:
+        for word in condition.evidence(view):
+            remedy = _filled(condition.remedy, view.device.id)
+            yield Finding(cut(clean(word), _LONGEST_WORD), condition.severity, remedy, condition.meaning)
+
+
+def _filled(remedy: str, device_id: str) -> str:
+    return remedy.replace(_ID, clean(shlex.quote(device_id))) if _ID in remedy else remedy  # an Ascend id has blanks

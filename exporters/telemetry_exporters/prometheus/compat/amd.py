@@ -1,0 +1,193 @@
+"""Exporters for AMD's cards, each with its table of names.
+
+AMD Device Metrics Exporter: the names of docs/configuration/metricslist.md (ROCm/device-metrics-exporter @ afd0fe8).
+Omnistat: those of docs/metrics.md and collector_amdsmi.py (ROCm/omnistat @ e93110f).
+"""
+
+from __future__ import annotations
+
+from telemetry_exporters.prometheus.compat import facts
+from telemetry_exporters.prometheus.compat.table import (
+    KIBI,
+    MEBI,
+    MEGA,
+    MICRO,
+    PERCENT,
+    Always,
+    Each,
+    Label,
+    Missing,
+    NodeRow,
+    Peer,
+    Row,
+    Turned,
+    number_of,
+    one,
+    total,
+)
+
+_DEVICE_METRICS_BLOCKS = (
+    "sdma",
+    "gfx",
+    "mmhub",
+    "athub",
+    "bif",
+    "hdp",
+    "xgmi_wafl",
+    "df",
+    "smn",
+    "sem",
+    "mp0",
+    "mp1",
+    "fuse",
+    "umc",
+    "mca",
+    "vcn",
+    "jpeg",
+    "ih",
+    "mpio",
+)
+_GIGATRANSFERS = {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
+_DEVICE_METRICS_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
+_CLOCKS = {
+    "graphics": "GPU_CLOCK_TYPE_SYSTEM",
+    "memory": "GPU_CLOCK_TYPE_MEMORY",
+    "video": "GPU_CLOCK_TYPE_VIDEO",
+    "soc": "GPU_CLOCK_TYPE_SOC",
+    "fabric": "GPU_CLOCK_TYPE_FABRIC",
+}
+_OF_DOMAIN = "one clock for each domain, so `clock_index` is not told"
+
+
+def _stack(word: str) -> str:
+    number = word.removeprefix("hbm")
+    return number if word.startswith("hbm") and number.isdecimal() else ""
+
+
+def _clock_type(word: str) -> str:
+    return _CLOCKS.get(word, "")
+
+
+# A table: a row is a line.
+# fmt: off
+_DEVICE_METRICS_ROWS = (
+    Row("gpu_package_power", "Power of the package (W).", one("power_instant_watts")),
+    Row("gpu_average_package_power", "Average power of the package (W).", one("power_average_watts")),
+    Row("gpu_power_usage", "Power usage (W).", one("power_watts")),
+    Row("gpu_edge_temperature", "Edge temperature (C).", one("temperature_celsius{edge}")),
+    Row("gpu_junction_temperature", "Junction temperature (C).", one("temperature_celsius{junction}")),
+    Row("gpu_memory_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
+    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", Each(("temperature_celsius",), "hbm_index", _stack)),
+    Row("gpu_energy_consumed", "Accumulated energy (uJ).", one("energy_joules_total"), MICRO),
+    Row("gpu_gfx_activity", "Graphics engine usage (%).", one("utilization_ratio"), PERCENT),
+    Row("gpu_umc_activity", "Memory engine usage (%).", one("memory_activity_ratio"), PERCENT),
+    Row("gpu_total_vram", "Total VRAM (MB).", one("memory_total_bytes"), MEBI),
+    Row("gpu_used_vram", "Used VRAM (MB).", one("memory_used_bytes"), MEBI),
+    Row("gpu_free_vram", "Free VRAM (MB).", one("memory_free_bytes"), MEBI),
+    Row("gpu_clock", "Clock (MHz).", Each(("clock_hertz",), "clock_type", _clock_type), MEGA, near=_OF_DOMAIN),
+    Row("gpu_max_clock", "Highest clock (MHz).", Each(("clock_max_hertz",), "clock_type", _clock_type), MEGA, near=_OF_DOMAIN),
+    Row("gpu_ecc_correct_total", "Correctable errors.", total("ecc_corrected_total")),
+    Row("gpu_ecc_uncorrect_total", "Uncorrectable errors.", total("ecc_uncorrected_total")),
+    *(Row(f"gpu_ecc_correct_{block}", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
+    *(Row(f"gpu_ecc_uncorrect_{block}", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
+    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
+    Row("pcie_recovery_count", "PCIe recoveries.", one("pcie_errors_total{l0_to_recovery}")),
+    Row("pcie_nack_sent_count", "PCIe NAKs sent.", one("pcie_errors_total{nak_sent}")),
+    Row("pcie_nack_received_count", "PCIe NAKs received.", one("pcie_errors_total{nak_received}")),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), _GIGATRANSFERS.get), near="from the generation of the link"),
+    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Turned(one("pcie_link_generation_max"), _GIGATRANSFERS.get), near="from the generation of the link"),
+    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", Each(("link_receive_bytes_total",), "link_index"), KIBI, near="`link_index` is our word for the link"),
+    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Each(("link_transmit_bytes_total",), "link_index"), KIBI, near="`link_index` is our word for the link"),
+    Row("gpu_health", "1 for a healthy GPU.", number_of("health", _DEVICE_METRICS_HEALTH), near="only where the card itself tells its health"),
+)
+# fmt: on
+
+DEVICE_METRICS = Peer(
+    name="device-metrics-exporter",
+    source="ROCm/device-metrics-exporter",
+    vendors=("amd",),
+    port=5000,
+    prefix="",
+    labels=(
+        Label("gpu_id", facts.number),
+        Label("gpu_uuid", facts.uuid),
+        Label("serial_number", facts.serial),
+        Label("card_series", facts.model),
+        Label("card_model", facts.fact("oam_part_number", "part_number", "board_part_number")),
+        Label("card_vendor", facts.always("Advanced Micro Devices, Inc.")),
+        Label("hostname", facts.hostname),
+        Label("gpu_partition_id", facts.partition_number),
+        Label("gpu_compute_partition_type", facts.fact("compute_partition")),
+        Label("gpu_memory_partition_type", facts.fact("memory_partition")),
+        Label("driver_version", facts.driver),
+        Label("vbios_version", facts.fact("firmware")),
+        Label("job_id", facts.owner("job_id")),
+        Label("job_user", facts.owner("user")),
+        Label("job_partition", facts.owner("partition")),
+        Label("pod", facts.pod),
+        Label("namespace", facts.namespace),
+        Label("container", facts.container),
+    ),
+    rows=_DEVICE_METRICS_ROWS,
+    node_rows=(NodeRow("gpu_nodes_total", "GPUs of this node."),),
+    node_label="hostname",
+    missing=(
+        Missing("gpu_gfx_busy_instantaneous and kin", "the activity of single dies is not read"),
+        Missing(
+            "pcie_bandwidth",
+            "a rate of disputed unit; `accelerator_pcie_bandwidth_bytes_per_second` where the card tells it",
+        ),
+        Missing(
+            "gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_*_visible_vram, gpu_*_gtt", "not read"
+        ),
+        Missing(
+            "label cluster_name",
+            "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first",
+        ),
+    ),
+    has_partitions=True,
+    hostname_labels=("hostname",),
+)
+
+
+_OMNISTAT_BLOCKS = ("umc", "sdma", "gfx", "mmhub", "pcie_bif", "hdp", "xgmi_wafl")
+
+# A table: a row is a line.
+# fmt: off
+_OMNISTAT_ROWS = (
+    Row("version_info", "Versions of the driver and of the GPU.", Always(), facts=(Label("driver_ver", facts.driver), Label("vbios", facts.fact("firmware")), Label("type", facts.model), Label("serial", facts.serial))),
+    Row("utilization_percentage", "GPU use (%).", one("utilization_ratio"), PERCENT),
+    Row("vram_used_percentage", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
+    Row("vram_total_bytes", "Memory in all (B).", one("memory_total_bytes")),
+    Row("vram_busy_percentage", "Memory controller use (%).", one("memory_activity_ratio"), PERCENT),
+    Row("average_socket_power_watts", "Power of the socket (W).", one("power_watts"), facts=(Label("source", facts.known(facts.fact("power_kind"))),)),
+    Row("power_cap_watts", "Power limit (W).", one("power_cap_watts")),
+    Row("energy_joules", "Accumulated energy (J).", one("energy_joules_total")),
+    Row("sclk_clock_mhz", "Current system clock (MHz).", one("clock_hertz{graphics}"), MEGA),
+    Row("mclk_clock_mhz", "Current memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{junction}"), labels=(("location", "junction"),)),
+    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{edge}"), labels=(("location", "edge"),), near="they tell one sensor, we each of the two that there is"),
+    Row("temperature_memory_celsius", "Memory temperature (C).", one("temperature_celsius{memory}"), labels=(("location", "hbm"),)),
+    Row("num_compute_units", "Compute units.", one("compute_units")),
+    Row("xgmi_total_read_kilobytes", "Read over all XGMI links (KB).", total("link_receive_bytes_total"), KIBI),
+    Row("xgmi_total_write_kilobytes", "Written over all XGMI links (KB).", total("link_transmit_bytes_total"), KIBI),
+    *(Row(f"ras_{block}_correctable_count", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
+    *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
+)
+# fmt: on
+
+OMNISTAT = Peer(
+    name="omnistat",
+    source="ROCm/omnistat",
+    vendors=("amd",),
+    port=8001,
+    prefix="rocm_",
+    labels=(Label("card", facts.number),),
+    rows=_OMNISTAT_ROWS,
+    node_rows=(NodeRow("num_gpus", "GPUs of this node."),),
+    missing=(
+        Missing("compute_unit_occupancy, throttle_*, average_decoder_utilization_percentage", "not read in this form"),
+        Missing("omnistat_host_*, omnistat_network_*", "node_exporter tells host and network"),
+        Missing("rmsjob_info", "`accelerator_allocation_ratio` tells the job of each card, with `[attribution]`"),
+    ),
+)

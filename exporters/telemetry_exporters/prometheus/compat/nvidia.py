@@ -1,0 +1,347 @@
+"""Exporters for NVIDIA's cards, each with its table of names.
+
+dcgm-exporter: the names of etc/default-counters.csv and dcp-metrics-included.csv (NVIDIA/dcgm-exporter @ d5e5f51).
+nvidia_gpu_exporter: those of its docs/METRICS.md and captured pages (utkuozdemir/nvidia_gpu_exporter @ e656cd8).
+nvitop-exporter: those of nvitop_exporter/exporter.py (XuehaiPan/nvitop @ 3e797b2).
+"""
+
+from __future__ import annotations
+
+from telemetry_exporters.prometheus.compat import facts
+from telemetry_exporters.prometheus.compat.table import (
+    MEBI,
+    MEGA,
+    MILLI,
+    NANO,
+    PERCENT,
+    Always,
+    Each,
+    Label,
+    Missing,
+    NewestCode,
+    NodeRow,
+    OfFact,
+    Peer,
+    Row,
+    number_of,
+    one,
+    total,
+)
+
+_LINKS = "links tell checksum errors in all, not those of flits and of data"
+
+# A table: a row is a line.
+# fmt: off
+_DCGM_ROWS = (
+    Row("DEV_SM_CLOCK", "SM clock frequency (in MHz).", one("clock_hertz{sm}", "clock_hertz{graphics}", "clock_hertz{aicore}"), MEGA),
+    Row("DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("DEV_VIDEO_CLOCK", "Video encoder and decoder clock (in MHz).", one("clock_hertz{video}"), MEGA),
+    Row("DEV_MAX_SM_CLOCK", "Highest SM clock (in MHz).", one("clock_max_hertz{sm}", "clock_max_hertz{graphics}"), MEGA),
+    Row("DEV_MAX_MEM_CLOCK", "Highest memory clock (in MHz).", one("clock_max_hertz{memory}"), MEGA),
+    Row("DEV_MEMORY_TEMP", "Memory temperature (in C).", one("temperature_celsius{memory}")),
+    Row("DEV_GPU_TEMP", "GPU temperature (in C).", one("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}", "temperature_celsius{hotspot}")),
+    Row("DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down (in C).", one("temperature_slowdown_celsius{core}", "temperature_slowdown_celsius{junction}", "temperature_slowdown_celsius{edge}")),
+    Row("DEV_SHUTDOWN_TEMP", "Temperature at which the GPU switches off (in C).", one("temperature_shutdown_celsius{core}", "temperature_shutdown_celsius{junction}", "temperature_shutdown_celsius{edge}")),
+    Row("DEV_POWER_USAGE", "Power draw (in W).", one("power_watts")),
+    Row("DEV_POWER_USAGE_INSTANT", "Power draw at one moment (in W).", one("power_instant_watts")),
+    Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", one("power_cap_watts")),
+    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", one("power_cap_watts"), near="the limit in force, which a lower one of the board may set"),
+    Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", one("power_cap_min_watts")),
+    Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", one("power_cap_max_watts")),
+    Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", one("power_cap_default_watts")),
+    Row("DEV_TOTAL_ENERGY_CONSUMPTION", "Energy drawn since the driver was loaded (in mJ).", one("energy_joules_total"), MILLI, "counter"),
+    Row("DEV_PCIE_REPLAY_COUNTER", "PCIe packets sent again.", one("pcie_replays_total"), kind="counter"),
+    Row("DEV_PCIE_LINK_GEN", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
+    Row("DEV_PCIE_LINK_WIDTH", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
+    Row("DEV_PCIE_MAX_LINK_GEN", "Highest PCIe generation of the link.", one("pcie_link_generation_max")),
+    Row("DEV_PCIE_MAX_LINK_WIDTH", "Most PCIe lanes of the link.", one("pcie_link_width_max")),
+    Row("DEV_GPU_UTIL", "GPU utilization (in %).", one("utilization_ratio"), PERCENT),
+    Row("DEV_MEM_COPY_UTIL", "Memory utilization (in %).", one("memory_activity_ratio"), PERCENT),
+    Row("DEV_ENC_UTIL", "Encoder utilization (in %).", one("engine_utilization_ratio{encoder}"), PERCENT),
+    Row("DEV_DEC_UTIL", "Decoder utilization (in %).", one("engine_utilization_ratio{decoder}"), PERCENT),
+    Row("DEV_FAN_SPEED", "Fan speed (in %).", one("fan_ratio"), PERCENT),
+    Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", one("performance_state")),
+    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestCode("xid_", "err_code"), near="the last one since the daemon started; 0 only while events are watched for; without `err_msg`"),
+    Row("DEV_POWER_VIOLATION", "Time of throttling for power (in ns).", one("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
+    Row("DEV_THERMAL_VIOLATION", "Time of throttling for temperature (in ns).", one("throttled_seconds_total{thermal}"), NANO, "counter"),
+    Row("DEV_SYNC_BOOST_VIOLATION", "Time of throttling for synchronous boost (in ns).", one("throttled_seconds_total{sync_boost}"), NANO, "counter"),
+    Row("DEV_BOARD_LIMIT_VIOLATION", "Time of throttling for limits of the board (in ns).", one("throttled_seconds_total{board_limit}"), NANO, "counter"),
+    Row("DEV_RELIABILITY_VIOLATION", "Time of throttling for reliability (in ns).", one("throttled_seconds_total{reliability}"), NANO, "counter"),
+    Row("DEV_FB_FREE", "Framebuffer memory free (in MiB).", one("memory_free_bytes"), MEBI),
+    Row("DEV_FB_USED", "Framebuffer memory used (in MiB).", one("memory_used_bytes"), MEBI),
+    Row("DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", one("memory_reserved_bytes"), MEBI),
+    Row("DEV_FB_TOTAL", "Framebuffer memory in all (in MiB).", one("memory_total_bytes"), MEBI),
+    Row("DEV_FB_USED_PERCENT", "Framebuffer memory used as a share of all (0-1).", one("memory_used_ratio")),
+    Row("DEV_BAR1_USED", "BAR1 memory used (in MiB).", one("bar1_used_bytes"), MEBI),
+    Row("DEV_BAR1_TOTAL", "BAR1 memory in all (in MiB).", one("bar1_total_bytes"), MEBI),
+    Row("DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.", total("ecc_corrected_total"), kind="counter"),
+    Row("DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since the driver was loaded.", total("ecc_uncorrected_total"), kind="counter"),
+    Row("DEV_ECC_SBE_AGG_TOTAL", "Corrected memory errors over the GPU's life.", total("ecc_corrected_lifetime_total"), kind="counter"),
+    Row("DEV_ECC_DBE_AGG_TOTAL", "Uncorrected memory errors over the GPU's life.", total("ecc_uncorrected_lifetime_total"), kind="counter"),
+    Row("DEV_RETIRED_SBE", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}"), kind="counter"),
+    Row("DEV_RETIRED_DBE", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}"), kind="counter"),
+    Row("DEV_RETIRED_PENDING", "1 while pages wait to be taken out of use.", one("retired_pages_pending"), kind="counter"),
+    Row("DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
+    Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
+    Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", one("row_remap_failed")),
+    Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", one("row_remap_pending")),
+    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", total("link_crc_errors_total"), kind="counter", near=_LINKS),
+    Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", total("link_replay_errors_total"), kind="counter"),
+    Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", total("link_recovery_errors_total"), kind="counter"),
+    Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", one("graphics_active_ratio")),
+    Row("PROF_SM_ACTIVE", "Share of time and multiprocessors with at least one warp (0-1).", one("sm_active_ratio")),
+    Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", one("sm_occupancy_ratio")),
+    Row("PROF_PIPE_TENSOR_ACTIVE", "Share of time in which the tensor pipes worked (0-1).", one("tensor_active_ratio")),
+    Row("PROF_DRAM_ACTIVE", "Share of time in which the memory sent or received (0-1).", one("memory_bandwidth_ratio")),
+    Row("PROF_PIPE_FP64_ACTIVE", "Share of time in which the FP64 pipes worked (0-1).", one("pipe_active_ratio{fp64}")),
+    Row("PROF_PIPE_FP32_ACTIVE", "Share of time in which the FP32 pipes worked (0-1).", one("pipe_active_ratio{fp32}")),
+    Row("PROF_PIPE_FP16_ACTIVE", "Share of time in which the FP16 pipes worked (0-1).", one("pipe_active_ratio{fp16}")),
+    Row("PROF_PCIE_TX_BYTES", "Bytes sent over PCIe in a second.", one("pcie_transmit_bytes_per_second"), near="only where the card measures the rate itself"),
+    Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", one("pcie_receive_bytes_per_second"), near="only where the card measures the rate itself"),
+)
+# fmt: on
+
+DCGM = Peer(
+    name="dcgm-exporter",
+    source="NVIDIA/dcgm-exporter",
+    vendors=("nvidia",),
+    port=9400,
+    prefix="DCGM_FI_",
+    labels=(
+        Label("gpu", facts.number),
+        Label("UUID", facts.uuid),
+        Label("pci_bus_id", facts.long_bus_id),
+        Label("device", facts.numbered("nvidia")),
+        Label("modelName", facts.model),
+        Label("GPU_I_PROFILE", facts.partition_only("profile")),
+        Label("GPU_I_ID", facts.partition_only("gpu_instance")),
+        Label("Hostname", facts.hostname),
+        Label("DCGM_FI_DRIVER_VERSION", facts.driver),
+        Label("namespace", facts.namespace),
+        Label("pod", facts.pod),
+        Label("container", facts.container),
+    ),
+    rows=_DCGM_ROWS,
+    missing=(
+        Missing("DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
+        Missing("DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
+        Missing("DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
+        Missing("DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
+        Missing("DCGM_EXP_…", "counts of dcgm-exporter itself"),
+    ),
+    has_partitions=True,
+    hostname_labels=("Hostname", "hostname"),
+)
+
+
+# Simulated cards have the second poll.
+_SOURCE, _POLLS = "nvml", ("fast", "readings")
+_REASONS = {
+    "sw_power_cap": "sw_power_cap",
+    "hw_slowdown": "hw_slowdown",
+    "sw_thermal": "sw_thermal_slowdown",
+    "hw_thermal": "hw_thermal_slowdown",
+    "hw_power_brake": "hw_power_brake_slowdown",
+    "sync_boost": "sync_boost",
+    "applications_clocks": "applications_clocks_setting",
+}
+_COUNTED = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
+_BY_POLICY = "NVML's count by policy for sw_power_cap and sync_boost"
+_PLACES = ("dram", "sram")
+_RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
+_COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}
+_FABRIC_STATES = {"not_started": 1.0, "in_progress": 2.0, "completed": 3.0}
+_SWITCH = {"off": 0.0, "on": 1.0}
+_MIG_LABELS = (Label("gpu_instance_id", facts.partition_only("gpu_instance")),)
+
+
+def _xid(word: str) -> str:
+    return word.removeprefix("xid_") if word.startswith("xid_") else ""
+
+
+def _ecc() -> tuple[Row, ...]:
+    """Volatile and aggregate errors, in all and by place."""
+    spans = (("volatile", ""), ("aggregate", "_lifetime"))
+    kinds = ("corrected", "uncorrected")
+    totals = (
+        Row(
+            f"ecc_errors_{kind}_{span}_total",
+            f"ecc.errors.{kind}.{span}.total",
+            total(f"ecc_{kind}{lasting}_total"),
+            only="cards",
+        )
+        for span, lasting in spans
+        for kind in kinds
+    )
+    placed = (
+        Row(
+            f"ecc_errors_{kind}_{span}_{place}",
+            f"ecc.errors.{kind}.{span}.{place}",
+            one(f"ecc_{kind}{lasting}_total{{{place}}}"),
+            only="cards",
+        )
+        for span, lasting in spans
+        for kind in kinds
+        for place in _PLACES
+    )
+    return (*totals, *placed)
+
+
+# A table: a row is a line.
+# fmt: off
+_INFO = Row(
+    "gpu_info", "Always 1; its labels tell who the GPU is.", Always(),
+    facts=(
+        Label("name", facts.model), Label("index", facts.number), Label("pci_bus_id", facts.long_bus_id), Label("serial", facts.serial),
+        Label("driver_version", facts.driver), Label("vbios_version", facts.fact("firmware")), Label("cuda_version", facts.fact("cuda_version")),
+        Label("compute_cap", facts.fact("compute_capability")),
+    ),
+    near="without `driver_model_current`, `driver_model_pending` (Windows) and `pci_sub_device_id`", only="cards",
+)
+_OF_CARDS = (
+    ("index", "index", OfFact(facts.number)),
+    ("pstate", "pstate", one("performance_state")),
+    ("utilization_gpu_ratio", "utilization.gpu [%]", one("utilization_ratio")),
+    ("utilization_memory_ratio", "utilization.memory [%]", one("memory_activity_ratio")),
+    ("utilization_encoder_ratio", "utilization.encoder [%]", one("engine_utilization_ratio{encoder}")),
+    ("utilization_decoder_ratio", "utilization.decoder [%]", one("engine_utilization_ratio{decoder}")),
+    ("utilization_jpeg_ratio", "utilization.jpeg [%]", one("engine_utilization_ratio{jpeg}")),
+    ("utilization_ofa_ratio", "utilization.ofa [%]", one("engine_utilization_ratio{optical_flow}")),
+    ("memory_used_bytes", "memory.used [MiB]", one("memory_used_bytes")),
+    ("memory_total_bytes", "memory.total [MiB]", one("memory_total_bytes")),
+    ("memory_free_bytes", "memory.free [MiB]", one("memory_free_bytes")),
+    ("memory_reserved_bytes", "memory.reserved [MiB]", one("memory_reserved_bytes")),
+    ("temperature_gpu", "temperature.gpu", one("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}")),
+    ("temperature_memory", "temperature.memory", one("temperature_celsius{memory}")),
+    ("temperature_gpu_tlimit", "temperature.gpu.tlimit", one("temperature_margin_celsius")),
+    ("power_draw_watts", "power.draw [W]", one("power_watts")),
+    ("power_draw_average_watts", "power.draw.average [W]", one("power_average_watts")),
+    ("power_draw_instant_watts", "power.draw.instant [W]", one("power_instant_watts")),
+    ("enforced_power_limit_watts", "enforced.power.limit [W]", one("power_cap_watts")),
+    ("power_default_limit_watts", "power.default_limit [W]", one("power_cap_default_watts")),
+    ("power_min_limit_watts", "power.min_limit [W]", one("power_cap_min_watts")),
+    ("power_max_limit_watts", "power.max_limit [W]", one("power_cap_max_watts")),
+    ("fan_speed_ratio", "fan.speed [%]", one("fan_ratio")),
+    ("clocks_current_graphics_clock_hz", "clocks.current.graphics [MHz]", one("clock_hertz{graphics}")),
+    ("clocks_current_sm_clock_hz", "clocks.current.sm [MHz]", one("clock_hertz{sm}")),
+    ("clocks_current_memory_clock_hz", "clocks.current.memory [MHz]", one("clock_hertz{memory}")),
+    ("clocks_current_video_clock_hz", "clocks.current.video [MHz]", one("clock_hertz{video}")),
+    ("clocks_max_graphics_clock_hz", "clocks.max.graphics [MHz]", one("clock_max_hertz{graphics}")),
+    ("clocks_max_sm_clock_hz", "clocks.max.sm [MHz]", one("clock_max_hertz{sm}")),
+    ("clocks_max_memory_clock_hz", "clocks.max.memory [MHz]", one("clock_max_hertz{memory}")),
+    ("pcie_link_gen_current", "pcie.link.gen.current", one("pcie_link_generation")),
+    ("pcie_link_gen_max", "pcie.link.gen.max", one("pcie_link_generation_max")),
+    ("pcie_link_width_current", "pcie.link.width.current", one("pcie_link_width")),
+    ("pcie_link_width_max", "pcie.link.width.max", one("pcie_link_width_max")),
+    ("ecc_mode_current", "ecc.mode.current", one("ecc_enabled")),
+    ("remapped_rows_correctable", "remapped_rows.correctable", one("remapped_rows{correctable}")),
+    ("remapped_rows_uncorrectable", "remapped_rows.uncorrectable", one("remapped_rows{uncorrectable}")),
+    ("remapped_rows_pending", "remapped_rows.pending", one("row_remap_pending")),
+    ("remapped_rows_failure", "remapped_rows.failure", one("row_remap_failed")),
+    ("retired_pages_pending", "retired_pages.pending", one("retired_pages_pending")),
+    ("gpu_recovery_action", "gpu_recovery_action", number_of("recovery_action", _RECOVERY)),
+    ("compute_mode", "compute_mode", OfFact(facts.fact("compute_mode"), _COMPUTE_MODES, ("info{compute_mode}",))),
+    ("persistence_mode", "persistence_mode", OfFact(facts.fact("persistence_mode"), _SWITCH, ("info{persistence_mode}",))),
+    ("mig_mode_current", "mig.mode.current", OfFact(facts.fact("mig_mode"), _SWITCH, ("info{mig_mode}",))),
+    ("fabric_state", "fabric.state", OfFact(facts.fact("fabric_state"), _FABRIC_STATES, ("info{fabric_state}",))),
+)
+_NVIDIA_GPU_ROWS = (
+    _INFO,
+    *(Row(name, words, way, only="cards") for name, words, way in _OF_CARDS),
+    Row("power_limit_watts", "power.limit [W]", one("power_cap_watts"), near="the limit in force", only="cards"),
+    Row("energy_joules_total", "Energy drawn since the driver was loaded.", one("energy_joules_total"), kind="counter", only="cards"),
+    *(Row(f"clocks_event_reasons_{theirs}", f"clocks_event_reasons.{theirs}", one(f"throttled{{{ours}}}"), only="cards") for ours, theirs in _REASONS.items()),
+    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", one(f"throttled{{{ours}}}"), near="the name before driver 535, told beside the new one", only="cards") for ours, theirs in _REASONS.items()),
+    *(Row(f"clocks_event_reasons_counters_{_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_REASONS[ours]} [us]", one(f"throttled_seconds_total{{{ours}}}"), near=_BY_POLICY, only="cards") for ours in _COUNTED),
+    *_ecc(),
+    Row("xid_errors_total", "Xid events since the daemon started.", Each(("events_total",), "xid", _xid), kind="counter", only="cards"),
+    Row("xid_last_timestamp_seconds", "Unix time of the last Xid of that number.", Each(("event_last_timestamp_seconds",), "xid", _xid), only="cards"),
+    Row("compute_apps", "Processes with a compute context.", one("processes"), near="processes with a graphics context alone count, too", only="cards"),
+    Row("mig_info", "Always 1; its labels tell who the MIG device is.", Always(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), only="partitions"),
+    *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", one(f"memory_{part}_bytes"), facts=_MIG_LABELS, only="partitions") for part in ("total", "used", "free", "reserved")),
+    Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", one("graphics_active_ratio"), facts=_MIG_LABELS, only="partitions"),
+    Row("mig_sm_activity_ratio", "Share of time and multiprocessors with at least one warp.", one("sm_active_ratio"), facts=_MIG_LABELS, only="partitions"),
+    Row("mig_sm_occupancy_ratio", "Resident warps as a share of the maximum.", one("sm_occupancy_ratio"), facts=_MIG_LABELS, only="partitions"),
+    Row("mig_tensor_activity_ratio", "Share of time in which the tensor pipes worked.", one("tensor_active_ratio"), facts=_MIG_LABELS, only="partitions"),
+)
+_NODE_ROWS = (
+    NodeRow("last_collect_success", "1 when the last reading of the GPUs succeeded.", "telemetry_source_up", _SOURCE),
+    NodeRow("last_collect_success_timestamp_seconds", "Unix time of the last reading that succeeded.", "telemetry_source_last_success_timestamp_seconds", _SOURCE, _POLLS),
+    NodeRow("last_collect_duration_seconds", "Duration of the last reading.", "telemetry_source_duration_seconds", _SOURCE, _POLLS),
+    NodeRow("failed_scrapes_total", "Readings that failed.", "telemetry_source_failures_total", _SOURCE, _POLLS, kind="counter"),
+)
+# fmt: on
+
+NVIDIA_GPU = Peer(
+    name="nvidia_gpu_exporter",
+    source="utkuozdemir/nvidia_gpu_exporter",
+    vendors=("nvidia",),
+    port=9835,
+    prefix="nvidia_smi_",
+    labels=(Label("uuid", facts.bare_uuid),),
+    rows=_NVIDIA_GPU_ROWS,
+    node_rows=_NODE_ROWS,
+    missing=(
+        Missing("clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not held down: it has no reason"),
+        Missing(
+            "pcie_throughput_{tx,rx}_bytes_per_second",
+            "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms a card",
+        ),
+        Missing(
+            "compute_app_info, compute_app_used_memory_bytes",
+            "`accelerator_process_memory_bytes` has them, with `[attribution] process_metrics`",
+        ),
+        Missing("command_exit_code, nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
+        Missing(
+            "inforom_*, pci_*, platform_*, encoder_stats_*, protected_memory_*, remapped_rows_histogram_*", "not read"
+        ),
+    ),
+    has_partitions=True,
+)
+
+
+# A table: a row is a line.
+# fmt: off
+_NVITOP_ROWS = (
+    Row("gpu_utilization_Percentage", "GPU utilization rate (%).", one("utilization_ratio"), PERCENT),
+    Row("gpu_memory_utilization_Percentage", "GPU memory utilization rate (%).", one("memory_activity_ratio"), PERCENT),
+    Row("gpu_encoder_utilization_Percentage", "GPU encoder utilization rate (%).", one("engine_utilization_ratio{encoder}"), PERCENT),
+    Row("gpu_decoder_utilization_Percentage", "GPU decoder utilization rate (%).", one("engine_utilization_ratio{decoder}"), PERCENT),
+    Row("gpu_memory_total_MiB", "Total GPU memory (MiB).", one("memory_total_bytes"), MEBI),
+    Row("gpu_memory_used_MiB", "Used GPU memory (MiB).", one("memory_used_bytes"), MEBI),
+    Row("gpu_memory_free_MiB", "Free GPU memory (MiB).", one("memory_free_bytes"), MEBI),
+    Row("gpu_memory_percent_Percentage", "Used GPU memory (%).", one("memory_used_ratio"), PERCENT),
+    Row("gpu_clock_sm_MHz", "SM clock speed (MHz).", one("clock_hertz{sm}", "clock_hertz{graphics}"), MEGA),
+    Row("gpu_clock_memory_MHz", "Memory clock speed (MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("gpu_clock_graphics_MHz", "Graphics clock speed (MHz).", one("clock_hertz{graphics}"), MEGA),
+    Row("gpu_clock_video_MHz", "Video clock speed (MHz).", one("clock_hertz{video}"), MEGA),
+    Row("gpu_power_usage_W", "Power usage (W).", one("power_watts")),
+    Row("gpu_power_limit_W", "Power limit (W).", one("power_cap_watts")),
+    Row("gpu_temperature_C", "Temperature (C).", one("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}")),
+    Row("gpu_fan_speed_Percentage", "Fan speed (%).", one("fan_ratio"), PERCENT),
+)
+# fmt: on
+
+NVITOP = Peer(
+    name="nvitop-exporter",
+    source="XuehaiPan/nvitop",
+    vendors=("nvidia",),
+    port=5050,
+    prefix="",
+    labels=(
+        Label("hostname", facts.hostname),
+        Label("index", facts.number),
+        Label("devicename", facts.model),
+        Label("uuid", facts.uuid),
+    ),
+    rows=_NVITOP_ROWS,
+    missing=(
+        Missing(
+            "gpu_pcie_*_throughput_MiBps, gpu_nvlink_*_MiBps",
+            "rates; `accelerator_pcie_…_bytes_total` and `accelerator_link_…_bytes_total` count bytes",
+        ),
+        Missing("host_*", "node_exporter tells the host"),
+        Missing("process_*", "`accelerator_process_memory_bytes` has memory by process"),
+    ),
+    hostname_labels=("hostname",),
+)

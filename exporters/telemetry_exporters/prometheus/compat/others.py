@@ -1,0 +1,318 @@
+"""Exporters of the vendors that have one each: Ascend, Cambricon, MetaX, Iluvatar and Intel.
+
+npu-exporter: the names of component/npu-exporter/collector (Ascend/mind-cluster @ 22bb3d9).
+mlu-exporter: those of examples/metrics.yaml (Cambricon/mlu-exporter @ 934abae).
+mx-exporter: those of mx_exporter/default-counters.csv (MetaX-MACA/mxExporter @ 874612b).
+ix-exporter: those of etc/metrics.yaml (Deep-Spark/ix-exporter @ 33b6619).
+xpumd: OpenTelemetry's `hw.…` names as its Prometheus page has them (intel/xpumanager @ 34c32c6, xpumd/).
+"""
+
+from __future__ import annotations
+
+from telemetry_exporters.prometheus.compat import facts
+from telemetry_exporters.prometheus.compat.table import (
+    KIBI,
+    MEBI,
+    MEGA,
+    MILLI,
+    PERCENT,
+    Always,
+    Each,
+    Label,
+    Missing,
+    NodeRow,
+    Peer,
+    Row,
+    Turned,
+    number_of,
+    one,
+    total,
+)
+
+_NPU_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
+_HBM = "told of DDR cards, too"
+
+# A table: a row is a line.
+# fmt: off
+_NPU_ROWS = (
+    Row("npu_chip_info_name", "Always 1; its label `name` tells the model.", Always(), facts=(Label("name", facts.model),)),
+    Row("npu_chip_info_temperature", "Temperature (C).", one("temperature_celsius{core}", "temperature_celsius{soc}")),
+    Row("npu_chip_info_hbm_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
+    Row("npu_chip_info_power", "Power (W).", one("power_watts")),
+    Row("npu_chip_info_voltage", "Voltage (V).", one("voltage_volts{core}")),
+    Row("npu_chip_info_utilization", "AI Core utilization (%).", one("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
+    Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", one("engine_utilization_ratio{vector}"), PERCENT),
+    Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", one("engine_utilization_ratio{cube}"), PERCENT),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", one("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, near="the AI Core's where the tool tells no other"),
+    Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", one("memory_used_bytes"), MEBI, near=_HBM),
+    Row("npu_chip_info_hbm_total_memory", "HBM in all (MB).", one("memory_total_bytes"), MEBI, near=_HBM),
+    Row("npu_chip_info_hbm_utilization", "HBM in use (%).", one("memory_used_ratio"), PERCENT, near=_HBM),
+    Row("npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use (%).", one("memory_bandwidth_ratio"), PERCENT),
+    Row("npu_chip_info_aicore_current_freq", "AI Core clock (MHz).", one("clock_hertz{aicore}", "clock_hertz{graphics}"), MEGA),
+    Row("npu_chip_info_health_status", "1 for a healthy chip.", number_of("health", _NPU_HEALTH)),
+    Row("npu_chip_info_process_info_num", "Processes on the chip.", one("processes")),
+    Row("npu_chip_info_link_status", "1 while the network port is up.", one("link_up{roce}")),
+    Row("npu_chip_info_hbm_ecc_enable_flag", "1 while error correction is on.", one("ecc_enabled")),
+    Row("npu_chip_info_hbm_ecc_single_bit_error_cnt", "Corrected errors.", total("ecc_corrected_total")),
+    Row("npu_chip_info_hbm_ecc_double_bit_error_cnt", "Uncorrected errors.", total("ecc_uncorrected_total")),
+    Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}")),
+    Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}")),
+)
+# fmt: on
+
+NPU = Peer(
+    name="npu-exporter",
+    source="Ascend/mind-cluster",
+    vendors=("ascend",),
+    port=8082,
+    prefix="",
+    labels=(
+        Label("id", facts.number),
+        Label("model_name", facts.model),
+        Label("vdie_id", facts.uuid),
+        Label("pcie_bus_info", facts.upper_bus_id),
+        Label("namespace", facts.namespace),
+        Label("pod_name", facts.pod),
+        Label("container_name", facts.container),
+    ),
+    rows=_NPU_ROWS,
+    node_rows=(NodeRow("machine_npu_nums", "Chips of this node."),),
+    missing=(
+        Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is told as that of HBM cards"),
+        Missing("npu_chip_info_error_code*", "`accelerator_event_open` tells each open error code"),
+        Missing(
+            "npu_chip_info_bandwidth_{rx,tx}, *_pcie_*_bw, *_hccs_*, *_roce_*, *_mac_*, *_optical_*, *_sio_*, *_link_speed",
+            "rates, or not read; `accelerator_link_…` counts what hccn_tool counts",
+        ),
+        Missing("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
+        Missing(
+            "container_npu_*, npu_container_info, vnpu_pod_*",
+            "pods are labels of each series; virtual NPUs are not read",
+        ),
+        Missing("time stamps of samples", "a sample is of the time of its scrape"),
+    ),
+)
+
+
+_MLU_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
+
+# A table: a row is a line.
+# fmt: off
+_MLU_ROWS = (
+    Row("temperature", "Temperature of the board (C).", one("temperature_celsius{board}")),
+    Row("chip_temperature", "Temperature of the chip (C).", one("temperature_celsius{core}")),
+    Row("memory_temperature", "Temperature of the memory (C).", one("temperature_celsius{memory}")),
+    Row("power_usage", "Power usage (W).", one("power_watts")),
+    Row("power_current_limit", "Power limit in force (W).", one("power_cap_watts")),
+    Row("power_default_limit", "Power limit at start (W).", one("power_cap_default_watts")),
+    Row("power_max_limit", "Highest power limit (W).", one("power_cap_max_watts")),
+    Row("power_min_limit", "Lowest power limit (W).", one("power_cap_min_watts")),
+    Row("memory_used", "Memory in use (B).", one("memory_used_bytes")),
+    Row("memory_total", "Memory in all (B).", one("memory_total_bytes")),
+    Row("memory_free", "Memory not in use (B).", one("memory_free_bytes")),
+    Row("memory_reserved", "Reserved memory (B).", one("memory_reserved_bytes")),
+    Row("memory_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
+    Row("utilization", "Utilization (%).", one("utilization_ratio"), PERCENT),
+    Row("frequency", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA),
+    Row("ddr_frequency", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("health", "1 for a healthy card.", number_of("health", _MLU_HEALTH), near="only where the tool tells it"),
+    Row("ecc_current_mode", "1 while error correction is on.", one("ecc_enabled")),
+    Row("pcie_current_speed", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
+    Row("pcie_current_width", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
+    Row("pcie_max_speed", "Highest PCIe generation.", one("pcie_link_generation_max")),
+    Row("pcie_max_width", "Most PCIe lanes.", one("pcie_link_width_max")),
+    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
+    Row("video_codec_utilization", "Encoder utilization (%).", one("engine_utilization_ratio{encoder}"), PERCENT),
+    Row("video_decoder_utilization", "Decoder utilization (%).", one("engine_utilization_ratio{decoder}"), PERCENT),
+    Row("remapped_correct_rows", "Rows replaced for corrected errors.", one("remapped_rows{correctable}")),
+    Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}")),
+)
+# fmt: on
+
+MLU = Peer(
+    name="mlu-exporter",
+    source="Cambricon/mlu-exporter",
+    vendors=("cambricon",),
+    port=30108,
+    prefix="mlu_",
+    labels=(
+        Label("mlu", facts.number),
+        Label("model", facts.model),
+        Label("type", facts.always("mlu")),
+        Label("sn", facts.serial),
+        Label("uuid", facts.uuid),
+        Label("driver", facts.driver),
+        Label("mcu", facts.fact("firmware")),
+        Label("node", facts.hostname),
+        Label("namespace", facts.namespace),
+        Label("pod", facts.pod),
+        Label("container", facts.container),
+    ),
+    rows=_MLU_ROWS,
+    node_rows=(NodeRow("machine_mlu_nums", "Cards of this node."),),
+    node_label="node",
+    missing=(
+        Missing("fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
+        Missing("container", "pods are labels of each series"),
+        Missing("mlulink_*, smlu_*, process_*, chassis_*, voltages, currents, temperatures of clusters", "not read"),
+    ),
+)
+
+
+_VRAM = (("type", "vram"),)
+_GIGATRANSFERS = {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
+
+# A table: a row is a line.
+# fmt: off
+_MX_ROWS = (
+    Row("gpu_usage", "GPU usage (%).", one("utilization_ratio"), PERCENT),
+    Row("memory_total", "Memory in all (KB).", one("memory_total_bytes"), KIBI, labels=_VRAM),
+    Row("memory_used", "Memory in use (KB).", one("memory_used_bytes"), KIBI, labels=_VRAM),
+    Row("memory_usage", "Memory in use (%).", one("memory_used_ratio"), PERCENT, labels=_VRAM),
+    Row("board_power", "Power of the board (mW).", one("power_watts"), MILLI),
+    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", one("temperature_celsius{hotspot}")),
+    Row("chip_hbm_temp", "Temperature of the memory (C).", one("temperature_celsius{memory}")),
+    Row("board_core_temp", "Temperature of the board (C).", one("temperature_celsius{board}", "temperature_celsius{core}")),
+    Row("gpu_clock", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA),
+    Row("mem_clock", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("vpue_clock", "Clock of the encoder (MHz).", one("clock_hertz{vpue}"), MEGA),
+    Row("vpud_clock", "Clock of the decoder (MHz).", one("clock_hertz{vpud}"), MEGA),
+    Row("vpue_usage", "Encoder usage (%).", one("engine_utilization_ratio{encoder}"), PERCENT),
+    Row("vpud_usage", "Decoder usage (%).", one("engine_utilization_ratio{decoder}"), PERCENT),
+    Row("pcie_width", "PCIe lanes.", one("pcie_link_width")),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), _GIGATRANSFERS.get), near="from the generation of the link"),
+    Row("process", "Processes on the GPU.", one("processes")),
+    Row("ecc_error_count", "Corrected errors.", Each(("ecc_corrected_total",), "type", "{}_ce".format), near="`type` is our word for the place, and `ce` or `ue`"),
+    Row("ecc_error_count", "Corrected errors.", Each(("ecc_uncorrected_total",), "type", "{}_ue".format), near="`type` is our word for the place, and `ce` or `ue`"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each(("link_receive_bytes_total",), "mxlkId"), labels=(("type", "rx"),), near="`mxlkId` is our word for the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each(("link_transmit_bytes_total",), "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` is our word for the link"),
+    Row("gpu_state", "1 while the GPU is available.", one("up")),
+)
+# fmt: on
+
+MX = Peer(
+    name="mx-exporter",
+    source="MetaX-MACA/mxExporter",
+    vendors=("metax",),
+    port=8000,
+    prefix="mx_",
+    labels=(
+        Label("deviceId", facts.number),
+        Label("uuid", facts.uuid),
+        Label("modelName", facts.model),
+        Label("Hostname", facts.hostname),
+        Label("driver_version", facts.driver),
+        Label("bios_version", facts.fact("firmware")),
+        Label("exported_pod", facts.pod),
+        Label("exported_namespace", facts.namespace),
+        Label("exported_container", facts.container),
+    ),
+    rows=_MX_ROWS,
+    missing=(
+        Missing('memory_*{type="xtt"}', "the host's memory is not told as the card's"),
+        Missing("pcie_bw, mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card tells them"),
+        Missing(
+            "*_eid_errors, pci_event, ras_count, mxlk_aer_count, clk_thr, xcore_dpm_level, pcie_bridge_*, mxlk_{speed,width}, sgpu_*",
+            "not read",
+        ),
+    ),
+    hostname_labels=("Hostname",),
+)
+
+
+def _status(count: float) -> float:
+    return float(count > 0)
+
+
+# A table: a row is a line.
+# fmt: off
+_IX_ROWS = (
+    Row("temperature", "Temperature (C).", one("temperature_celsius{core}")),
+    Row("fan_speed", "Fan speed (%).", one("fan_ratio"), PERCENT),
+    Row("sm_clock", "SM clock (MHz).", one("clock_hertz{sm}"), MEGA),
+    Row("mem_clock", "Memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("mem_total", "Memory in all (MiB).", one("memory_total_bytes"), MEBI),
+    Row("mem_used", "Memory in use (MiB).", one("memory_used_bytes"), MEBI),
+    Row("mem_free", "Memory not in use (MiB).", one("memory_free_bytes"), MEBI),
+    Row("mem_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, near="of memory in use; the tool's own figure may be activity"),
+    Row("gpu_utilization", "GPU utilization (%).", one("utilization_ratio"), PERCENT),
+    Row("power_usage", "Power usage (W).", one("power_watts")),
+    Row("ecc_sbe_vol_status", "1 after a corrected error.", Turned(total("ecc_corrected_total"), _status), near="from the count of errors"),
+    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Turned(total("ecc_uncorrected_total"), _status), near="from the count of errors"),
+)
+# fmt: on
+
+IX = Peer(
+    name="ix-exporter",
+    source="Deep-Spark/ix-exporter",
+    vendors=("iluvatar",),
+    port=32021,
+    prefix="ix_",
+    labels=(
+        Label("gpu", facts.number),
+        Label("uuid", facts.uuid),
+        Label("name", facts.model),
+        Label("node_name", facts.hostname),
+        Label("namespace", facts.namespace),
+        Label("pod", facts.pod),
+        Label("container", facts.container),
+    ),
+    rows=_IX_ROWS,
+    missing=(
+        Missing("sm_utilization", "the tool tells one utilization: `ix_gpu_utilization`"),
+        Missing("xid_errors", "the tool tells no events"),
+        Missing("process_info", "`accelerator_process_memory_bytes` has memory by process"),
+    ),
+)
+
+
+_PLAIN = "the value itself, without `statistic` and `aggregation`"
+_CARD = (("hw_sensor_location", "gpu"),)
+_MEMORY = (("hw_sensor_location", "memory"),)
+_RECEIVE = (("network_io_direction", "receive"),)
+_TRANSMIT = (("network_io_direction", "transmit"),)
+
+# A table: a row is a line.
+# fmt: off
+_XPUMD_ROWS = (
+    Row("gpu_info", "Always 1; its labels tell who the GPU is.", Always(), facts=(Label("hw_model", facts.model), Label("hw_serial_number", facts.serial), Label("hw_driver_version", facts.driver), Label("hw_firmware_version", facts.fact("firmware")))),
+    Row("temperature_celsius", "Temperature.", one("temperature_celsius{core}"), labels=_CARD, near=_PLAIN),
+    Row("temperature_celsius", "Temperature.", one("temperature_celsius{memory}"), labels=_MEMORY, near=_PLAIN),
+    Row("power_watts", "Power.", one("power_watts"), labels=_CARD),
+    Row("energy_joules_total", "Energy.", one("energy_joules_total"), kind="counter"),
+    Row("memory_usage_bytes", "Memory in use.", one("memory_used_bytes")),
+    Row("memory_size_bytes", "Memory in all.", one("memory_total_bytes")),
+    Row("memory_utilization_ratio", "Memory in use as a share of all.", one("memory_used_ratio")),
+    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", one("memory_bandwidth_ratio")),
+    Row("gpu_utilization_ratio", "Utilization.", one("utilization_ratio"), labels=(("hw_gpu_task", "general"),)),
+    Row("gpu_utilization_ratio", "Utilization.", one("engine_utilization_ratio{encoder}"), labels=(("hw_gpu_task", "encoder"),)),
+    Row("gpu_utilization_ratio", "Utilization.", one("engine_utilization_ratio{decoder}"), labels=(("hw_gpu_task", "decoder"),)),
+    Row("frequency_hertz", "Clock.", one("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu")), near="the clock at one moment as their average"),
+    Row("gpu_io_bytes_total", "Bytes over PCIe.", one("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE),
+    Row("gpu_io_bytes_total", "Bytes over PCIe.", one("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT),
+)
+# fmt: on
+
+XPUMD = Peer(
+    name="xpumd",
+    source="intel/xpumanager",
+    vendors=("intel",),
+    port=29999,
+    prefix="hw_",
+    labels=(
+        Label("pci_bdf", facts.bus_id),
+        Label("hw_id", facts.uuid),
+        Label("hw_name", facts.model),
+        Label("node", facts.hostname),
+    ),
+    rows=_XPUMD_ROWS,
+    missing=(
+        Missing(
+            '`statistic="min"`, `"max"`',
+            "extremes of a window of theirs; Prometheus has `min_over_time` and `max_over_time`",
+        ),
+        Missing("memory_io_bytes_total", "bytes of the memory are not counted"),
+        Missing("errors_total, status", "`accelerator_ecc_…_total` and `accelerator_health` tell them"),
+        Missing("utilization by other engines", "theirs have no equals among our words"),
+    ),
+)

@@ -1,0 +1,250 @@
+"""A page under another exporter's names, from a snapshot and that exporter's table; what was not read has no line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from telemetry_exporters.prometheus.compat.table import Cell, Label, Node, NodeRow, Peer, Told, Who
+from telemetry_exporters.prometheus.families import (
+    Columns,
+    Family,
+    Labels,
+    Names,
+    Owner,
+    OwnerSeries,
+    Series,
+    columns_of,
+    first_places,
+    has_presence,
+)
+from telemetry_exporters.prometheus.own import OwnSamples
+from telemetry_exporters.prometheus.renderer import Plan, Syntax
+from telemetry_exporters.snapshot_filter import screen
+from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+
+# Pods are told as every exporter's users know them: of a card that has exactly one owner.
+_OF_OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
+_VENDOR = "vendor"
+# A factor such as 100 makes 28.999999999999996 of 0.29.
+_DIGITS = 6
+
+
+class PeerRenderer:
+    """Makes page after page of one other exporter; `everybody` has it tell the cards of every vendor under its names."""
+
+    def __init__(self, peer: Peer, node: Node, hostname_label: str = "", *, everybody: bool = False) -> None:
+        self._peer = _with_hostname_label(peer, hostname_label)
+        self._node = node
+        self._everybody = everybody
+        self._own = OwnSamples()
+        self._table: _Table | None = None
+
+    def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
+        """The page in that syntax; OpenMetrics without its end."""
+        columns = columns_of(snapshot, self._own, _OF_OWNERS)
+        numbers = None if self._table is None else self._table.numbers(columns, snapshot.hostname)
+        if self._table is None or numbers is None:
+            shown = screen(snapshot).snapshot
+            columns = columns_of(shown, self._own, _OF_OWNERS)
+            self._table = _Table(_Plotter(self._peer, self._node, shown, columns, everybody=self._everybody))
+            numbers = self._table.numbers(columns, shown.hostname) or ()
+        return self._table.plan.page(numbers, syntax)
+
+
+def _with_hostname_label(peer: Peer, name: str) -> Peer:
+    """The same with the configured spelling of the label with the node's name."""
+    if not name:
+        return peer
+    labels = tuple(replace(one, name=name) if one.name in peer.hostname_labels else one for one in peer.labels)
+    return replace(peer, labels=labels, node_label=name if peer.node_label in peer.hostname_labels else peer.node_label)
+
+
+# A number of the page: where it comes from, and what it is multiplied by. A plain tuple: a page has thousands of them.
+_Number = tuple[Cell, float]
+
+
+class _Plotter:
+    """Lays out the families of a screened snapshot, and notes what the layout depends on."""
+
+    def __init__(self, peer: Peer, node: Node, shown: Snapshot, columns: Columns, *, everybody: bool) -> None:
+        self.hostname = shown.hostname
+        self.columns = columns
+        self.decided: dict[int, Value] = {}
+        self.numbers: list[_Number] = []
+        self._peer = peer
+        self._node = replace(node, hostname=shown.hostname)
+        self._everybody = everybody
+        # By name: rows of one name are one family, and their lines stand together.
+        self._series: dict[str, tuple[Metric, list[Series]]] = {}
+        self._taken: set[tuple[str, Owner]] = set()
+        # Series with the same labels have the same owner: its text is made once.
+        self._owner_of: dict[Labels, Owner] = {}
+        self._plot(shown)
+        self.families = tuple(Family(metric, tuple(series)) for metric, series in self._series.values() if series)
+
+    def _plot(self, shown: Snapshot) -> None:
+        tellings = list(self._tellings(shown))
+        for row in self._peer.rows:
+            metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
+            series = self._series.setdefault(metric.name, (metric, []))[1]
+            for told, owner in tellings if not row.only else _only(row.only, tellings):
+                for cell in row.way.cells(told):
+                    of_row = (*row.labels, *_told_labels(row.facts, told.who)) if row.facts else row.labels
+                    own = (*of_row, *cell.labels)
+                    its = self._owner((*owner.labels, *own)) if own else owner
+                    self._add(metric.name, series, (cell, row.times), its)
+        for node_row in self._peer.node_rows:
+            self._plot_node_row(node_row, len(tellings), shown)
+
+    def _owner(self, labels: Labels) -> Owner:
+        return self._owner_of.setdefault(labels, Owner(labels))
+
+    def _add(self, name: str, series: list[Series], number: _Number, owner: Owner) -> None:
+        """Keep a line; a second one with the same labels would spoil the page."""
+        if (name, owner) not in self._taken:
+            self._taken.add((name, owner))
+            series.append((owner, "", len(self.numbers)))
+            self.numbers.append(number)
+
+    def _tellings(self, shown: Snapshot) -> Iterator[tuple[Told, Owner]]:
+        by_id = {device.id: device for device in shown.devices}
+        firsts, _ = first_places(shown, self.columns.names)
+        inline = self.columns.names.inline or ((),) * len(shown.devices)
+        each = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
+        for device, first, (_, keys), of_owner in each:
+            if self._is_told(device):
+                who = Who(device, by_id.get(device.parent or "", device), self._node, dict(of_owner))
+                yield self._told(who, first, keys), self._owner(self._labels(who))
+
+    def _is_told(self, device: MergedDevice) -> bool:
+        is_ours = self._everybody or device.vendor in self._peer.vendors
+        return is_ours and (device.parent is None or self._peer.has_partitions)
+
+    def _labels(self, who: Who) -> Labels:
+        labels = list(_told_labels(self._peer.labels, who))
+        if self._everybody and all(name != _VENDOR for name, _ in labels):
+            labels.append((_VENDOR, who.device.vendor))
+        return tuple(labels)
+
+    def _told(self, who: Who, first: int, keys: Sequence[tuple[str, str]]) -> Told:
+        places: dict[str, dict[str, int]] = {}
+        if has_presence(who.device):
+            places["up"] = {"": first + 1}
+            first += 2
+        gaps = set()
+        for place, (metric, word) in enumerate(keys, first):
+            value = self.columns.values[place]
+            if not isinstance(value, Absent):
+                places.setdefault(metric, {})[word] = place
+            elif value is not Absent.NOT_SUPPORTED:
+                gaps.add(metric)
+        return Told(who, places, frozenset(gaps), self._decisive)
+
+    def _decisive(self, place: int) -> float:
+        value = self.columns.values[place]
+        self.decided[place] = value
+        return value if isinstance(value, float) else 0.0
+
+    def _plot_node_row(self, row: NodeRow, devices: int, shown: Snapshot) -> None:
+        metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
+        labels = ((self._peer.node_label, _nodes_name(self._node)),) if self._peer.node_label else ()
+        cell = Cell(tuple(self._own_places(row, shown))) if row.metric else Cell(constant=float(devices))
+        if cell.places or not row.metric:
+            self._add(
+                metric.name,
+                self._series.setdefault(metric.name, (metric, []))[1],
+                (cell, 1.0),
+                self._owner(labels),
+            )
+
+    def _own_places(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
+        _, place = first_places(shown, self.columns.names)
+        for metric, labels in (name for group in self.columns.names.own for name in group):
+            told = dict(labels)
+            if (
+                metric == row.metric
+                and told["source"] == row.source
+                and (told.get("poll") in row.polls or not row.polls)
+            ):
+                yield place
+            place += 1
+
+
+def _only(which: str, tellings: Iterable[tuple[Told, Owner]]) -> Iterator[tuple[Told, Owner]]:
+    """Those of whole cards, or of partitions."""
+    return ((told, owner) for told, owner in tellings if (told.who.device is told.who.card) == (which == "cards"))
+
+
+def _told_labels(labels: Iterable[Label], who: Who) -> Iterator[tuple[str, str]]:
+    """Those of the labels that there are for this device, with their texts."""
+    return ((label.name, text) for label in labels if (text := label.fact(who)) is not None)
+
+
+def _nodes_name(node: Node) -> str:
+    return node.kubernetes_name or node.hostname
+
+
+class _Table:
+    """A layout that holds for all snapshots with the same names, the same absences, and the same values that decided it."""
+
+    def __init__(self, plotter: _Plotter) -> None:
+        values = plotter.columns.values
+        self._key = (plotter.columns.names, plotter.hostname)
+        self._decided: Mapping[int, Value] = plotter.decided
+        self._absent = tuple((place, value) for place, value in enumerate(values) if isinstance(value, Absent))
+        cells = [cell for cell, _ in plotter.numbers]
+        self._times = tuple(times for _, times in plotter.numbers)
+        self._sums = tuple(cell.places for cell in cells if len(cell.places) > 1)
+        self._constants = tuple(cell.constant for cell in cells if not cell.places)
+        self._places = tuple(_places(cells, len(values), len(self._constants)))
+        self.plan = Plan(Names(), plotter.families, len(cells))
+
+    def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
+        """The page's numbers; None where the layout does not hold any more."""
+        values = columns.values
+        if (columns.names, hostname) != self._key:
+            return None
+        if any(values[place] != value for place, value in self._decided.items()):
+            return None
+        if any(values[place] is not value for place, value in self._absent):
+            return None
+        try:
+            numbers = self._multiplied(values)
+        except TypeError:  # what was a number is absent now
+            return None
+        return numbers if self.plan.holds(Columns(Names(), numbers)) else None
+
+    def _multiplied(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        sums = [_sum(values, places) for places in self._sums]
+        every = (*values, *self._constants, *sums)
+        given = [every[place] for place in self._places]
+        return tuple(
+            [value if times == 1.0 else _scaled(value, times) for value, times in zip(given, self._times, strict=True)]
+        )
+
+
+def _scaled(value: Value, times: float) -> float:
+    """The value in the other unit. Raises TypeError where it is absent."""
+    if isinstance(value, Absent):
+        raise TypeError
+    return round(value * times, _DIGITS)
+
+
+def _sum(values: tuple[Value, ...], places: Iterable[int]) -> float:
+    """The sum of these values. Raises TypeError where one is absent."""
+    return sum(_scaled(values[place], 1.0) for place in places)
+
+
+def _places(cells: Iterable[Cell], values: int, constants: int) -> Iterator[int]:
+    """Where each number stands among the values, the constants behind them, and the sums behind these."""
+    constant, total = values, values + constants
+    for cell in cells:
+        if len(cell.places) == 1:
+            yield cell.places[0]
+        elif cell.places:
+            yield total
+            total += 1
+        else:
+            yield constant
+            constant += 1

@@ -1,0 +1,222 @@
+"""The one place where a snapshot becomes metric families: which readings have a series, and with which labels."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+
+from telemetry_exporters.prometheus.own import OwnSamples, SampleColumns
+from telemetry_exporters.snapshot_filter import IDENTITY_LABELS, NO_METRICS, shown_readings, usable_metrics
+from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
+from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+from telemetry_parsers.readings import ReadingKey, Readings
+
+Labels = tuple[tuple[str, str], ...]
+
+
+# The scraper sets these two itself.
+_TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
+
+
+_NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
+
+
+# All of a device that names its series: its labels are made of it, and whether it has any.
+_WHO = attrgetter(
+    *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
+    *("simulated", "replayed", "facts", "current_model", "up"),
+)
+# The values of `info` and `up`, which come before a device's readings.
+_PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: ()}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSeries:
+    """What is shown of owners besides their own metrics: the memory of processes; labels of theirs on the series of their cards."""
+
+    process_metrics: bool = False
+    inline_labels: tuple[str, ...] = ()
+
+
+PLAIN = OwnerSeries()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """All of a snapshot that names its series: devices with the keys of their readings, host readings, own samples.
+
+    `inline` are the labels of each device's owner, empty where none are to be shown. Sources and their polls are named whether they have samples or not: one that comes twice is a problem that counts.
+    """
+
+    devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
+    host: tuple[ReadingKey, ...] = ()
+    own: tuple[tuple[tuple[str, Labels], ...], ...] = ()
+    sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    inline: tuple[Labels, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A snapshot by columns: names, which change seldom, apart from values.
+
+    Snapshots with equal names have the same series, as long as the same of their values are numbers.
+    """
+
+    names: Names
+    values: tuple[Value, ...]
+
+
+def columns_of(snapshot: Snapshot, own: OwnSamples, of_owners: OwnerSeries = PLAIN) -> Columns:
+    """The snapshot by columns; the values are those of the devices, of the host, and of the own samples."""
+    devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
+    host = Readings.of(snapshot.host)
+    samples = (*own.of(snapshot), *_of_owners(snapshot, of_owners))
+    names = Names(
+        devices=tuple([(_WHO(device), readings.shape.keys) for device, readings in devices]),
+        host=host.shape.keys,
+        own=tuple([group.names for group in samples]),
+        sources=tuple([(source.source, tuple([poll.poll for poll in source.polls])) for source in snapshot.sources]),
+        inline=_inline(snapshot, of_owners.inline_labels),
+    )
+    of_devices = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
+    values = (*chain.from_iterable(of_devices), host.values, *(group.values for group in samples))
+    return Columns(names, tuple(chain.from_iterable(values)))
+
+
+def _of_owners(snapshot: Snapshot, of_owners: OwnerSeries) -> Iterator[SampleColumns]:
+    """Imported where it is needed: most nodes tell no owners."""
+    tells_owners = any(device.allocations for device in snapshot.devices)
+    if not tells_owners and not of_owners.process_metrics:
+        return
+    from telemetry_exporters.prometheus import owner_samples
+
+    if tells_owners:
+        yield SampleColumns.of(owner_samples.owner_samples(snapshot.devices))
+    if of_owners.process_metrics:
+        yield SampleColumns.of(owner_samples.process_samples(snapshot.devices))
+
+
+def _inline(snapshot: Snapshot, chosen: tuple[str, ...]) -> tuple[Labels, ...]:
+    """The chosen labels of each device's owner, where it has exactly one."""
+    if not chosen:
+        return ()
+    from telemetry_exporters.prometheus.owner_samples import owner_labels
+
+    owners = (
+        owner_labels(device.allocations[0]) if len(device.allocations) == 1 else () for device in snapshot.devices
+    )
+    return tuple(tuple(pair for pair in labels if pair[0] in chosen) for labels in owners)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owner:
+    """The labels that several series share, such as a device's."""
+
+    labels: Labels
+
+
+# The owner, the word of the metric's own label (empty if it has none), and the place of its number among the values. It is a
+# plain tuple: a page has thousands of them, and a named tuple costs four times as much to make.
+Series = tuple[Owner, str, int]
+_SeriesByKey = defaultdict[str, list[Series]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric with all its series; never empty, no series twice."""
+
+    metric: Metric
+    series: tuple[Series, ...]
+
+    def labels(self, series: Series) -> Labels:
+        """All labels of one of the series, in order."""
+        owner, word, _ = series
+        return (*owner.labels, (self.metric.label, word)) if self.metric.label else owner.labels
+
+
+def first_places(shown: Snapshot, names: Names) -> tuple[list[int], int]:
+    """Where the values of each device begin (info and up, if it has them, then its readings), and where those of the own samples do."""
+    places, place = [], 0
+    for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
+        places.append(place)
+        place += len(_PRESENCE[device.up]) + len(keys)
+    return places, place + len(names.host)
+
+
+def has_presence(device: MergedDevice) -> bool:
+    """Whether the device's values begin with info and up."""
+    return bool(_PRESENCE[device.up])
+
+
+def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO_METRICS) -> Iterator[Family]:
+    """Every metric that has a series, in the catalogue's order, then plugins' (`extra`); devices in the snapshot's.
+
+    The snapshot is a screened one, and the columns are its own.
+    """
+    series: _SeriesByKey = defaultdict(list)
+    named_values = zip(_named(shown, columns.names), columns.values, strict=True)
+    for place, ((metric, owner, word), value) in enumerate(named_values):
+        if not isinstance(value, Absent):
+            series[metric].append((owner, word, place))
+    for key, usable in usable_metrics(extra).items():
+        if key in series:
+            yield Family(usable, tuple(series[key]))
+
+
+def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
+    """Metric, owner and word of every value, in the order of the values."""
+    inline = names.inline or ((),) * len(shown.devices)
+    for device, (_, keys), of_owner in zip(shown.devices, names.devices, inline, strict=True):
+        yield from _named_of(device, keys, of_owner)
+    node = Owner(())
+    for metric, word in names.host:
+        yield metric, node, word
+    for metric, labels in chain.from_iterable(names.own):
+        yield metric, Owner(labels), ""
+
+
+def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...], of_owner: Labels) -> Iterator[tuple[str, Owner, str]]:
+    """The device's owner is no part of its info, which would end with it."""
+    identity = identity_labels(device)
+    labels = (*identity, *of_owner)
+    owner = Owner(labels)
+    if device.up is not None:
+        yield "info", Owner((*identity, *info_labels(device))), ""
+        yield "up", owner, ""
+    server = dict(device.facts).get(SERVER_FACT)
+    on_server = Owner((*labels, ("server", server))) if server else owner
+    for metric, word in keys:
+        yield metric, on_server if metric == RANK_METRIC else owner, word
+
+
+def identity_labels(device: MergedDevice) -> Labels:
+    """The labels that every series of a device has; frozen when the device was first published."""
+    return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
+
+
+def info_labels(device: MergedDevice) -> Labels:
+    """The further labels of a device on accelerator_info; what is unknown has none."""
+    labels: dict[str, str | None] = {
+        "uuid": device.uuid,
+        "bus_id": device.bus_id,
+        "serial": device.serial,
+        "driver": device.driver,
+        "parent": device.parent,
+        "partition": device.partition,
+        "model_now": device.current_model if device.current_model != device.model else None,
+        "simulated": "true" if device.simulated else None,
+        "replayed": "true" if device.replayed else None,
+    }
+    for name, value in device.facts:
+        if name == SERVER_FACT:
+            continue  # it belongs to the rank
+        labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
+    return tuple((name, value) for name, value in labels.items() if value and _is_free_label(name))
+
+
+def _is_free_label(name: str) -> bool:
+    return name[:1].isalpha() and name not in _TAKEN_LABELS

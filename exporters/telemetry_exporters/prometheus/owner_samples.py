@@ -1,0 +1,70 @@
+"""Samples of those who use cards: owners with their shares and sums, and the memory of the largest processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from telemetry_exporters.prometheus.families import Labels, identity_labels
+from telemetry_parsers.merge.owners import billed
+from telemetry_parsers.metrics import OWNER_LABELS
+from telemetry_parsers.model import MergedDevice, Process, Sample
+from telemetry_parsers.ownership import Allocation
+
+_SHARE = "allocation_ratio"
+# Each metric, and where its number stands in an allocation.
+_NUMBERS: Mapping[str, str] = {
+    "allocation_seconds_total": "seconds_total",
+    "allocation_busy_seconds_total": "busy_seconds_total",
+    "allocation_energy_joules_total": "energy_joules_total",
+    "allocation_memory_used_bytes": "memory_used_bytes",
+}
+_LABELS = OWNER_LABELS["accelerator_allocation_seconds_total"]
+_FIELDS: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
+
+
+def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
+    """The samples of all owners; two whose clean names are the same count as the first of them."""
+    told: set[tuple[str, Labels]] = set()
+    for device, allocation in billed(devices):
+        labels = (*identity_labels(device), *owner_labels(allocation))
+        if (device.id, labels) in told:
+            continue
+        told.add((device.id, labels))
+        yield Sample(_SHARE, allocation.share, (*labels, ("basis", allocation.basis)))
+        for metric, field in _NUMBERS.items():
+            value = getattr(allocation, field)
+            if value is not None:
+                yield Sample(metric, value, labels)
+
+
+def owner_labels(allocation: Allocation) -> Labels:
+    """The labels that tell an owner; what is not known has none."""
+    texts = ((label, getattr(allocation.owner, _FIELDS.get(label, label))) for label in _LABELS)
+    return tuple((label, text) for label, text in texts if text)
+
+
+_MOST_PROCESSES = 16
+_PROCESS_METRIC = "process_memory_bytes"
+
+
+def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
+    """The samples of all processes whose memory is told; one that a part of a card lists is left to that part."""
+    for device in devices:
+        of_parts = {one.pid for part in devices if part.parent == device.id for one in part.processes}
+        known = {one.pid: one for one in device.processes if one.memory_used_bytes is not None}
+        sizes = [(one.memory_used_bytes or 0.0, one) for pid, one in known.items() if pid not in of_parts]
+        sizes.sort(key=lambda pair: (-pair[0], pair[1].pid))
+        identity = identity_labels(device)
+        for size, process in sizes[:_MOST_PROCESSES]:
+            yield Sample(_PROCESS_METRIC, size, (*identity, *_labels(process)))
+        if len(sizes) > _MOST_PROCESSES:
+            yield Sample(
+                _PROCESS_METRIC, sum(size for size, _ in sizes[_MOST_PROCESSES:]), (*identity, ("name", "others"))
+            )
+
+
+def _labels(process: Process) -> Labels:
+    """Its pid, program and user; what is not known has no label. What a tool calls it may be a command line, which holds secrets."""
+    name = process.command or process.name.partition(" ")[0].rpartition("/")[2]
+    labels = (("pid", str(process.pid)), ("name", name), ("user", process.user))
+    return tuple((label, text) for label, text in labels if text)

@@ -1,0 +1,269 @@
+"""The columns in which devices are listed, on the terminal and in `telemetry top`: headings, cells, and what they are sorted by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from telemetry_exporters import human
+from telemetry_exporters.judgement.overview import Row, value_of
+from telemetry_exporters.judgement.verdict import Finding, Severity
+from telemetry_exporters.terminal.style import ABSENT, Style
+from telemetry_parsers.model import Absent, MergedDevice, Value
+from telemetry_parsers.past import kept_value
+from telemetry_parsers.readings import Readings
+
+_T = TypeVar("_T")
+GAP = "  "
+# A column of that priority, or less important, is left out where no row in sight has a value.
+OPTIONAL = 11
+# Texts by their numbers, so that 2 comes before 10.
+Rank = float | tuple[str | int, ...]
+
+SEVERITY_STYLES = {
+    Severity.GOOD: Style.GOOD,
+    Severity.QUIET: Style.DIM,
+    Severity.WARNING: Style.WARNING,
+    Severity.BAD: Style.BAD,
+}
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The text of one row in one column."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[_T]):
+    """A column of rows of some type; None is the rank of a row without a value.
+
+    `least` is the width to which a text may be cut, 0 if it never is; a cell of numbers never is. Where not all columns fit, those of the
+    lowest `priority` go on being shown. Of those with one `slot` the least important that fits is shown, which says most.
+    `usual` keeps the width while numbers change. `is_kept` says that the past has it, too. A column that is drawn takes from `least` to
+    `most` characters, as there is room.
+    """
+
+    heading: str
+    cell: Callable[[_T], Cell]
+    rank: Callable[[_T], Rank | None]
+    priority: int
+    least: int = 0
+    usual: int = 0
+    slot: str = ""
+    is_text: bool = False
+    is_kept: bool = False
+    most: int = 0
+    draw: Callable[[_T, int], Cell] | None = None
+
+
+def text_cell(text: str | None) -> Cell:
+    """The text, or the mark of its absence."""
+    return Cell(text) if text else Cell(ABSENT, Style.DIM)
+
+
+def value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
+    """The number in words, or the mark of its absence."""
+    return Cell(ABSENT, Style.DIM) if value is None or isinstance(value, Absent) else Cell(words(value))
+
+
+def condition_cell(finding: Finding) -> Cell:
+    """A condition in the colour of its severity."""
+    return Cell(finding.word, SEVERITY_STYLES[finding.severity])
+
+
+def number_of(value: Value | None) -> float | None:
+    """The number, None without one."""
+    return None if isinstance(value, Absent) else value
+
+
+def text_rank(text: str | None) -> Rank | None:
+    """By which a text is sorted, its numbers as numbers."""
+    if not text:
+        return None
+    return tuple(int(part) if place % 2 else part.lower() for place, part in enumerate(_DIGITS.split(text)))
+
+
+def _text(
+    heading: str, read: Callable[[Row], str | None], priority: int, least: int, slot: str = "", *, is_kept: bool = False
+) -> Column[Row]:
+    return Column(
+        heading,
+        lambda row: text_cell(read(row)),
+        lambda row: text_rank(read(row)),
+        priority,
+        least=least,
+        slot=slot,
+        is_text=True,
+        is_kept=is_kept,
+    )
+
+
+def _number(
+    heading: str,
+    read: Callable[[Row], Value | None],
+    words: Callable[[float], str],
+    priority: int,
+    usual: int,
+    slot: str = "",
+    *,
+    is_kept: bool = False,
+) -> Column[Row]:
+    return Column(
+        heading,
+        lambda row: value_cell(read(row), words),
+        lambda row: number_of(read(row)),
+        priority,
+        usual=usual,
+        slot=slot,
+        is_kept=is_kept,
+    )
+
+
+def _power_cell(row: Row) -> Cell:
+    cap = number_of(row.power_cap)
+    if cap is None:
+        return value_cell(row.power, human.watts)
+    power = value_cell(row.power, human.watts).text.removesuffix(" W")
+    return Cell(f"{power} / {human.watts(cap)}")
+
+
+def _memory_cell(row: Row) -> Cell:
+    used, total = number_of(row.memory_used), number_of(row.memory_total)
+    if total is None:
+        return value_cell(row.memory_used, human.byte_size)
+    if used is None:
+        return Cell(f"{ABSENT} / {human.byte_size(total)}")
+    return Cell(human.byte_pair(used, total))
+
+
+def _memory_share_cell(row: Row) -> Cell:
+    used, total = number_of(row.memory_used), number_of(row.memory_total)
+    return (
+        Cell(human.percent(used / total))
+        if used is not None and total
+        else value_cell(row.memory_used, human.byte_size)
+    )
+
+
+def _fan_cell(row: Row) -> Cell:
+    ratio = value_of(row.device, "fan_ratio")
+    if number_of(ratio) is not None:
+        return value_cell(ratio, human.percent)
+    return value_cell(value_of(row.device, "fan_rpm"), lambda rpm: f"{human.digits(rpm)} rpm")
+
+
+def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
+    """What holds the clocks down just now, nothing or several; None if no source tells."""
+    shown = Readings.of(device.readings)
+    told = [
+        (label, value)
+        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
+        if metric == "throttled"
+    ]
+    numbers = [(label, value) for label, value in told if not isinstance(value, Absent)]
+    return tuple(label for label, value in numbers if value == 1.0) if numbers else None
+
+
+def _throttled_text(row: Row) -> str | None:
+    reasons = throttled_by(row.device)
+    if reasons is None:
+        return None
+    return ", ".join(reason.replace("_", " ") or "yes" for reason in reasons) or "no"
+
+
+def _clock(row: Row) -> Value | None:
+    return kept_value(row.device, "clock_hertz")
+
+
+def _memory_activity(row: Row) -> Value | None:
+    return value_of(row.device, "memory_activity_ratio")
+
+
+def _processes(row: Row) -> Value | None:
+    told = value_of(row.device, "processes")
+    return float(len(row.device.processes)) if number_of(told) is None and row.device.processes else told
+
+
+def _owner_text(row: Row) -> str | None:
+    if not row.device.allocations:
+        return None
+
+    return human.all_of(row.device.allocations)
+
+
+def _condition(priority: int, least: int) -> Column[Row]:
+    return Column(
+        "STATE",
+        lambda row: condition_cell(row.condition),
+        lambda row: text_rank(row.condition.word),
+        priority,
+        least=least,
+        slot="state",
+        is_text=True,
+    )
+
+
+VENDOR = _text("VENDOR", lambda row: row.device.vendor, 17, 6, is_kept=True)
+# In the order in which they stand. The first eight are those of a terminal of usual width, but for what is short in their place.
+DEVICE_COLUMNS: tuple[Column[Row], ...] = (
+    VENDOR,
+    _text("DEV", lambda row: row.device.device, 1, 12, "device", is_kept=True),
+    _text("DEVICE", lambda row: row.device.device, 7, 12, "device", is_kept=True),
+    _text("MODEL", lambda row: row.model, 10, 14, is_kept=True),
+    _number("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
+    _number("POWER", lambda row: row.power, human.watts, 5, 5, "power", is_kept=True),
+    Column("POWER / CAP", _power_cell, lambda row: number_of(row.power), 6, usual=11, slot="power", is_kept=True),
+    Column("MEM", _memory_share_cell, lambda row: number_of(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
+    Column("MEMORY", _memory_cell, lambda row: number_of(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
+    _number("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
+    _condition(0, 10),
+    _condition(9, 24),
+    _text("OWNER", _owner_text, 11, 14, is_kept=True),
+    _text("THROTTLED", _throttled_text, 13, 9, is_kept=True),
+    _number("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
+    _number("MEM ACT", _memory_activity, human.percent, 15, 5, is_kept=True),
+    Column("FAN", _fan_cell, lambda row: number_of(value_of(row.device, "fan_ratio")), 14, usual=5),
+    _number("PROCS", _processes, human.digits, 16, 3),
+    _text("BUS ID", lambda row: row.device.bus_id, 19, 12, is_kept=True),
+    _text("DRIVER", lambda row: row.device.driver, 18, 12),
+)
+
+
+def fitted(
+    columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
+) -> dict[int, int]:
+    """The places of the columns that are shown in so many characters, and how wide each is.
+
+    `width_of` tells what the column of that place would take, 0 if it is not worth a place; it is asked only if there may be room for it.
+    """
+    kept: dict[int, int] = {}
+    wanted: dict[int, int] = {}
+    for place in sorted(range(len(columns)), key=lambda place: columns[place].priority):
+        column = columns[place]
+        others = {one: width for one, width in kept.items() if not column.slot or columns[one].slot != column.slot}
+        room = limit - sum(others.values()) - gap * len(others)
+        if room < (column.least or max(column.usual, len(column.heading))):
+            continue
+        wanted[place] = width_of(place)
+        width = min(wanted[place], column.least or wanted[place])
+        if 0 < width <= room:
+            kept = {**others, place: width}
+    _grow(columns, wanted, kept, limit - gap * (len(kept) - 1))
+    return dict(sorted(kept.items()))
+
+
+def _grow(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
+    """Give what is left to the texts that were cut, in order of priority, then to what is drawn, in equal parts."""
+    texts = sorted((place for place in kept if not columns[place].most), key=lambda place: columns[place].priority)
+    for place in texts:
+        kept[place] += min(limit - sum(kept.values()), wanted[place] - kept[place])
+    drawn = [place for place in kept if columns[place].most]
+    while growing := [place for place in drawn if kept[place] < wanted[place]][: max(0, limit - sum(kept.values()))]:
+        for place in growing:
+            kept[place] += 1

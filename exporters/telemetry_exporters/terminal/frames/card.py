@@ -1,0 +1,269 @@
+"""One card: what is said against it, a chart of its half hour, its events, and all its readings or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from telemetry_exporters import human
+from telemetry_exporters.prometheus.families import info_labels
+from telemetry_exporters.terminal.columns import SEVERITY_STYLES
+from telemetry_exporters.terminal.frames.cards import Card, chosen_card
+from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, limit_of, scale_of
+from telemetry_exporters.terminal.frames.lines import (
+    Body,
+    cut_whole,
+    in_grey,
+    of_lines,
+    saying,
+    spread,
+    time_of_day,
+    wrapped,
+)
+from telemetry_exporters.terminal.frames.model import Line, Piece, Size, State
+from telemetry_exporters.terminal.frames.scene import Scene, chosen_scene, reason_at, value_at
+from telemetry_exporters.terminal.style import ABSENT, Style
+from telemetry_exporters.text import clean, display_width, pad_left, pad_right
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import Absent, MergedReading
+from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, PastEvent, Series, kept_value
+
+_LONGEST_NAME, _LONGEST_REASON = 34, 24
+_BETWEEN = 3
+_MOST_EVENTS = 20
+# Name, value or the reason of its absence, source, and whether there is a number.
+_Entry = tuple[str, str, str, bool]
+
+
+def body(state: State, size: Size) -> Body:
+    """The chosen card of the chosen node."""
+    scene = chosen_scene(state)
+    card = None if scene is None else chosen_card(state, scene)
+    if scene is None or card is None:
+        return saying("No card is known yet.", size.columns)
+    lines = [
+        *_heading(card, scene, size.columns),
+        *_owners(card, scene, size.columns),
+        *chart_lines(state, scene, card, size),
+        *_events(card, scene, size.columns),
+        *_entries(_past_readings(card, scene) if scene.slot is not None else _readings(card), size.columns),
+        *_facts(card, size.columns),
+        *_processes(card, scene, size.columns),
+    ]
+    return of_lines([in_grey(line) for line in lines] if scene.is_old else lines)
+
+
+def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+    device, condition = card.row.device, card.row.condition
+    name = " ".join(filter(None, (device.vendor, device.device, card.row.model)))
+    state = "" if scene.slot is not None else f"  {condition.word}"
+    short = cut_whole(name, max(8, width - display_width(state)))
+    yield (Piece(short, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
+    told: set[str] = set()
+    if scene.slot is None:
+        for finding in card.row.findings:
+            said = ": ".join(filter(None, (finding.word, finding.meaning)))
+            if finding.meaning or finding.remedy:
+                yield from wrapped(said, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
+            if finding.remedy and finding.remedy not in told:
+                told.add(finding.remedy)
+                yield from wrapped(f"→ {finding.remedy}", width, indent="    ", begin="  ")
+
+
+def _title(text: str) -> Line:
+    return (Piece(text, Style.BOLD),)
+
+
+def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+    """The newest first; in the past those that had happened."""
+    end = scene.past.start + card.window.end * scene.past.slot_seconds
+    events = [
+        event
+        for event in scene.past.events
+        if event.id == card.row.device.id and (scene.slot is None or event.wall_time < end)
+    ]
+    if not events:
+        return
+    yield _title("events of the last 30 minutes")
+    newest = sorted(events, key=lambda event: event.wall_time, reverse=True)
+    for event in newest[:_MOST_EVENTS]:
+        yield from wrapped(_event_words(event), width, Style.WARNING, "    ", "  ")
+    if len(newest) > _MOST_EVENTS:
+        yield (Piece(f"and {len(newest) - _MOST_EVENTS} older ones", Style.DIM),)
+
+
+def _event_words(event: PastEvent) -> str:
+    return clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
+
+
+def _readings(card: Card) -> Sequence[_Entry]:
+    return [_entry(reading) for reading in card.row.device.readings]
+
+
+def _entry(reading: MergedReading) -> _Entry:
+    metric = BY_KEY[reading.metric]
+    name = f"{human.name(metric)} {reading.label}".strip()
+    if isinstance(reading.value, Absent):
+        return name, reading.value.value.replace("_", " "), reading.source, False
+    return name, human.in_words(reading.value, metric), reading.source, True
+
+
+def _past_readings(card: Card, scene: Scene) -> Sequence[_Entry]:
+    slot = -1 if scene.slot is None else scene.slot
+    found: list[_Entry] = []
+    for key in KEPT:
+        series = card.series.get(key)
+        value = math.nan if series is None else value_at(series, slot)
+        name = human.name(BY_KEY[key])
+        if not math.isnan(value):
+            found.append((name, human.in_words(value, BY_KEY[key]), "", True))
+        else:
+            found.append((name, clean(reason_at(series, slot)) if series else "not kept", "", False))
+    return [*found, ("all other readings", "not kept", "", False)]
+
+
+def _entries(entries: Sequence[_Entry], width: int) -> Iterator[Line]:
+    """The readings, in as many columns as there is room for."""
+    if not entries:
+        return
+    yield _title("readings")
+    entries = [_short(entry) for entry in entries]
+    names = min(max(display_width(name) for name, *_ in entries), _LONGEST_NAME)
+    values = max(display_width(value) for _, value, *_ in entries)
+    sources = max(display_width(source) for *_, source, _ in entries)
+    if names + values + sources + 6 > width:
+        sources = 0
+    names = max(1, min(names, width - values - 4))
+    block = names + values + 4 + (sources + 2 if sources else 0)
+    columns = max(1, (width + _BETWEEN) // (block + _BETWEEN))
+    height = -(-len(entries) // columns)
+    for row in range(height):
+        pieces: list[Piece] = []
+        for name, value, source, is_number in entries[row::height]:
+            text = f"  {pad_right(cut_whole(name, names), names)}  {pad_left(value, values)}"
+            text += f"  {pad_right(source, sources)}" if sources else ""
+            pieces.append(Piece(text + " " * _BETWEEN, Style.PLAIN if is_number else Style.DIM))
+        yield (*pieces[:-1], Piece(pieces[-1].text.rstrip(), pieces[-1].style))
+
+
+def _short(entry: _Entry) -> _Entry:
+    """The same with a reason that fits beside the numbers; the gaps below the chart have the whole one."""
+    name, value, source, is_number = entry
+    return name, value if is_number else cut_whole(clean(value), _LONGEST_REASON), source, is_number
+
+
+def _facts(card: Card, width: int) -> Iterator[Line]:
+    device = card.row.device
+    yield _title("identity")
+    for name, value in (("id", device.id), *info_labels(device)):
+        yield from wrapped(f"{name.replace('_', ' ')}: {value}", width, indent="    ", begin="  ")
+
+
+def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+    if scene.slot is not None:
+        yield (Piece("The processes of the past are not kept.", Style.DIM),)
+    elif card.row.device.processes:
+        yield _title("processes")
+    for process in card.row.device.processes:
+        memory = process.memory_used_bytes
+        words = "memory unknown" if memory is None else human.byte_size(memory)
+        about = human.about_process(process)
+        yield from wrapped(f"{process.pid}, {words}, {about}", width, indent="    ", begin="  ")
+
+
+def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+    """Who has the card now, and on what basis."""
+    if scene.slot is None and card.row.device.allocations:
+        yield _title("owners")
+        for one in card.row.device.allocations:
+            words = f"{human.who(one.owner)}: {human.share(one)}, {human.standing(one)}"
+            yield from wrapped(words, width, indent="    ", begin="  ")
+
+
+_MOST_GAPS = 8
+# Height of the chart, and from how many rows on.
+_HEIGHTS = ((45, 12), (20, 8), (0, 3))
+
+
+def chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:
+    """The chart with its title, its scales and its gaps."""
+    metric, past = BY_KEY[state.metric], scene.past
+    series = card.series.get(state.metric)
+    yield from wrapped(_chart_title(state.metric, scene, card, series), size.columns, Style.BOLD)
+    if series is None or not past.slots:
+        yield (Piece("Nothing of it is kept.", Style.DIM),)
+        return
+    window = Window(past.slots, scene.window.phase)
+    scale = scale_of(state.metric, card.row, series)
+    labels = [human.in_words(scale.high, metric), human.in_words(scale.low, metric)]
+    margin = max(len(label) for label in labels)
+    parts = window.parts(size.columns - margin - 1)
+    height = next(height for rows, height in _HEIGHTS if size.rows >= rows)
+    yield from _columns(series, window, height, scale, labels, size, state)
+    yield from _axis(past, scene, parts, margin)
+    yield from _gaps(series, past, size.columns)
+
+
+def _columns(
+    series: Series, window: Window, height: int, scale: Scale, labels: list[str], size: Size, state: State
+) -> Iterator[Line]:
+    margin = max(len(label) for label in labels)
+    values = highest(series, window, size.columns - margin - 1)
+    for row, text in enumerate(chart(values, height, scale, state.glyphs)):
+        label = labels[0] if row == 0 else labels[1] if row == height - 1 else ""
+        yield (Piece(pad_left(label, margin) + "│", Style.DIM), Piece(text))
+
+
+def _axis(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
+    """The times at both ends, and a mark below the moment that is looked at."""
+    begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
+    yield (Piece(" " * (margin + 1)), *spread((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
+    found = [
+        place for place, (first, last) in enumerate(parts) if scene.slot is not None and first <= scene.slot < last
+    ]
+    if found:
+        yield (Piece(" " * (margin + 1 + found[0]) + "▲", Style.WARNING),)
+
+
+def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> str:
+    metric = BY_KEY[key]
+    parts = [f"{human.name(metric)} {_value(key, scene, card, series)}"]
+    numbers = [] if series is None else [value for value in series.highest if not math.isnan(value)]
+    if series is not None and numbers:
+        most = max(numbers)
+        when = scene.past.start + series.highest.index(most) * scene.past.slot_seconds
+        parts.append(f"highest {human.in_words(most, metric)} at {time_of_day(when)}")
+    limit = limit_of(card.row)
+    if key == "temperature_celsius" and limit is not None:
+        parts.append(f"slows down at {human.celsius(limit)}")
+    return ", ".join(parts)
+
+
+def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
+    """The number of now or of the moment, or why there is none."""
+    if scene.slot is None:
+        value = kept_value(card.row.device, key)
+        if value is not None and not isinstance(value, Absent):
+            return human.in_words(value, BY_KEY[key])
+        missing = card.row.condition.word if card.row.device.up is False else "no source gives it"
+        return f"{ABSENT} ({value.value.replace('_', ' ') if value else missing})"
+    if series is None:
+        return f"{ABSENT} (not kept)"
+    past = value_at(series, scene.slot)
+    return (
+        f"{ABSENT} ({clean(reason_at(series, scene.slot))})" if math.isnan(past) else human.in_words(past, BY_KEY[key])
+    )
+
+
+def _gaps(series: Series, past: Past, width: int) -> Iterator[Line]:
+    newest = sorted(series.gaps, key=lambda gap: gap.first, reverse=True)
+    for gap in newest[:_MOST_GAPS]:
+        yield from wrapped(_gap_words(gap, past), width, Style.DIM, "    ", "  ")
+    if len(newest) > _MOST_GAPS:
+        yield (Piece(f"and {len(newest) - _MOST_GAPS} older gaps", Style.DIM),)
+
+
+def _gap_words(gap: Gap, past: Past) -> str:
+    begin = past.start + gap.first * past.slot_seconds
+    end = begin + gap.slots * past.slot_seconds
+    return f"{time_of_day(begin)} to {time_of_day(end)}: {clean(gap.reason).replace('_', ' ')}"

@@ -1,0 +1,155 @@
+"""The cards of one node, worst first: a line each, in as many columns as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from telemetry_exporters import human
+from telemetry_exporters.judgement.overview import Row, source_condition
+from telemetry_exporters.judgement.verdict import Severity
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, VENDOR, Cell, Column, number_of
+from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
+from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wrapped
+from telemetry_exporters.terminal.frames.listing import Listing, past_columns
+from telemetry_exporters.terminal.frames.model import Size, State
+from telemetry_exporters.terminal.frames.scene import NO_SERIES, Scene, chosen_scene
+from telemetry_exporters.terminal.style import Style
+from telemetry_parsers.past import Past, Series
+
+# Quiet conditions come and go with the load: they do not move a card.
+BADNESS = {Severity.BAD: 0, Severity.WARNING: 1, Severity.QUIET: 2, Severity.GOOD: 2}
+_MOST_DRAWINGS = 4096
+_Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A row with what it takes to draw its half hour; `drawings` are those that were made of the same past."""
+
+    row: Row
+    series: Mapping[str, Series]
+    window: Window
+    glyphs: Glyphs
+    drawings: _Drawings = field(compare=False, repr=False)
+
+
+def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
+    """The node's cards as they are looked at."""
+    drawings = scene.node.memory.of(_no_drawings, scene.past)
+    if len(drawings) > _MOST_DRAWINGS:
+        drawings.clear()
+    for row in scene.rows:
+        yield Card(row, scene.past.devices.get(row.device.id, NO_SERIES), scene.window, glyphs, drawings)
+
+
+def _no_drawings(_: Past) -> _Drawings:
+    return {}
+
+
+def _trend(heading: str, metric: str, priority: int, most: int) -> Column[Card]:
+    def draw(card: Card, width: int) -> Cell:
+        series = card.series.get(metric)
+        if series is None:
+            return Cell(card.glyphs.gap * width, Style.DIM)
+        key = (card.row.device.id, metric, width, card.glyphs, card.window)
+        text = card.drawings.get(key)
+        if text is None:
+            scale = scale_of(metric, card.row, series)
+            text = card.drawings[key] = sparkline(series, card.window, width, scale, card.glyphs)
+        return Cell(text)
+
+    return Column(heading, lambda _: Cell(""), lambda _: None, priority, least=12, most=most, draw=draw, is_kept=True)
+
+
+def _draw_utilization(card: Card, width: int) -> Cell:
+    return _bar(number_of(card.row.utilization), width, card.glyphs)
+
+
+def _draw_memory(card: Card, width: int) -> Cell:
+    used, total = number_of(card.row.memory_used), number_of(card.row.memory_total)
+    return _bar(used / total if used is not None and total else None, width, card.glyphs)
+
+
+def _bar(part: float | None, width: int, glyphs: Glyphs) -> Cell:
+    return Cell("") if part is None else Cell(bar(part, width, glyphs))
+
+
+def _of_row(column: Column[Row]) -> Column[Card]:
+    cell, rank = column.cell, column.rank
+    return Column(
+        column.heading,
+        lambda card: cell(card.row),
+        lambda card: rank(card.row),
+        column.priority,
+        least=column.least,
+        usual=column.usual,
+        slot=column.slot,
+        is_text=column.is_text,
+        is_kept=column.is_kept,
+    )
+
+
+# Behind the column of that heading.
+_DRAWN: Mapping[str, tuple[Column[Card], ...]] = {
+    "TEMP": (_trend("TEMP 30 MIN", "temperature_celsius", 17, 30),),
+    "POWER / CAP": (_trend("POWER 30 MIN", "power_watts", 20, 30),),
+    "MEMORY": (Column("", lambda _: Cell(""), lambda _: None, 21, least=8, most=12, draw=_draw_memory, is_kept=True),),
+    "UTIL": (
+        Column("", lambda _: Cell(""), lambda _: None, 22, least=8, most=12, draw=_draw_utilization, is_kept=True),
+        _trend("UTIL 30 MIN", "utilization_ratio", 11, 30),
+    ),
+}
+_COLUMNS = tuple(one for column in DEVICE_COLUMNS for one in (_of_row(column), *_DRAWN.get(column.heading, ())))
+_PAST_COLUMNS = past_columns(_COLUMNS)
+
+
+def _listing(scene: Scene) -> Listing[Card]:
+    columns = _COLUMNS if scene.slot is None else _PAST_COLUMNS
+    if len({row.device.vendor for row in scene.rows}) > 1:
+        # The labels of several vendors' cards are the same.
+        columns = tuple(replace(one, priority=-1) if one.heading == VENDOR.heading else one for one in columns)
+    return Listing(
+        columns,
+        lambda card: card.row.device.id,
+        _text,
+        _badness,
+        lambda _: scene.is_old,
+    )
+
+
+def _badness(card: Card) -> int:
+    return BADNESS[card.row.condition.severity]
+
+
+def _text(card: Card) -> str:
+    device = card.row.device
+    identity = "/".join(filter(None, (device.id, device.serial, device.uuid)))
+    words = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
+    owners = human.searched(device.allocations)
+    return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings), owners)))
+
+
+def body(state: State, size: Size) -> Body:
+    """The cards of the chosen node, or why there are none."""
+    scene = chosen_scene(state)
+    if scene is None:
+        return saying("No node is known yet.", size.columns)
+    if scene.seen is None:
+        return saying(scene.node.trouble or f"Waiting for {scene.node.name or 'the node'}.", size.columns)
+    if not scene.seen.rows:
+        return _no_devices(scene, size.columns)
+    return _listing(scene).body(cards_of(scene, state.glyphs), state.look, state.card, size.columns, state.glyphs)
+
+
+def _no_devices(scene: Scene, width: int) -> Body:
+    sources = scene.seen.snapshot.sources if scene.seen else ()
+    looked = ", ".join(f"{source.source} ({source_condition(source).word})" for source in sources)
+    text = f"No devices. Sources tried: {looked}." if looked else "No devices, and no source was tried."
+    return of_lines(list(wrapped(text, width, Style.DIM)))
+
+
+def chosen_card(state: State, scene: Scene) -> Card | None:
+    """The chosen card, the worst of the node if none is."""
+    cards = sorted(cards_of(scene, state.glyphs), key=_badness)
+    return next((card for card in cards if card.row.device.id == state.card), cards[0] if cards else None)

@@ -1,0 +1,329 @@
+"""The frame of a state: header, as much of the view as there is room for, footer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_exporters import human
+from telemetry_exporters.judgement.overview import (
+    Tile,
+    inventory,
+    maintenance_note,
+    replay_note,
+    simulation_note,
+    source_condition,
+    tiles_of,
+)
+from telemetry_exporters.judgement.verdict import Severity
+from telemetry_exporters.terminal.frames import card, cards, nodes, processes
+from telemetry_exporters.terminal.frames.lines import (
+    Body,
+    clipped,
+    of_lines,
+    parts_that_fit,
+    spread,
+    time_of_day,
+    wrapped,
+    wrapped_parts,
+)
+from telemetry_exporters.terminal.frames.model import Frame, Line, Piece, Size, State, View
+from telemetry_exporters.terminal.frames.scene import Scene, chosen_scene, latest, scene
+from telemetry_exporters.terminal.style import Style
+from telemetry_exporters.text import clean, display_width
+from telemetry_parsers.past import SLOT_SECONDS
+
+# What the view has at least below the header: headings, three lines, and two of the footer.
+_BELOW = 6
+
+
+_SHORT = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
+
+
+_LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
+
+
+_EVERY = frozenset(View)
+
+
+# What the line of keys says, the most important first, and in which views.
+_KEYS = (
+    ("? help", _EVERY - {View.HELP}),
+    ("q quit", _EVERY),
+    ("Enter open", {View.NODES, View.CARDS}),
+    ("Esc back", {View.CARD, View.PROCESSES, View.SOURCES, View.HELP}),
+    ("← → past", {View.NODES, View.CARDS, View.CARD}),
+    ("m metric", {View.CARD}),
+    ("/ filter", _LISTS),
+    ("s sort", _LISTS),
+    ("p pause", _EVERY - {View.HELP}),
+    ("Tab view", _EVERY - {View.HELP}),
+    ("r reverse", _LISTS),
+)
+
+
+_PROMPT = "filter: "
+
+
+_WIDEST_KEY = 13
+
+
+# It shows and never acts: there is no key that ends a process or changes a card.
+KEYS = (
+    ("↑ ↓", "choose a line, or scroll"),
+    ("PgUp PgDn", "the same by a page"),
+    ("Home End", "the first line, the last line"),
+    ("Enter", "open the node or card"),
+    ("Esc", "end the filter, then go back"),
+    ("1 2 3 4 5", "nodes, cards, one card, processes, sources"),
+    ("Tab", "the next of these; Shift Tab: the one before"),
+    ("/", "show only lines that have these words; Enter keeps them, Esc ends it"),
+    ("s S", "sort by the next column, or the one before; without a column the worst come first"),
+    ("r", "reverse the order"),
+    ("← →", "back and forth through the last 30 minutes, by 5 seconds; < and > do the same"),
+    ("[ ]", "the same by a minute, as Shift ← and Shift →"),
+    ("n", "back to now"),
+    ("m M", "one card: the next metric of the chart, or the one before"),
+    ("p Space", "pause: nothing new is shown; a recording stands still"),
+    (", .", "a recording: 10 seconds back or forth; { } by a minute"),
+    ("- +", "a recording: half as fast, or twice"),
+    ("?", "this help"),
+    ("q", "quit"),
+)
+
+
+_NARROW, _WIDE = 60, 80
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence about what is shown."""
+
+    text: str
+    style: Style = Style.WARNING
+
+
+def header(state: State, size: Size) -> list[Line]:
+    """The lines above the view; where there are too many, the last one says how many are missing."""
+    scenes = scenes_of(state)
+    lines = [_first_line(state, scenes, size)]
+    lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
+    lines += [line for note in _further(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
+    lines += _totals(state, scenes, size)
+    most = max(1, size.rows - _BELOW)
+    if len(lines) <= most:
+        return lines
+    note = Piece(f"▼ {len(lines) - most + 1} more lines in a higher terminal", Style.DIM)
+    return [*lines[: max(1, most - 1)], (note,)][:most]
+
+
+def scenes_of(state: State) -> Sequence[Scene]:
+    """The nodes that the view is about."""
+    if state.view is View.NODES:
+        return [scene(node, state.moment) for node in state.nodes]
+    found = chosen_scene(state)
+    return [] if found is None else [found]
+
+
+def _first_line(state: State, scenes: Sequence[Scene], size: Size) -> Line:
+    parts = [_subject(state, scenes), clean(state.title)]
+    if state.view is not View.NODES and state.moment is None and scenes and scenes[0].seen is not None:
+        parts.append(inventory(scenes[0].seen.snapshot))
+    first, *rest = filter(None, parts)
+    left = (Piece(first, Style.BOLD), *(Piece(", " + part) for part in rest))
+    return spread(left, (Piece(_clock(state, scenes, size), Style.BOLD),), size.columns)
+
+
+def _subject(state: State, scenes: Sequence[Scene]) -> str:
+    if state.view is View.NODES:
+        return f"{len(state.nodes)} nodes"
+    if not scenes:
+        return "telemetry top"
+    seen = scenes[0].seen
+    return clean(scenes[0].node.name) or (seen.snapshot.hostname if seen else "") or "this node"
+
+
+def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
+    times = [one.seen.snapshot.wall_time for one in scenes if one.seen is not None]
+    if state.moment is None and not times:
+        return ""
+    shown = max(times) if state.moment is None else state.moment
+    text = human.utc(shown) if size.columns >= _WIDE else f"{time_of_day(shown)} UTC"
+    return text if state.moment is None else f"PAST {text}"
+
+
+def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
+    found = tiles_of([one.figures for one in scenes])
+    # Of the past nobody knows which devices were up.
+    labels = _SHORT if size.columns < _NARROW else {}
+    words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]
+    for line in wrapped_parts(words, size.columns):
+        yield (Piece(line),)
+
+
+def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
+    note = tile.note if tile.note.startswith("of ") or not tile.note else f"({tile.note})"
+    return " ".join(filter(None, (labels.get(tile.label, tile.label.lower()), tile.value, note)))
+
+
+def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+    """What says that the numbers are not those of now, or not real."""
+    if state.moment is not None:
+        yield Note(_past_note(state, state.moment))
+    if state.is_paused:
+        yield Note("Paused: nothing new is shown. p: go on")
+    if state.view is View.NODES:
+        silent = [one for one in scenes if one.is_old or (one.seen is None and one.node.trouble)]
+        if silent and state.moment is None:
+            yield Note(f"{len(silent)} of {len(scenes)} nodes do not answer.", Style.BAD)
+        yield from _unreal(scenes)
+        return
+    for one in scenes:
+        if state.moment is None:
+            yield from _silence(one)
+        if one.seen is not None:
+            told = (simulation_note(one.seen.snapshot), replay_note(one.seen.snapshot))
+            yield from (Note(note) for note in told if note)
+
+
+def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
+    """What is not real or not of now on some nodes, each thing once."""
+    told = Counter(note for one in scenes if one.seen is not None for note in one.seen.notes)
+    for note, count in told.most_common(1):
+        nodes = sum(1 for one in scenes if one.seen is not None and one.seen.notes)
+        yield Note(note if nodes == count == len(scenes) else f"{nodes} of {len(scenes)} nodes: {note}")
+
+
+def _past_note(state: State, moment: float) -> str:
+    newest = latest(state)
+    ago = "" if newest is None else f", {human.seconds(round(max(0.0, newest + SLOT_SECONDS - moment)))} back"
+    return f"PAST{ago}. n: back to now"
+
+
+def _silence(one: Scene) -> Iterator[Note]:
+    if one.seen is None or (not one.node.trouble and not one.is_old):
+        return
+    age = human.seconds(round(one.node.age_seconds or 0.0))
+    what = "The values are no longer valid" if one.is_old else "The newest values"
+    why = f": {clean(one.node.trouble)}" if one.node.trouble else ""
+    yield Note(f"{what}, {age} old{why}", Style.BAD if one.is_old else Style.WARNING)
+
+
+def _further(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+    """What is wrong with the sources just now, and whether somebody works on the node."""
+    if state.view is View.NODES or state.moment is not None:
+        return
+    for one in scenes:
+        if one.seen is None:
+            continue
+        bad = [source for source in one.seen.snapshot.sources if source_condition(source).severity is Severity.BAD]
+        if bad and state.view is not View.SOURCES:
+            more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+            yield Note(f"✗ {bad[0].source}: {source_condition(bad[0]).word}{more} (5: sources)", Style.BAD)
+        if note := maintenance_note(one.seen.snapshot):
+            yield Note(note)
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """How many lines are out of sight, above and below."""
+
+    above: int = 0
+    below: int = 0
+
+
+def footer(state: State, size: Size, hidden: Hidden) -> list[Line]:
+    """The lines below the view."""
+    counts = " ".join(f"{mark} {count}" for mark, count in (("▲", hidden.above), ("▼", hidden.below)) if count)
+    right = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
+    room = size.columns - sum(display_width(piece.text) + 1 for piece in right)
+    keys = parts_that_fit([text for text, views in _KEYS if state.view in views], room, "  ")
+    last = spread((Piece(keys, Style.DIM),), right, size.columns)
+    return [*_status(state, size), last]
+
+
+def _status(state: State, size: Size) -> Sequence[Line]:
+    """How the list is filtered and sorted, if it is."""
+    look = state.look
+    room = max(0, size.columns - len(_PROMPT) - 1)
+    if state.is_typing:
+        return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(look.filter, room)))]
+    parts = [_PROMPT + look.filter] if look.filter else []
+    if look.sort:
+        parts.append(f"by {look.sort}{', reversed' if look.is_reversed else ''}")
+    elif look.is_reversed:
+        parts.append("best first")
+    return [(Piece("   ".join(parts), Style.WARNING),)] if parts else []
+
+
+def cursor_column(state: State, size: Size) -> int:
+    """Where the next character of the filter comes."""
+    room = max(0, size.columns - len(_PROMPT) - 1)
+    return min(len(_PROMPT) + display_width(_end_of(state.look.filter, room)), max(0, size.columns - 1))
+
+
+def _end_of(text: str, width: int) -> str:
+    while display_width(text) > width:
+        text = text[1:]
+    return text
+
+
+def help_page(_: State, size: Size) -> Body:
+    """A line for each key, or more where it takes them."""
+    indent = " " * (_WIDEST_KEY + 1)
+    lines = [
+        line for key, text in KEYS for line in wrapped(f"{key:<{_WIDEST_KEY}} {text}", size.columns, indent=indent)
+    ]
+    return of_lines(lines)
+
+
+VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
+    View.NODES: nodes.body,
+    View.CARDS: cards.body,
+    View.CARD: card.body,
+    View.PROCESSES: processes.process_list,
+    View.SOURCES: processes.source_list,
+    View.HELP: help_page,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the screen is divided: `room` is the number of the view's lines that fit, `first` the first of them."""
+
+    above: list[Line]
+    body: Body
+    room: int
+    first: int
+
+
+def layout(state: State, size: Size) -> Layout:
+    """How a screen of that size is divided."""
+    body = VIEWS[state.view](state, size)
+    above = header(state, size)
+    room = max(1, size.rows - len(above) - body.heads - len(footer(state, size, Hidden())))
+    return Layout(above, body, room, body.first(state.look.scroll, room))
+
+
+def frame(state: State, size: Size) -> Frame:
+    """What the terminal of that size shows."""
+    found = layout(state, size)
+    body = found.body
+    last = min(found.first + found.room, body.count)
+    below = footer(state, size, Hidden(found.first, body.count - last))
+    lines = [*found.above, *body.make(found.first, last)]
+    lines += [()] * (size.rows - len(lines) - len(below))
+    lines = [_painted(line, state, size.columns) for line in (*lines, *below)][: size.rows]
+    selected = None if body.chosen is None else len(found.above) + body.heads + body.chosen - found.first
+    typed = len(lines) - len(below)
+    cursor = (typed, cursor_column(state, size)) if state.is_typing and typed >= 0 else None
+    return Frame(tuple(lines), cursor, selected if selected is not None and selected < len(lines) else None)
+
+
+def _painted(line: Line, state: State, width: int) -> Line:
+    """The line with nothing in it that moves a cursor, cut to the width."""
+    pieces = clipped(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
+    if not state.glyphs.is_ascii:
+        return pieces
+    return tuple(Piece(state.glyphs.plain(piece.text), piece.style) for piece in pieces)

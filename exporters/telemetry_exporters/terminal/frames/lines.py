@@ -1,0 +1,149 @@
+"""Lines that fit: cut, wrapped, or with fewer parts; no number is ever left in part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from telemetry_exporters import human
+from telemetry_exporters.terminal.frames.model import Line, Piece
+from telemetry_exporters.terminal.style import Style
+from telemetry_exporters.text import clean, cut, display_width
+
+_BEGUN_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
+_OF_NUMBER = frozenset("0123456789.,:")
+# Of a text from outside nobody reads more in a terminal.
+_LONGEST_TEXT = 400
+_DATE = len("2026-01-01 ")
+
+
+def width_of(line: Iterable[Piece]) -> int:
+    """The columns that the line takes."""
+    return sum(display_width(piece.text) for piece in line)
+
+
+def cut_whole(text: str, width: int) -> str:
+    """The text, or its beginning and an ellipsis; a number that would be cut is left out as a whole."""
+    short = cut(text, width)
+    if short == text or not short:
+        return short
+    kept = short[:-1]
+    if text[len(kept) : len(kept) + 1] in _OF_NUMBER:
+        kept = _BEGUN_NUMBER.sub("", kept)
+    return kept.rstrip() + short[-1]
+
+
+def clipped(line: Line, width: int) -> Line:
+    """The line, or what of it fits."""
+    if width_of(line) <= width:
+        return line
+    kept: list[Piece] = []
+    room = width
+    for piece in line:
+        if room <= 0:
+            break
+        text = cut_whole(piece.text, room)
+        kept.append(Piece(text, piece.style))
+        room = 0 if text != piece.text else room - display_width(text)
+    return tuple(kept)
+
+
+def spread(left: Line, right: Line, width: int) -> Line:
+    """Both at the ends of a line; where there is too little room, the left one is cut."""
+    room = width - width_of(right) - 1
+    if not right or room < 1:
+        return clipped(right or left, width)
+    short = clipped(left, room)
+    return (*short, Piece(" " * (width - width_of(short) - width_of(right))), *right)
+
+
+def parts_that_fit(parts: Iterable[str], width: int, between: str = ", ") -> str:
+    """The parts one behind the other; one that would not fit as a whole is left out."""
+    text = ""
+    for part in parts:
+        longer = text + between + part if text else part
+        if display_width(longer) <= width:
+            text = longer
+    return text
+
+
+def wrapped(text: str, width: int, style: Style = Style.PLAIN, indent: str = "", begin: str = "") -> Iterator[Line]:
+    """The text on as many lines as it takes; the first begins with `begin`, the others with `indent`. Of a very long one the beginning."""
+    line = ""
+    for word in cut_whole(clean(text), _LONGEST_TEXT).split(" "):
+        longer = f"{line} {word}" if line else word
+        if line and display_width(begin + longer) > width:
+            yield from _broken(begin, line, width, style)
+            begin, line = indent, word
+        else:
+            line = longer
+    yield from _broken(begin, line, width, style)
+
+
+def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
+    """The line; a word that is wider than the terminal goes on in the next."""
+    room = max(1, width - len(begin))
+    while display_width(text) > room:
+        end = max(1, len(cut(text, room + 1)) - 1)
+        yield (Piece(begin + text[:end], style),)
+        text = text[end:]
+    yield (Piece(begin + text, style),)
+
+
+def wrapped_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:
+    """The parts on as many lines as they take, each whole."""
+    line = ""
+    for part in parts:
+        longer = line + between + part if line else part
+        if line and display_width(longer) > width:
+            yield line
+            line = part
+        else:
+            line = longer
+    if line:
+        yield line
+
+
+def time_of_day(unix_seconds: float) -> str:
+    """Hours, minutes and seconds in UTC."""
+    return human.utc(unix_seconds)[_DATE : -len(" UTC")]
+
+
+def in_grey(line: Line) -> Line:
+    """The same text, quiet."""
+    return tuple(Piece(piece.text, Style.DIM) for piece in line)
+
+
+Make = Callable[[int, int], list[Line]]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """So many lines below `heads` that stay; `make(first, last)` gives the heads and those lines.
+
+    `keys` name the lines that can be chosen, one a line; `chosen` is the place of the chosen one. `headings` are what it can be sorted by.
+    """
+
+    count: int
+    make: Make
+    heads: int = 0
+    keys: Sequence[str] = ()
+    chosen: int | None = None
+    headings: tuple[str, ...] = ()
+
+    def first(self, scroll: int, room: int) -> int:
+        """The first line that is shown: near the scrolled one, the chosen one in sight, no room unused."""
+        if self.chosen is not None:
+            scroll = max(min(scroll, self.chosen), self.chosen - room + 1)
+        return max(0, min(scroll, self.count - room))
+
+
+def of_lines(lines: Sequence[Line]) -> Body:
+    """These lines, none of which can be chosen."""
+    return Body(len(lines), lambda first, last: list(lines[first:last]))
+
+
+def saying(text: str, width: int, style: Style = Style.DIM) -> Body:
+    """A sentence in place of a list."""
+    return of_lines(list(wrapped(text, width, style)))

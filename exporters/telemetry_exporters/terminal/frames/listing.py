@@ -1,0 +1,165 @@
+"""A list in columns: which rows, in which order, with which columns in the width that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from telemetry_exporters.terminal.columns import GAP, OPTIONAL, Cell, Column, Rank, fitted
+from telemetry_exporters.terminal.frames.drawing import Glyphs
+from telemetry_exporters.terminal.frames.lines import Body, cut_whole, in_grey
+from telemetry_exporters.terminal.frames.model import Line, Look, Piece
+from telemetry_exporters.terminal.frames.scene import NOT_KEPT
+from telemetry_exporters.terminal.style import ABSENT, Style
+from telemetry_exporters.text import clean, display_width
+
+_T = TypeVar("_T")
+_NARROW = 60
+_LONG_WORD = 4
+_MARK = "▸"
+# A cell and the columns that it takes.
+_Measured = tuple[Cell, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[_T]):
+    """What makes a list of things: their columns, a name of each, its text that a filter looks at, and how bad each is, 0 for the worst.
+
+    `is_grey` says which are shown as of the past or not valid any more.
+    """
+
+    columns: tuple[Column[_T], ...]
+    key: Callable[[_T], str]
+    text: Callable[[_T], str]
+    badness: Callable[[_T], int]
+    is_grey: Callable[[_T], bool] = lambda _: False
+
+    def headings(self) -> tuple[str, ...]:
+        """What it can be sorted by; of columns that stand for each other the last."""
+        named = {column.slot or column.heading: column.heading for column in self.columns if not column.most}
+        return tuple(named.values())
+
+    def body(self, things: Iterable[_T], look: Look, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
+        """The things that the filter lets through, in order; if there is none of the chosen name, the first is chosen, for None none."""
+        shown = self._ordered(self._filtered(things, look.filter), look)
+        keys = [self.key(thing) for thing in shown]
+        place = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
+        painter = _Painter(self, shown, width, glyphs, place)
+        return Body(len(shown), painter.lines, 1, keys, place, self.headings())
+
+    def _filtered(self, things: Iterable[_T], wanted: str) -> list[_T]:
+        words = wanted.lower().split()
+        return [thing for thing in things if all(_is_in(word, f" {self.text(thing)}".lower()) for word in words)]
+
+    def _ordered(self, things: list[_T], look: Look) -> list[_T]:
+        """By a column: the highest numbers and the first texts first, what has none last; by none: worst first."""
+        column = next((one for one in self.columns if look.sort and one.heading == look.sort), None)
+        if column is None:
+            return sorted(things, key=self.badness, reverse=look.is_reversed)
+        ranked = [(column.rank(thing), thing) for thing in things]
+        numbers = [pair for pair in ranked if isinstance(pair[0], float | int)]
+        texts = [pair for pair in ranked if isinstance(pair[0], tuple)]
+        without = [thing for rank, thing in ranked if rank is None]
+        numbers.sort(key=_rank, reverse=not look.is_reversed)
+        texts.sort(key=_rank, reverse=look.is_reversed)
+        return [thing for _, thing in (*numbers, *texts)] + without
+
+
+def _is_in(word: str, text: str) -> bool:
+    """Whether a word of the text begins so; a long one may be anywhere, as in an id."""
+    return f" {word}" in text or (len(word) >= _LONG_WORD and word in text)
+
+
+def _rank(pair: tuple[Rank | None, object]) -> Rank:
+    return 0.0 if pair[0] is None else pair[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Painter(Generic[_T]):
+    """Makes the lines that are in sight."""
+
+    listing: Listing[_T]
+    things: Sequence[_T]
+    width: int
+    glyphs: Glyphs
+    chosen: int | None
+
+    def lines(self, first: int, last: int) -> list[Line]:
+        """The headings, and a line for each of these things."""
+        shown = self.things[first:last]
+        gap = " " if self.width < _NARROW else GAP
+        made: dict[int, list[_Measured]] = {}
+        absent = self.glyphs.plain(ABSENT)
+
+        def natural(place: int) -> int:
+            column = self.listing.columns[place]
+            if column.draw is not None:
+                return column.most
+            cells = made[place] = [self._measured(column.cell(thing)) for thing in shown]
+            if column.priority >= OPTIONAL and all(cell.text == absent for cell, _ in cells):
+                return 0
+            return max(column.usual, len(column.heading), *(width for _, width in cells), 0)
+
+        widths = fitted(self.listing.columns, natural, self.width - 1, len(gap))
+        parts = [
+            (self.listing.columns[place], width, made[place] if place in made else self._drawn(place, width, shown))
+            for place, width in widths.items()
+        ]
+        lines = [_line(" ", gap, [(column, width, _heading(column)) for column, width, _ in parts])]
+        for number, thing in enumerate(shown):
+            mark = self.glyphs.plain(_MARK) if first + number == self.chosen else " "
+            line = _line(mark, gap, [(column, width, cells[number]) for column, width, cells in parts])
+            lines.append(in_grey(line) if self.listing.is_grey(thing) else line)
+        return lines
+
+    def _measured(self, cell: Cell) -> _Measured:
+        text = self.glyphs.plain(clean(cell.text))
+        return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
+
+    def _drawn(self, place: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
+        draw = self.listing.columns[place].draw
+        return [] if draw is None else [self._measured(draw(thing, width)) for thing in shown]
+
+
+def _heading(column: Column[_T]) -> _Measured:
+    return Cell(column.heading, Style.BOLD), len(column.heading)
+
+
+def _line(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
+    """The cells in their columns; neighbours of one style are one piece."""
+    pieces: list[Piece] = []
+    text, style, between = mark, Style.PLAIN, ""
+    for column, width, measured in parts:
+        cell, _ = measured
+        shown = _padded(measured, width, is_left=column.is_text or bool(column.most))
+        if cell.style is not style:
+            pieces.append(Piece(text + between, style))
+            text, style, between = "", cell.style, ""
+        text += between + shown
+        between = gap
+    return (*pieces, Piece(text, style))
+
+
+def _padded(measured: _Measured, width: int, *, is_left: bool) -> str:
+    cell, taken = measured
+    if taken > width:
+        short = cut_whole(cell.text, width)
+        return short + " " * (width - display_width(short))
+    blanks = " " * (width - taken)
+    return cell.text + blanks if is_left else blanks + cell.text
+
+
+def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
+    """The same columns for the past: what it does not keep is said to be not kept."""
+    return tuple(
+        column if column.is_kept else replace(column, cell=_not_kept, rank=_no_rank, least=0) for column in columns
+    )
+
+
+def _not_kept(_: object) -> Cell:
+    return Cell(NOT_KEPT.word, Style.DIM)
+
+
+def _no_rank(_: object) -> None:
+    return None

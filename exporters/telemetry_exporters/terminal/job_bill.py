@@ -1,0 +1,198 @@
+"""What owners had of cards and what it cost, added up from job records: by owner, user, account or namespace."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_exporters import human
+from telemetry_exporters.documents.job_record import NOBODY, JobRecord
+from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
+from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+
+SCHEMA = "telemetry.jobs/1"
+_HOUR, _KWH = 3600.0, 3.6e6
+_LONGEST_TEXT = 48
+# There is a user of that name on most nodes, whom these are not.
+_NOBODY, _TOTAL = "(nobody)", "(total)"
+
+Grouping = Callable[[JobRecord], tuple[str, ...]]
+# What each way to group goes by: its columns, and what stands in them.
+BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
+    "owner": (
+        ("kind", "owner", "user", "account"),
+        lambda one: (one.owner.kind, one.owner.name, one.owner.user, one.owner.account),
+    ),
+    "user": (("user",), lambda one: (one.owner.user,)),
+    "account": (("account",), lambda one: (one.owner.account,)),
+    "namespace": (("namespace",), lambda one: (one.owner.pod_namespace,)),
+}
+
+
+@dataclass(slots=True)
+class Row:
+    """The sums of one group; `names` say which it is."""
+
+    names: tuple[str, ...]
+    owners: set[tuple[str, str]] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
+    cards: set[tuple[str, str]] = field(default_factory=set)
+    running: int = 0
+    seconds: float = 0.0
+    measured_seconds: float = 0.0
+    busy_seconds: float = 0.0
+    joules: float | None = None
+    gap_seconds: float = 0.0
+    memory_peak_bytes: float | None = None
+
+    def add(self, record: JobRecord) -> None:
+        """Add one record."""
+        self.owners.add((record.owner.kind, record.owner.name))
+        self.nodes.add(record.hostname)
+        self.cards.update((record.hostname, card.id) for card in record.cards)
+        self.running += record.end is None
+        self.seconds += record.seconds
+        self.measured_seconds += record.measured_seconds
+        self.busy_seconds += record.busy_seconds or 0.0
+        self.gap_seconds += sum(gap.seconds for gap in record.gaps)
+        if record.energy_joules is not None:
+            self.joules = (self.joules or 0.0) + record.energy_joules
+        peaks = [card.memory_peak_bytes for card in record.cards if card.memory_peak_bytes is not None]
+        if peaks:
+            self.memory_peak_bytes = max(*peaks, self.memory_peak_bytes or 0.0)
+
+    def numbers(self) -> dict[str, float | int | None]:
+        """What is told of the group: hours of cards, and kilowatt-hours; what was not measured is neither busy nor idle."""
+        measured = self.measured_seconds > 0.0
+        return {
+            "owners": len(self.owners),
+            "running": self.running,
+            "nodes": len(self.nodes),
+            "cards": len(self.cards),
+            "allocated_hours": self.seconds / _HOUR,
+            "busy_hours": self.busy_seconds / _HOUR if measured else None,
+            "idle_hours": max(0.0, self.measured_seconds - self.busy_seconds) / _HOUR if measured else None,
+            "unmeasured_hours": max(0.0, self.seconds - self.measured_seconds) / _HOUR,
+            "energy_kwh": None if self.joules is None else self.joules / _KWH,
+            "memory_peak_bytes": self.memory_peak_bytes,
+            "gap_hours": self.gap_seconds / _HOUR,
+        }
+
+
+class Bill:
+    """Takes records in any order; one that comes twice counts once, and one that has ended in place of itself when it ran."""
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+        self._columns, self._group = BY[by]
+        self._ended: set[str] = set()
+        self._running: dict[str, JobRecord] = {}
+        self._rows: dict[tuple[str, ...], Row] = {}
+        self._nobody = Row(self._alone(_NOBODY))
+        self._total = Row(self._alone(_TOTAL))
+
+    def add(self, record: JobRecord) -> None:
+        """Take one record."""
+        if record.end is None:
+            known = self._running.get(record.id)
+            if known is None or known.seconds < record.seconds:
+                self._running[record.id] = record
+        elif record.id not in self._ended:
+            self._ended.add(record.id)
+            self._count(record)
+
+    def rows(self) -> list[Row]:
+        """The groups, the largest first. Nothing is to be added afterwards."""
+        running, self._running = self._running, {}
+        for record in running.values():
+            if record.id not in self._ended:
+                self._count(record)
+        return sorted(self._rows.values(), key=lambda row: (-row.seconds, row.names))
+
+    def _count(self, record: JobRecord) -> None:
+        names = self._group(record)
+        row = self._nobody if record.owner.kind == NOBODY else self._rows.setdefault(names, Row(names))
+        row.add(record)
+        self._total.add(record)
+
+    def _rest(self) -> list[Row]:
+        """What nobody had, where that is known."""
+        return [self._nobody] if self._nobody.nodes else []
+
+    def _alone(self, name: str) -> tuple[str, ...]:
+        return tuple(name if place == 0 else "" for place in range(len(self._columns)))
+
+    def json(self) -> str:
+        """The document `telemetry.jobs/1`."""
+        document = {
+            "schema": SCHEMA,
+            "by": self.by,
+            "rows": [{**self._named(row), **row.numbers()} for row in self.rows()],
+            "nobody": self._nobody.numbers(),
+            "total": self._total.numbers(),
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    def csv(self) -> str:
+        """A line for each group, and no total: it would be counted with them."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow((*self._columns, *self._total.numbers()))
+        for row in (*self.rows(), *self._rest()):
+            writer.writerow((*row.names, *("" if one is None else one for one in row.numbers().values())))
+        return text.getvalue()
+
+    def table(self, colour: Colour) -> str:
+        """The groups for people, and what is to be known of them."""
+        rows = [*self.rows(), *self._rest(), self._total]
+        heading = [*(name.upper() for name in self._columns), *_NUMBERS]
+        lines = [
+            heading,
+            *([*(cut(name or ABSENT, _LONGEST_TEXT) for name in row.names), *_cells(row)] for row in rows),
+        ]
+        widths = [max(display_width(line[place]) for line in lines) for place in range(len(heading))]
+        texts = [
+            "  ".join(
+                (pad_right if place < len(self._columns) else pad_left)(cell, widths[place])
+                for place, cell in enumerate(line)
+            ).rstrip()
+            for line in lines
+        ]
+        texts[0] = paint(texts[0], Style.BOLD, colour)
+        return "\n".join([*texts, *_notes(self._total)]) + "\n"
+
+    def _named(self, row: Row) -> dict[str, str | None]:
+        return {column: name or None for column, name in zip(self._columns, row.names, strict=True)}
+
+
+_NUMBERS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
+
+
+def _cells(row: Row) -> Sequence[str]:
+    numbers = row.numbers()
+    hours = (numbers[f"{name}_hours"] for name in ("allocated", "busy", "idle", "unmeasured"))
+    peak = row.memory_peak_bytes
+    return [
+        str(len(row.cards)),
+        str(len(row.nodes)),
+        *(_number(each) for each in hours),
+        _number(numbers["energy_kwh"]),
+        ABSENT if peak is None else human.byte_size(peak),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return ABSENT if value is None else human.digits(value)
+
+
+def _notes(total: Row) -> list[str]:
+    notes = []
+    if total.running:
+        notes.append(f"Not ended yet: {total.running}, counted as far as the ledger was written.")
+    if total.gap_seconds >= 1.0:
+        hours = human.digits(total.gap_seconds / _HOUR)
+        notes.append(f"Not counted: {hours} h in which no daemon ran, or no source told of the owner.")
+    return ["", *notes] if notes else []
