@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.config.text import default_toml
+from telemetry_daemon.config.table import default_toml
 from telemetry_daemon.version import __version__
 from telemetry_exporters.documents.metrics_doc import metrics_markdown
 from telemetry_exporters.prometheus.compat.names_doc import tables as compatibility_tables

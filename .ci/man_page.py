@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from command_tree import Argument, CommandTree, commands, common_options
 
 from telemetry_daemon.commands.examples import EXAMPLES
-from telemetry_daemon.config.glance import DEFAULT_FILE, FILE_VARIABLE
+from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
 from telemetry_daemon.remote import control_socket as control

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_daemon.config.errors import dotted
-from telemetry_daemon.config.table import SectionRow, SettingRow, sections
-from telemetry_daemon.config.text import NO_DEFAULT, limits, toml_value
+from telemetry_daemon.config.table import NO_DEFAULT, SectionRow, SettingRow, dotted, limits, sections, toml_value
 
 
 def reference_markdown() -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from device_telemetry.errors import NotReachableError, NotUnderstoodError
 from device_telemetry.node import Node, node_of
-from telemetry_daemon.config.glance import glance
+from telemetry_daemon.config.inputs import runtime_directory
 from telemetry_daemon.remote.address import Address, AddressError, address_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.web.addresses import local_socket_in
@@ -77,10 +77,10 @@ def _address(url: str | None) -> Address | None:
             return address_of(url)
         except AddressError as error:
             raise NotReachableError(str(error)) from None
-    seen = glance(None, os.environ)
-    if seen is None:
+    directory = runtime_directory(None, os.environ)
+    if directory is None:
         return None
-    here = Address("the daemon of this node", unix=str(local_socket_in(seen.runtime_directory)))
+    here = Address("the daemon of this node", unix=str(local_socket_in(directory)))
     with contextlib.closing(Client(here, seconds=1.0)) as client:
         try:
             client.get("/readyz")

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from config.workbench import FULL, Workbench
-from telemetry_daemon.config.of_compat import CompatSettings
-from telemetry_daemon.config.of_peaks import PeakSettings
+from telemetry_daemon.config.optional_sections import CompatSettings, PeakSettings
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import settings_rows
-from telemetry_daemon.config.text import default_toml, show_toml, toml_value
+from telemetry_daemon.config.table import default_toml, settings_rows, show_toml, toml_value
 from telemetry_parsers.peaks.lookup import peak_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.text import show_toml
+from telemetry_daemon.config.table import show_toml
 from telemetry_daemon.doctor import redacted
 from telemetry_daemon.masking.mask import Mask
 

@@ -26,7 +26,7 @@ from kits.web_server import connect, fetch, read_to_end
 from telemetry_daemon.commands.parse import read_captures
 from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.text import default_toml
+from telemetry_daemon.config.table import default_toml
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.replay.tape import RecordingError, Tape
 from telemetry_daemon.site.routes import Site

@@ -164,7 +164,7 @@ def reload_held_up(daemon: Daemon) -> Iterator[None]:
     def is_held_up() -> bool:
         for child in psutil.Process(daemon.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
-                if "config.check" in " ".join(child.cmdline()):
+                if "config.child" in " ".join(child.cmdline()):
                     child.suspend()
                     checks.append(child)
         return bool(checks)

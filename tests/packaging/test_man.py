@@ -9,7 +9,7 @@ import pytest
 
 from kits.captures import ROOT
 from telemetry_daemon import cli
-from telemetry_daemon.config.glance import DEFAULT_FILE
+from telemetry_daemon.config.inputs import DEFAULT_FILE
 from telemetry_daemon.config.table import settings_rows
 from telemetry_daemon.terminal import exits
 

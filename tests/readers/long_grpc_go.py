@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kits.fake_kubelet import SOCKET
-from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import reader
 from telemetry_parsers.owners.kubelet import PARSER

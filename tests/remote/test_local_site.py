@@ -13,7 +13,7 @@ from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import cheap_hash
-from telemetry_daemon.config.glance import READS_HEADER
+from telemetry_daemon.config.inputs import READS_HEADER
 from telemetry_daemon.web.addresses import local_socket_in
 
 DEMO = ("--demo", "1xnvidia")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from telemetry_daemon.config.glance import glance
+from telemetry_daemon.config.inputs import runtime_directory
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Metric, Snapshot
 
@@ -35,9 +35,9 @@ def local_socket(arguments: argparse.Namespace) -> str:
     """The path of the socket at which the daemon by this configuration answers, if it runs."""
     from telemetry_daemon.web.addresses import local_socket_in
 
-    seen = glance(arguments.config, os.environ)
-    if seen is not None:
-        return str(local_socket_in(seen.runtime_directory))
-    from telemetry_daemon.commands import options
+    directory = runtime_directory(arguments.config, os.environ)
+    if directory is None:
+        from telemetry_daemon.commands import options
 
-    return str(local_socket_in(options.settings(arguments).state.runtime_directory))
+        directory = options.settings(arguments).state.runtime_directory
+    return str(local_socket_in(directory))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from telemetry_daemon.commands.answer import Answer, NotAskedError, local_socket
-from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER, glance
+from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, given_word
 from telemetry_daemon.remote.address import Address
 from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
@@ -32,7 +32,7 @@ def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
     try:
         client.get("/readyz")
         answer = client.get(_SNAPSHOT)
-        if not _reads_what_is_wanted(arguments, answer.headers):
+        if not _reads_the_same(arguments, answer.headers):
             return None
         return _answer(answer.body, "the daemon", time.time())
     except NodeError as error:
@@ -69,7 +69,7 @@ def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
     """Whether the daemon of this node runs, and reads what this command would."""
     client = Client(Address("the daemon", unix=local_socket(arguments)), seconds=_PATIENCE_SECONDS)
     try:
-        return _reads_what_is_wanted(arguments, client.get(_SNAPSHOT).headers)
+        return _reads_the_same(arguments, client.get(_SNAPSHOT).headers)
     except NodeError:  # this command can read as well
         return False
     finally:
@@ -129,18 +129,15 @@ def _age(snapshot: Snapshot) -> float:
     return max(ages, default=0.0)
 
 
-def _reads_what_is_wanted(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
-    seen = glance(arguments.config, os.environ)
-    if seen is not None and headers.get(GIVEN_HEADER.lower()) == seen.word:
-        return True
-    return _reads_the_same(arguments, headers)
-
-
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
-    """Whether its settings decide the same, though they are written otherwise."""
-    if not (told := headers.get(READS_HEADER.lower())):
+    """Whether the daemon's settings decide the same as those of this command, though they may be written otherwise."""
+    given = given_word(arguments.config, os.environ)
+    if given and given == headers.get(GIVEN_HEADER.lower()):
+        return True
+    told = headers.get(READS_HEADER.lower())
+    if not told:
         return False
     from telemetry_daemon.commands import options
-    from telemetry_daemon.config.reads import reads
+    from telemetry_daemon.config.settings import reads
 
     return told == reads(options.settings(arguments))

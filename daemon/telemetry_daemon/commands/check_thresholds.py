@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from telemetry_daemon.config.names import nearest_or_all
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.exits import CommandError
+from telemetry_daemon.terminal.suggestions import nearest_or_all
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 if sys.version_info >= (3, 11):

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; 78 for a configuration that cannot be used."""
-    from telemetry_daemon.config import file, text
+    from telemetry_daemon.config import file, table
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.file is not None or arguments.model is not None:
         raise CommandError(f"{arguments.what} takes no ROOFLINE and no --model; they belong to peaks")
     if arguments.what == "default":
-        sys.stdout.write(text.default_toml())
+        sys.stdout.write(table.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
     with load(find(loaded.settings.parsers.paths)) as parsers:
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if loaded.settings.ranks.table:
         _check_rank_table(loaded.settings.ranks)
     if arguments.what == "show":
-        sys.stdout.write(text.show_toml(loaded.settings, loaded.origins))
+        sys.stdout.write(table.show_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is valid")
     return exits.OK
@@ -58,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_measured(name: str | None, model: str | None) -> int:
     """Print what a roofline.csv says as a section of the configuration file."""
-    from telemetry_daemon.config import rules, text
-    from telemetry_daemon.config.errors import dotted
+    from telemetry_daemon.config import rules, table
     from telemetry_daemon.guarded.reading import read_file
     from telemetry_parsers.peaks.roofline import NoRooflineError, measured_peak
 
@@ -68,7 +67,7 @@ def _print_measured(name: str | None, model: str | None) -> int:
             "peaks needs a file and a model: telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'"
         )
     try:
-        heading = dotted(("peaks", rules.model_name(model)))
+        heading = table.dotted(("peaks", rules.model_name(model)))
         peak = measured_peak(read_file(name, _LARGEST_ROOFLINE_BYTES).decode("utf-8-sig", "replace").splitlines())
     except OSError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give a roofline.csv that you may read") from None
@@ -79,7 +78,7 @@ def _print_measured(name: str | None, model: str | None) -> int:
     rows: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
     if peak.memory_bytes_per_second is not None:
         rows["memory_bytes_per_second"] = peak.memory_bytes_per_second
-    sys.stdout.write(f"[{heading}]\n" + "".join(f"{key} = {text.toml_value(value)}\n" for key, value in rows.items()))
+    sys.stdout.write(f"[{heading}]\n" + "".join(f"{key} = {table.toml_value(value)}\n" for key, value in rows.items()))
     return exits.OK
 
 

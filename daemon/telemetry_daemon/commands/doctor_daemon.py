@@ -6,8 +6,7 @@ import argparse
 from dataclasses import dataclass, replace
 
 from telemetry_daemon.commands import nodes
-from telemetry_daemon.config.reads import reads
-from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.settings import Settings, reads
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.unit import unit
 from telemetry_daemon.doctor.view import ask

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY, glance, job_directory
+from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY, job_directory, runtime_directory
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs import files
 from telemetry_daemon.readers.jobs.environment import job_of
@@ -39,16 +39,15 @@ def run(arguments: argparse.Namespace) -> int:
         remedy = "call it from the prolog and epilog of Slurm or Flux, or from a hook of PBS"
         raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")
     directory = arguments.directory or job_directory(arguments.config, os.environ)
-    told = glance(arguments.config, os.environ)
-    runtime_directory = told.runtime_directory if told is not None else DEFAULT_RUNTIME_DIRECTORY
+    of_daemon = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY
     try:
         with OwnFolder.made(Path(directory), _FOLDER_MODE) as folder:
-            _let_service_read(folder, runtime_directory)
+            _let_service_read(folder, of_daemon)
             (files.begin if arguments.action == "start" else files.end)(folder, job, now)
     except (OSError, files.NoRoomError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CommandError(f"{job.scheduler} job {job.id} is not told of: {directory}: {why}") from None
-    nudge(runtime_directory, job.scheduler)
+    nudge(of_daemon, job.scheduler)
     return exits.OK
 
 

@@ -38,7 +38,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 def unknown(kind: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
     """The error for an unknown name, with the nearest known name: `did you mean 'nvidia'?`; else `otherwise`, or all of them."""
-    from telemetry_daemon.config.names import nearest
+    from telemetry_daemon.terminal.suggestions import nearest
 
     near = nearest(name, names := sorted(known))
     hint = f"did you mean '{near[0]}'?" if near else otherwise or f"the {kind}s are {', '.join(names)}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.config.glance import DEFAULT_FILE, FILE_VARIABLE
+from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_exporters.text import clean
 
 if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it

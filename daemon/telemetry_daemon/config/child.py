@@ -1,11 +1,14 @@
 """Has a short-lived process validate the configuration and look for parsers, and takes over what it found.
 
-So the daemon never imports pydantic and importlib.metadata, which would cost it 11 MiB for good.
+So the daemon never imports pydantic and importlib.metadata, which would cost it 11 MiB for good. The process is this module as a program:
+it reads the inputs as JSON from standard input. Status 0: the settings, and what may be a parser, as JSON on standard output;
+78: one line on standard error for each thing that is wrong.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -40,7 +43,7 @@ class Check:
         # Of the environment only what may be ours.
         request = json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
         try:
-            self._asked = Asked(command or running("telemetry_daemon.config.check"), request)
+            self._asked = Asked(command or running("telemetry_daemon.config.child"), request)
         except NoAnswerError as error:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
@@ -70,3 +73,22 @@ def _answer(ended: Ended) -> Checked:
         return from_plain(Checked, json.loads(ended.output))
     except ValueError as error:
         raise ConfigError(f"{_FAILED}: the checking process gave no settings: {error!r}") from error
+
+
+def main() -> int:
+    """Answer the request on standard input and return the exit status."""
+    # Only the short-lived process needs these.
+    from telemetry_daemon.config.file import load
+    from telemetry_daemon.plugins.sources import find
+
+    try:
+        settings = load(from_plain(ConfigInputs, json.load(sys.stdin)))
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.status
+    json.dump(to_plain(Checked, Checked(settings, find(settings.parsers.paths))), sys.stdout)
+    return exits.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

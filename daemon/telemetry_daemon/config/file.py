@@ -1,27 +1,40 @@
-"""Reads the configuration: finds the file, lays environment and flags over it, validates, hands over plain settings."""
+"""Reads the configuration: finds the file, lays environment and flags over it, has it validated, and hands over plain settings."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from telemetry_daemon.config.errors import dotted, explained, unknown_names
-from telemetry_daemon.config.glance import FILE_VARIABLE
-from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.layers import Document, merged, unknown_variables
-from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.inputs import (
+    FILE_VARIABLE,
+    LARGEST_FILE_BYTES,
+    VARIABLE_PREFIX,
+    ConfigError,
+    ConfigInputs,
+    Document,
+    KeyPath,
+)
+from telemetry_daemon.config.settings import FLAGS, Settings
+from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, dotted, general_path, settings_rows
 from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_LARGEST_FILE_BYTES = 1 << 20
+# Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
+_RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
+_RESERVED_PREFIX = "TELEMETRY_TEST_"
+
+_LONGEST_WHOLE = 18
+_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
 # What the TOML reader says, and what to do about it where its words do not tell.
 _REMEDIES: Mapping[str, str] = {
     "Cannot overwrite a value": "this setting is given twice; keep one",
@@ -48,11 +61,15 @@ def load(inputs: ConfigInputs) -> Settings:
 
 def load_with_origins(inputs: ConfigInputs) -> Loaded:
     """The settings in force and where they came from; a ConfigError names everything that is wrong."""
-    document = merged(_document(inputs), inputs)
-    problems = unknown_variables(inputs)
-    settings = _validated(document, problems) if document.data else Settings()
-    problems += unknown_names(document, inputs)
-    if problems:
+    document = _merged(_document(inputs), inputs)
+    problems = _unknown_variables(inputs)
+    settings = Settings()
+    if document.data:
+        # Where nothing is set, a command is 0.1 s faster without pydantic.
+        from telemetry_daemon.config.validation import validated
+
+        settings = validated(document, inputs, problems)
+    elif problems:
         raise ConfigError(*problems)
     return Loaded(settings, document.file, {dotted(path): origin for path, origin in document.origins.items()})
 
@@ -62,25 +79,12 @@ def path_of(inputs: ConfigInputs) -> str:
     return inputs.path or inputs.variables().get(FILE_VARIABLE) or inputs.default_path
 
 
-def _validated(document: Document, problems: list[str]) -> Settings:
-    """The settings of a document that sets something; a ConfigError names everything that is wrong with it, after the problems."""
-    # Where nothing is set, a command is 0.1 s faster without it.
-    from pydantic import ValidationError
-
-    from telemetry_daemon.config.models import validated
-
-    try:
-        return validated(document.data)
-    except ValidationError as error:
-        raise ConfigError(*problems, *explained(error, document)) from None
-
-
 def _document(inputs: ConfigInputs) -> Document:
     """The file that was asked for, or the default one if it is there, or an empty document."""
     given_path = inputs.path or inputs.variables().get(FILE_VARIABLE)
     path = given_path or inputs.default_path
     try:
-        content = read_file(path, _LARGEST_FILE_BYTES)
+        content = read_file(path, LARGEST_FILE_BYTES)
     except FileNotFoundError:
         if given_path is None:
             return Document({})
@@ -134,3 +138,108 @@ def _printable(path: str) -> str:
     """The path on one line and in valid text."""
     text = path.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if text.isprintable() else ascii(text)
+
+
+def _merged(document: Document, inputs: ConfigInputs) -> Document:
+    """The file's document with the environment and the flags laid over it."""
+    data = document.data
+    origins: dict[KeyPath, str] = {}
+    for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
+        data = _with(data, path, value)
+        origins[path] = origin
+    return replace(document, data=data, file_data=document.data, origins=origins)
+
+
+def _unknown_variables(inputs: ConfigInputs) -> list[str]:
+    """One line for each variable that begins like a setting's and is none."""
+    known = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
+    lines = []
+    for variable in sorted(inputs.variables()):
+        if _is_reserved(variable) or _setting_of(variable) is not None:
+            continue
+        near = nearest(variable.removeprefix(VARIABLE_PREFIX), known)
+        remedy = did_you_mean(known[name] for name in near) or "; unset it for this program"
+        lines.append(f"environment variable {variable}: no such setting{remedy}")
+    return lines
+
+
+def _from_environment(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
+    for variable, text in sorted(inputs.variables().items()):
+        found = None if _is_reserved(variable) else _setting_of(variable)
+        if found is not None:
+            row, path = found
+            yield path, f"environment variable {variable}", _read(row, text)
+
+
+def _is_reserved(variable: str) -> bool:
+    return variable in _RESERVED_VARIABLES or variable.startswith(_RESERVED_PREFIX)
+
+
+def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
+    """The setting that a variable sets, None when there is none. If several fit, the one with the most placeholders wins."""
+    for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
+        pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
+        match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
+        if match is not None:
+            names = iter(match.groups())
+            path = (next(names).lower().replace("_", "-") if part in PLACEHOLDERS else part for part in row.path)
+            return row, tuple(path)
+    return None
+
+
+def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
+    rows = {row.path: row for row in settings_rows()}
+    for setting, value in inputs.overrides.items():
+        path = tuple(setting.split("."))
+        row = rows.get(general_path(path))
+        yield path, f"flag {FLAGS.get(setting, setting)}", value if row is None else _read_flag(row, value)
+
+
+def _read_flag(row: SettingRow, value: object) -> object:
+    """A flag's value; a relative path begins at the working directory."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
+
+
+def _read(row: SettingRow, text: str) -> object:
+    """The value of a variable's or a flag's text. A text that cannot be read stays as it is; the model refuses it."""
+    if row.kind == "number":
+        return _number(text)
+    if row.kind == "switch":
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
+    if row.kind == "list":
+        return _items(text)
+    if row.kind == "counts":
+        return _counts(text)
+    return text
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _counts(text: str) -> dict[str, int | str] | str:
+    """The counts by name. The text stays as it is when a name has no count, as in `amd`, or two, as in `amd=1,amd=2`."""
+    pairs = [item.partition("=") for item in _items(text)]
+    if not all(equals for _, equals, _ in pairs):
+        return text
+    counts = {name.strip(): _whole(count.strip()) for name, _, count in pairs}
+    return counts if len(counts) == len(pairs) else text
+
+
+def _number(text: str) -> float | str:
+    return float(text) if _DECIMAL.match(text.strip()) else text
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_WHOLE else text
+
+
+def _with(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
+    """The document with one value replaced. A section that is no table stays as it is; the model refuses it."""
+    head, *rest = path
+    if not rest:
+        return {**data, head: value}
+    inner = data.get(head, {})
+    return {**data, head: _with(inner, tuple(rest), value) if isinstance(inner, dict) else inner}

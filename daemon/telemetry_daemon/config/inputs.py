@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+from binascii import crc32
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from telemetry_daemon.config.glance import DEFAULT_FILE, VARIABLE_PREFIX
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_parsers.vendors import VENDOR_WORDS
+
+DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
+FILE_VARIABLE = "TELEMETRY_CONFIG"
+VARIABLE_PREFIX = "TELEMETRY_"
+DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
+DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
+DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
+# By which a daemon says, on its local socket, by what settings it reads, and what these are made from.
+READS_HEADER = "X-Telemetry-Reads"
+GIVEN_HEADER = "X-Telemetry-Given"
+LARGEST_FILE_BYTES = 1 << 20
+# The variables that decide what is read.
+_DECIDING = tuple(
+    VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
+)
+
+KeyPath = tuple[str, ...]
 
 
 class ConfigError(CommandError):
@@ -32,9 +51,84 @@ class ConfigInputs:
     overrides: Mapping[str, object] = field(default_factory=dict)
     known_sources: tuple[str, ...] | None = None
     known_polls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    known_vendors: tuple[str, ...] = VENDOR_WORDS
     default_path: str = DEFAULT_FILE
 
     def variables(self) -> dict[str, str]:
         """The environment's variables that may be ours; one that is empty counts as not set."""
         return {name: text for name, text in self.environment.items() if name.startswith(VARIABLE_PREFIX) and text}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The document to validate. `origins` names the variable or flag of each value that is not the file's."""
+
+    data: dict[str, Any]
+    file: str | None = None
+    text: str = ""
+    file_data: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[KeyPath, str] = field(default_factory=dict)
+
+    def file_has(self, path: KeyPath) -> bool:
+        """Whether the file itself says something at the path."""
+        inner: Any = self.file_data
+        for part in path:
+            if not isinstance(inner, dict) or part not in inner:
+                return False
+            inner = inner[part]
+        return True
+
+
+# A command that asks the daemon, and a hook of a scheduler, need no more than the following three: to check the configuration
+# takes longer than all else that the command does.
+
+
+def given_word(path: str | None, environment: Mapping[str, str]) -> str:
+    """A word for what file and environment say, unchecked: who is given the same reads the same. Empty where the file cannot be read."""
+    try:
+        content = _content(path, environment)
+    except (OSError, ValueError):  # the check says what is wrong
+        return ""
+    deciding = sorted(item for item in environment.items() if item[0].startswith(_DECIDING) and item[1])
+    return f"{crc32(repr((content, deciding)).encode()):08x}"
+
+
+def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
+    """Where the daemon's sockets are by file and environment, unchecked; None if they must be checked first."""
+    return _folder(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
+
+
+def job_directory(path: str | None, environment: Mapping[str, str]) -> str:
+    """Where the same say that the files of jobs are; the usual place where they say nothing that can be used."""
+    found = _folder(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
+    return found or DEFAULT_JOB_DIRECTORY
+
+
+def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str, str], default: str) -> str | None:
+    section, name = setting
+    if variable := environment.get(VARIABLE_PREFIX + "_".join(setting).upper()):
+        return variable
+    try:
+        content = _content(path, environment)
+        found = _toml(content).get(section, {}).get(name, default) if name.encode() in content else default
+    except (OSError, ValueError, AttributeError, RecursionError):  # the check says what is wrong
+        return None
+    return found if isinstance(found, str) and found.startswith("/") else None
+
+
+def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
+    """The file that `--config` or the variable names, or the usual one, which a node need not have."""
+    named = path or environment.get(FILE_VARIABLE)
+    try:
+        return read_file(named or DEFAULT_FILE, LARGEST_FILE_BYTES)
+    except FileNotFoundError:
+        if named:
+            raise
+        return b""
+
+
+def _toml(content: bytes) -> Any:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(content.decode())

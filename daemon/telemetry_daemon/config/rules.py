@@ -1,10 +1,13 @@
-"""Rules for single values of the configuration: each returns its value, or raises ValueError saying what is wrong."""
+"""What is said of a setting, and the rules for its value: each returns the value, or raises ValueError saying what is wrong."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
@@ -25,6 +28,28 @@ _SOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\Z")
 _ROUTE = re.compile(r"(/[A-Za-z0-9._~-]+)+\Z|/\Z")
 _LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What there is to know of a setting beside its name, type and default.
+
+    `rule`, `low` and `high` hold for the value, or for each item of a list and each count of a mapping; `name_rule` for the
+    names in a mapping. The only item of a list that may stand `alone` needs no brackets.
+    """
+
+    text: str
+    example: object = None
+    rule: Callable[[str], str] | None = None
+    name_rule: Callable[[str], str] | None = None
+    low: float | None = None
+    high: float | None = None
+    alone: bool = False
+
+
+def about(text: str, **more: Any) -> Mapping[str, About]:
+    """The metadata of a setting's field."""
+    return {"about": About(text, **more)}
 
 
 def shown(value: object) -> str:

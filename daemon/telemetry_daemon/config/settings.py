@@ -5,18 +5,15 @@ From here come the models that validate a file, the environment variables, the d
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from telemetry_daemon.config import rules
-from telemetry_daemon.config.about import About as About  # noqa: PLC0414  # whoever reads settings knows it here
-from telemetry_daemon.config.about import about
-from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY
-from telemetry_daemon.config.of_compat import CompatSettings
-from telemetry_daemon.config.of_jobs import AttributionSettings as AttributionSettings  # noqa: PLC0414  # as above
-from telemetry_daemon.config.of_jobs import StepsSettings
-from telemetry_daemon.config.of_peaks import PeakSettings
+from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY
+from telemetry_daemon.config.optional_sections import AttributionSettings, CompatSettings, PeakSettings, StepsSettings
+from telemetry_daemon.config.rules import about
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -292,6 +289,15 @@ class Settings:
         return all(
             name in sources and {*source.polls} <= {*polls.get(name, ())} for name, source in self.sources.items()
         )
+
+
+def reads(settings: Settings) -> str:
+    """A short word for the settings that decide what is read: who has the same word reads the same."""
+    used = (
+        *(sorted(settings.sources.items()), settings.parsers, settings.ranks, settings.attribution),
+        *(sorted(settings.peaks.items()), settings.peak_dtypes),
+    )
+    return f"{crc32(repr(used).encode()):08x}"
 
 
 # The flags of the command line that change one setting, by the setting's path.

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.config import text as config_text
 from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.table import show_toml
 from telemetry_daemon.doctor import redacted, report, versions
 from telemetry_daemon.doctor.bundle import MOST_MEMBER_BYTES, Bundle, Member, gzipped
 from telemetry_daemon.doctor.document import document
@@ -141,7 +141,7 @@ def _configuration(bundle: Bundle, mask: Mask, material: Material) -> None:
     bundle.text(
         "configuration.toml",
         "all settings in force",
-        config_text.show_toml(material.settings),
+        show_toml(material.settings),
         masked,
     )
     origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(material.origins.items()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.text import show_toml
+from telemetry_daemon.config.table import show_toml
 from telemetry_daemon.masking.mask import Mask
 from telemetry_parsers.metrics import OWNER_LABELS
 

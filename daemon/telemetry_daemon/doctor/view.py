@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from telemetry_daemon.config.glance import READS_HEADER
+from telemetry_daemon.config.inputs import READS_HEADER
 from telemetry_daemon.remote.address import Address
 from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.proc_files import Mark, mark_of, named_variables, text_of, ticks_of, uid_of
 from telemetry_daemon.readers.proc_holds import Holds

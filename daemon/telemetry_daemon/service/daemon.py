@@ -15,10 +15,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER
-from telemetry_daemon.config.inputs import ConfigError
-from telemetry_daemon.config.reads import reads
-from telemetry_daemon.config.settings import AttributionSettings, Settings
+from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, ConfigError
+from telemetry_daemon.config.optional_sections import AttributionSettings
+from telemetry_daemon.config.settings import Settings, reads
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.node import Node
 from telemetry_daemon.polling.poller import Poller

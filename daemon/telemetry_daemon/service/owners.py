@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import replace
 
-from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.ledger import Ledger

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from telemetry_daemon.config.of_compat import CompatSettings
+from telemetry_daemon.config.optional_sections import CompatSettings
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.site.routes import HEALTH_PATH, PAGE_PATH, PEERS_PATH, READY_PATH
 from telemetry_daemon.web.errors import ListenError, WebError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_daemon.config.of_peaks import PeakSettings
+from telemetry_daemon.config.optional_sections import PeakSettings
 from telemetry_daemon.config.settings import Settings
 from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.peaks.peak import DTYPES, Peak, Rate

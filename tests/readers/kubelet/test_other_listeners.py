@@ -17,7 +17,7 @@ from h2.events import StreamEnded
 
 from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, short
 from kits.pod_resources import listed
-from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import reader
 from telemetry_parsers.model import Capture, Failure

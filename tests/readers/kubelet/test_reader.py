@@ -16,7 +16,7 @@ import pytest
 from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, put_on_node
 from kits.pod_resources import allocatable, listed, pod
 from kits.waiting import PATIENCE_SECONDS
-from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.kubelet import reader
 from telemetry_daemon.readers.kubelet.reader import KubeletReader

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.sockets import connected
 from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.readers.base import Begun, Targets

@@ -1,4 +1,4 @@
-"""Unknown names, and suggestions for what was meant."""
+"""Suggestions for a name that is not known: what was meant."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     known, tool = frozenset(known), name.lower().replace("_", "-")
     meant = [source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in known]
     return (
-        meant
-        or [tool] * (tool in known)
-        or difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=_ENOUGH_ALIKE)
+        meant or [tool] * (tool in known) or difflib.get_close_matches(name, sorted(known), n=2, cutoff=_ENOUGH_ALIKE)
     )
 
 

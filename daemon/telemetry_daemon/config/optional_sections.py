@@ -1,13 +1,14 @@
-"""The settings about jobs: whose a card is, and what jobs count themselves."""
+"""The settings of what is off or empty by default: owners and steps of jobs, peaks of cards, and other exporters' names."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from telemetry_daemon.config import rules
-from telemetry_daemon.config.about import about
-from telemetry_daemon.config.glance import DEFAULT_JOB_DIRECTORY, DEFAULT_STEPS_DIRECTORY
+from telemetry_daemon.config.inputs import DEFAULT_JOB_DIRECTORY, DEFAULT_STEPS_DIRECTORY
+from telemetry_daemon.config.rules import about
 
 Shown = Literal["name", "hash", "none"]
 
@@ -111,5 +112,66 @@ class StepsSettings:
         default=900.0,
         metadata=about(
             "Seconds after which a file that is written no more is passed over: its job has ended.", low=1, high=86_400
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSettings:
+    """What cards of a model can do at best; it stands in place of all that is known of that model. MODEL is its exact name as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers takes the model's peak away."""
+
+    flops: Mapping[str, float] = field(
+        default_factory=dict,
+        metadata=about(
+            "Dense operations in a second by data type, of the whole card.",
+            example={"bf16": 4.8e14, "fp8": 9.6e14},
+            name_rule=rules.dtype,
+            low=1,
+            high=1e20,
+        ),
+    )
+    flops_per_cycle: Mapping[str, float] = field(
+        default_factory=dict,
+        metadata=about(
+            "Dense operations in one cycle of the whole card, by data type; estimates of FLOP/s need it.",
+            example={"bf16": 262144},
+            name_rule=rules.dtype,
+            low=1,
+            high=1e12,
+        ),
+    )
+    memory_bytes_per_second: float | None = field(
+        default=None,
+        metadata=about(
+            "Bytes between the card and its memory in a second, both directions together.",
+            example=1.6e12,
+            low=1,
+            high=1e16,
+        ),
+    )
+    origin: Literal["configured", "measured"] = field(
+        default="configured",
+        metadata=about("What `accelerator_info` says as `peak_origin`; `telemetry config peaks` writes `measured`."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CompatSettings:
+    """The page under another exporter's names, which is at `/metrics/EXPORTER` without any setting. EXPORTER is its name, for example `[compat.dcgm-exporter]`; `docs/compatibility.md` lists them."""
+
+    listen_address: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Where this page alone is served as `/metrics` besides, so that nothing changes in Prometheus: an address or a list "
+            "of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
+            example=[":9400"],
+            rule=rules.listen_address,
+            alone=True,
+        ),
+    )
+    hostname_label: Literal["", "Hostname", "hostname"] = field(
+        default="",
+        metadata=about(
+            "How the label with the node's name is spelled: releases of dcgm-exporter differ. Empty: as most of them do."
         ),
     )

@@ -1,0 +1,260 @@
+"""The one check of a configuration: models made from the dataclasses of the settings, and a line for each thing that is wrong.
+
+Each line says where it is, the setting's full path, and what to do. A command whose configuration sets nothing does without pydantic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from telemetry_daemon.config import rules
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs, Document, KeyPath
+from telemetry_daemon.config.rules import About, shown
+from telemetry_daemon.config.settings import PollSettings, Settings, SourceSettings
+from telemetry_daemon.config.table import dotted, general_path, listed, settings_rows
+from telemetry_daemon.terminal.suggestions import did_you_mean, nearest, nearest_or_all
+from telemetry_parsers.codec.derived import from_plain
+from telemetry_parsers.vendors import VENDOR_WORDS
+
+_MOST_LINES = 50
+_COUNTS: KeyPath = ("expect", "devices")
+_COUNTS_FORM = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\\]*"|'[^']*')"""
+_KEY = rf"({_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
+_HEADER = re.compile(rf"[ \t]*\[\[?[ \t]*{_KEY}[ \t]*\]")
+_ASSIGNMENT = re.compile(rf"[ \t]*{_KEY}[ \t]*=")
+_PARTS = re.compile(_PART)
+
+# What must stand there, by pydantic's error type.
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "must be a string in quotes",
+    "string_unicode": "must be a string of valid UTF-8",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "list_type": 'must be a list of strings, as in ["…", "…"]',
+    "too_short": "must not be empty; leave it out for the default",
+    "dict_type": "must be a section with an entry for each name",
+    "model_type": "must be a section with settings of its own",
+}
+
+
+def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
+    """The settings of a document, without sources and polls that have only defaults; a ConfigError names the problems and everything that is wrong with it."""
+    try:
+        plain = _model(Settings).model_validate(document.data).model_dump()
+    except ValidationError as error:
+        raise ConfigError(*problems, *_explained(error, document)) from None
+    problems = [*problems, *_unknown_names(document, inputs)]
+    if problems:
+        raise ConfigError(*problems)
+    settings = from_plain(Settings, _sorted(plain))
+    sources = {name: _without_defaults(source) for name, source in settings.sources.items()}
+    return replace(settings, sources={name: source for name, source in sources.items() if source != SourceSettings()})
+
+
+class _Section(BaseModel):
+    """A section that refuses what it does not know and converts nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def _without_defaults(source: SourceSettings) -> SourceSettings:
+    return replace(source, polls={name: poll for name, poll in source.polls.items() if poll != PollSettings()})
+
+
+def _sorted(plain: Any) -> Any:
+    return {name: _sorted(plain[name]) for name in sorted(plain)} if isinstance(plain, dict) else plain
+
+
+@cache
+def _model(kind: Any) -> type[BaseModel]:
+    hints, defaults = get_type_hints(kind), kind()
+    settings: dict[str, Any] = {}
+    for item in fields(kind):
+        hint, default = hints[item.name], getattr(defaults, item.name)
+        if is_dataclass(default):
+            settings[item.name] = (_model(hint), Field(default_factory=_model(hint)))
+        else:
+            about: About = item.metadata["about"]
+            plain = list(default) if isinstance(default, tuple) else default
+            settings[item.name] = (_type(hint, about, required=bool(default)), plain)
+    return create_model(kind.__name__, __base__=_Section, **settings)
+
+
+def _type(kind: Any, about: About, *, required: bool) -> Any:
+    """The type of a setting for pydantic, with the limits and rules about it; a list that is `required` is not empty."""
+    limits = [Field(ge=about.low, le=about.high)] if about.low is not None else []
+    rule = [AfterValidator(about.rule)] if about.rule is not None else []
+    if get_origin(kind) is Mapping:
+        _, value = get_args(kind)
+        names = [AfterValidator(about.name_rule)] if about.name_rule is not None else []
+        values = _model(value) if isinstance(value, type) and is_dataclass(value) else _with(value, limits)
+        return dict[_with(str, names), values]  # type: ignore[misc]  # types made here, for pydantic
+    if get_origin(kind) is tuple:
+        before = [BeforeValidator(_as_list)] if about.alone else []
+        least = [Field(min_length=1)] if required else []
+        items: Any = list[_with(str, rule)]  # type: ignore[misc]  # a type made here, for pydantic
+        return _with(items, [*before, AfterValidator(rules.all_different), *least])
+    return _with(kind, [*rule, *limits])
+
+
+def _with(kind: Any, conditions: list[Any]) -> Any:
+    return Annotated[(kind, *conditions)] if conditions else kind
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _explained(error: ValidationError, document: Document) -> list[str]:
+    """One line for each thing that pydantic refused, in the order of the file's lines."""
+    refused = error.errors(include_url=False)
+    lines = sorted((_line_of_refused(item, document) for item in refused[:_MOST_LINES]), key=lambda line: line[0])
+    more = len(refused) - len(lines)
+    return [text for _, text in lines] + ([f"and {more} more errors"] if more else [])
+
+
+def _line_of_refused(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
+    path = _path(item)
+    return _line(path, document), f"{_where(path, document)}: {dotted(path)}: {_what(path, item)}"
+
+
+def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
+    """One line for each source and vendor of a valid document that nobody knows."""
+    checks: tuple[tuple[KeyPath, str, Iterable[str] | None], ...] = (
+        (("sources",), "no such source", inputs.known_sources),
+        (("expect", "devices"), "no such vendor", VENDOR_WORDS),
+        *((("sources", name, "polls"), "no such poll", polls) for name, polls in inputs.known_polls.items()),
+    )
+    lines = []
+    for section, complaint, known in checks:
+        if known is None:
+            continue
+        for name in _names(document.data, section):
+            path = (*section, name)
+            if name not in known:
+                lines.append(f"{_where(path, document)}: {dotted(path)}: {complaint}{nearest_or_all(name, known)}")
+    return lines
+
+
+def _names(data: Mapping[str, Any], section: KeyPath) -> list[str]:
+    inner: Any = data
+    for part in section:
+        inner = inner.get(part, {})
+    return list(inner)
+
+
+def _path(item: Mapping[str, Any]) -> KeyPath:
+    """Where pydantic found it, without positions in lists and its own markers."""
+    return tuple(part for part in item["loc"] if isinstance(part, str) and part != "[key]")
+
+
+def _origin(path: KeyPath, document: Document) -> str | None:
+    """The variable or flag that set it or a part of it, None when the file did."""
+    for known, origin in document.origins.items():
+        is_part = known == path[: len(known)]
+        is_whole = path == known[: len(path)] and not document.file_has(path)
+        if is_part or is_whole:
+            return origin
+    return None
+
+
+def _line(path: KeyPath, document: Document) -> int:
+    """The line of the file; 0 when a variable or flag set it, or no line was found."""
+    return 0 if _origin(path, document) else _line_of(document.text, path) or 0
+
+
+def _where(path: KeyPath, document: Document) -> str:
+    """The variable or flag that set it, else the file with the line."""
+    line = _line(path, document)
+    return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
+
+
+def _what(path: KeyPath, item: Mapping[str, Any]) -> str:
+    kind = item["type"]
+    if kind == "dict_type" and path == _COUNTS:
+        return f"{_COUNTS_FORM}, not {shown(item['input'])}"
+    special: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
+        "extra_forbidden": _unknown_setting,
+        "literal_error": _not_a_word,
+        "value_error": _broken_rule,
+        "greater_than_equal": _out_of_range,
+        "less_than_equal": _out_of_range,
+    }
+    if kind in special:
+        return special[kind](path, item)
+    text = "the string " if isinstance(item["input"], str) else ""
+    return f"{_EXPECTED.get(kind, item['msg'])}, not {text}{shown(item['input'])}"
+
+
+def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
+    """The nearest settings of the same section, else those of that name anywhere, else all of the section."""
+    *section, name = path
+    siblings = _siblings(path)
+    elsewhere = [row.dotted for row in settings_rows() if row.path[-1] == name]
+    near = [dotted((*section, sibling)) for sibling in nearest(name, siblings)]
+    hint = did_you_mean(near or elsewhere) or nearest_or_all(name, siblings)
+    return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
+
+
+def _siblings(path: KeyPath) -> list[str]:
+    """The names of the settings and sections that could have stood at the path."""
+    section = general_path(path)[:-1]
+    paths = {part for row in settings_rows() for part in _beginnings(row.path)}
+    return sorted(known[-1] for known in paths if known[:-1] == section)
+
+
+def _beginnings(path: KeyPath) -> Iterable[KeyPath]:
+    return (path[:length] for length in range(1, len(path) + 1))
+
+
+def _not_a_word(path: KeyPath, item: Mapping[str, Any]) -> str:
+    words = next(row.words for row in settings_rows() if row.path == general_path(path))
+    hint = did_you_mean(nearest(str(item["input"]), words))
+    return f"must be one of {listed(words)}, not {shown(item['input'])}{hint}"
+
+
+def _broken_rule(_path: KeyPath, item: Mapping[str, Any]) -> str:
+    return str(item["ctx"]["error"])
+
+
+def _out_of_range(_path: KeyPath, item: Mapping[str, Any]) -> str:
+    limits = item["ctx"]
+    limit = f"at least {limits['ge']:g}" if "ge" in limits else f"at most {limits['le']:g}"
+    return f"must be {limit}, not {shown(item['input'])}"
+
+
+def _line_of(text: str, path: Sequence[str]) -> int | None:
+    """The number of the line that sets the path, or that of the section around it. None if there is neither."""
+    best: tuple[int, int] | None = None
+    for number, key in _keys(text):
+        is_part = list(key) == list(path[: len(key)])
+        if is_part and (best is None or len(key) > best[0]):
+            best = (len(key), number)
+    return None if best is None else best[1]
+
+
+def _keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Each line that names a key, with the key's full path."""
+    section: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header = _HEADER.match(line)
+        if header is not None:
+            section = _split(header[1])
+            yield number, section
+            continue
+        assignment = _ASSIGNMENT.match(line)
+        if assignment is not None:
+            yield number, (*section, *_split(assignment[1]))
+
+
+def _split(key: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in _PARTS.findall(key))
