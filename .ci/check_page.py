@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_daemon.commands.check_thresholds import NUMBERS
+from telemetry_daemon.commands.check import NUMBERS
 from telemetry_exporters.judgement.thresholds import THRESHOLDS
 
 

@@ -8,8 +8,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from device_telemetry.errors import NotUnderstoodError
-
 _SCHEMA = "telemetry.snapshot/1"
 _OTHER_SENSORS = ("memory", "hbm", "stack", "board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 
@@ -104,3 +102,15 @@ def _frozen(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(
         {name: MappingProxyType(dict(value)) if isinstance(value, Mapping) else value for name, value in table.items()}
     )
+
+
+class TelemetryError(Exception):
+    """Anything that keeps a reading from being made."""
+
+
+class NotReachableError(TelemetryError):
+    """No daemon answers at the given address, or the tools could not be read."""
+
+
+class NotUnderstoodError(TelemetryError):
+    """The answer is not what this version understands: it is of another program, or of an older or newer daemon."""

@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.metrics_core import Metric as ClientMetric
 from prometheus_client.registry import Collector as BaseCollector
 
-from device_telemetry.errors import TelemetryError
+from device_telemetry.node import TelemetryError
 from device_telemetry.reading import read_document
 from telemetry_daemon.remote.documents import DocumentError, snapshot_of
 from telemetry_exporters.prometheus.families import Family, columns_of, families

@@ -15,8 +15,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from device_telemetry.errors import NotReachableError, NotUnderstoodError
-from device_telemetry.node import Node, node_of
+from device_telemetry.node import Node, NotReachableError, NotUnderstoodError, node_of
 from telemetry_daemon.config.inputs import runtime_directory
 from telemetry_daemon.remote.address import Address, AddressError, address_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
@@ -95,7 +94,7 @@ def _address(url: str | None) -> Address | None:
 def _over_http() -> Address | None:
     """Return where the daemon of this node answers a user who may not use its socket; None, with a warning, if nowhere."""
     # The checked configuration has the addresses; only these callers pay for it.
-    from telemetry_daemon.commands.nodes import daemon_here
+    from telemetry_daemon.commands.daemons import daemon_here
     from telemetry_daemon.config import file
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.terminal.exits import CommandError

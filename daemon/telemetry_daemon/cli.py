@@ -13,7 +13,7 @@ from functools import partial
 from typing import NoReturn, Protocol
 
 from telemetry_daemon.terminal import exits, streams
-from telemetry_daemon.terminal.exits import CommandError, ToldToEndError
+from telemetry_daemon.terminal.exits import CommandError, SignalledError
 
 # Each command's name and what it does, in the order in which they are shown. A command's module is imported only when it
 # runs: `telemetry version` must not pay for the daemon.
@@ -145,7 +145,7 @@ def _main(arguments: list[str]) -> int:
         _discard_output()
         return exits.OK
     except KeyboardInterrupt as end:
-        return exits.BY_SIGNAL + (end.number if isinstance(end, ToldToEndError) else signal.SIGINT)
+        return exits.BY_SIGNAL + (end.number if isinstance(end, SignalledError) else signal.SIGINT)
     except OSError as error:
         if error.errno not in _OUTPUT_ERRORS:
             return _bug(error)

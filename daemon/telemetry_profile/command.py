@@ -156,7 +156,7 @@ def _text(profile: Profile, arguments: argparse.Namespace) -> str:
         from telemetry_profile.screens import document
 
         return document.render(answer)
-    from telemetry_daemon.commands.formats import colour
+    from telemetry_daemon.commands.rendering import colour
     from telemetry_profile.screens.screen import screen
 
     return screen(answer, _width(), colour())

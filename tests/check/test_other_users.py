@@ -13,7 +13,7 @@ import pytest
 from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.fake_mthreads_gmi import CARD, REFUSAL, TOOL, query_json
 from kits.fake_tools import Answer, ToolFolder
-from telemetry_daemon.commands import nodes
+from telemetry_daemon.commands import daemons
 from telemetry_daemon.config.settings import Settings, StateSettings, WebSettings
 from telemetry_daemon.remote.http_client import Credentials
 from telemetry_daemon.web.server import port_owner
@@ -114,5 +114,5 @@ def test_an_answer_of_another_users_process_does_not_count(
     state = StateSettings(runtime_directory=f"{daemon.folder}/run")
     settings = Settings(state=state, web=WebSettings(listen_address=(daemon.address,)))
     monkeypatch.setattr(port_owner, "listeners", lambda port: [(("127.0.0.1", port), 4711, 1)])
-    monkeypatch.setattr(nodes, "local_socket_in", lambda folder: Path(folder) / "missing.sock")
-    assert nodes.daemon_here(settings, Credentials()) is None
+    monkeypatch.setattr(daemons, "local_socket_in", lambda folder: Path(folder) / "missing.sock")
+    assert daemons.daemon_here(settings, Credentials()) is None

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from telemetry_daemon.commands import durations
+from telemetry_daemon.commands import options
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from telemetry_daemon.commands import durations
     [("90", 90), ("0.5", 0.5), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800), (" 1H ", 3600)],
 )
 def test_a_duration_becomes_seconds(text: str, seconds: float) -> None:
-    assert durations.seconds(text) == seconds
+    assert options.seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ def test_a_duration_becomes_seconds(text: str, seconds: float) -> None:
 )
 def test_what_is_refused_names_itself_and_what_to_write(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 10m, 1h30m or 2d"):
-        durations.seconds(text)
+        options.seconds(text)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0.1", 0.1), ("2s", 2), ("1d", 86_400)])
 def test_what_lasts_a_day_at_most(text: str, seconds: float) -> None:
-    assert durations.up_to_a_day(text) == seconds
+    assert options.up_to_a_day(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["0.05", "2d"])
 def test_what_is_too_short_or_too_long(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is out of range; write a duration from 0.1 "):
-        durations.up_to_a_day(text)
+        options.up_to_a_day(text)

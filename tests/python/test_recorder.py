@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 import pytest
 
 from device_telemetry import Device, Node, NotReachableError, Recorder
-from device_telemetry.stretches import Sample, Stretch, folded
+from device_telemetry.recorder import Sample, Stretch, folded
 
 
 def device(number: int, vendor: str = "nvidia", core: float | None = None, **readings: float) -> Device:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from telemetry_daemon.commands import durations, options
+from telemetry_daemon.commands import options
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported when a node is examined
-    from telemetry_daemon.commands.answer import Answer
+    from telemetry_daemon.commands.rendering import Answer
     from telemetry_exporters.judgement.checkup import Checkup
 
 FORMATS = ("nagios", "nhc", "npd", "json")
@@ -25,6 +28,30 @@ _ON_BUS = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
 # What each of these takes for unknown.
 _UNKNOWN_OF = {"nhc": 1, "npd": 2}
+_LARGEST_BYTES = 1 << 20
+_MOST_DEVICES = 4096
+# What conditions of devices compare with; the other numbers are those of alerts, which Prometheus evaluates.
+NUMBERS = (
+    "ecc_corrected",
+    "ecc_corrected_sram",
+    "retired_pages",
+    "remapped_rows",
+    "limit_margin_celsius",
+    "hot_celsius",
+    "hot_junction_celsius",
+    "critical_celsius",
+    "critical_junction_celsius",
+    "fan_stopped_celsius",
+    "at_cap_ratio",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the file with other thresholds says: numbers by name, and expected devices by vendor."""
+
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="DEVICE", help="judge only devices with this index, `device` label or id")
     parser.add_argument(
         "--timeout",
-        type=durations.up_to_a_day,
+        type=options.up_to_a_day,
         default=_USUAL_SECONDS,
         metavar="TIME",
         help="give up on what has not answered after TIME (default: 20s)",
@@ -62,12 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         checkup = _checkup(arguments)
     except CommandError as error:
-        from telemetry_daemon.commands.answer import NotAskedError
-
         why = clean("; ".join(error.lines)).replace("|", "/")
         print(f"TELEMETRY UNKNOWN - {why}", file=sys.stderr if arguments.format == "json" else sys.stdout)
         # Node Health Check would drain a node for a mere lack of permission.
-        is_harmless = arguments.format == "nhc" and isinstance(error, NotAskedError)
+        is_harmless = arguments.format == "nhc" and isinstance(error, options.NotAskedError)
         return 0 if is_harmless else _UNKNOWN_OF.get(arguments.format, _UNKNOWN)
     from telemetry_exporters.documents import check_formats
 
@@ -84,7 +109,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _checkup(arguments: argparse.Namespace) -> Checkup:
     """The verdict on the node. Raises CommandError where there is none."""
-    from telemetry_daemon.commands.check_thresholds import Changes, changes_in
     from telemetry_exporters.judgement import thresholds
     from telemetry_exporters.judgement.checkup import examine
     from telemetry_exporters.snapshot_filter import screen
@@ -103,21 +127,18 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _answer(arguments: argparse.Namespace) -> Answer:
-    """What the daemon tells, else one reading under the deadline. Raises CommandError."""
-    from telemetry_daemon.commands import answers
+    """What the daemon reports, else one reading under the deadline. Raises CommandError."""
+    from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
-        return answers.of_node(arguments)
-    told = None if arguments.demo is not None else answers.of_daemon_here(arguments)
-    if told is not None:
-        return told
-    from telemetry_daemon.commands.tools import Tools
+        return daemons.of_daemon(arguments)
+    reported = None if arguments.demo is not None else daemons.of_daemon_here(arguments)
+    if reported is not None:
+        return reported
+    from telemetry_daemon.commands import readings
 
-    tools = Tools(arguments)
-    try:
-        return tools.read()
-    finally:
-        tools.close()
+    with readings.of_tools(arguments) as read:
+        return read()
 
 
 def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
@@ -126,18 +147,11 @@ def _should_have(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool
         return {}, True
     if arguments.node is None:
         return options.settings(arguments).expect.devices, _has_accelerators()
-    from telemetry_daemon.commands import nodes
-    from telemetry_daemon.remote.http_client import Client, NodeError
+    from telemetry_daemon.commands import daemons
 
-    (address,) = nodes.addresses([arguments.node], None)
-    client = Client(address, nodes.credentials(arguments), arguments.timeout)
     names = urlencode([("name[]", name) for name in (_EXPECTED, _ON_BUS)])
-    try:
-        page = client.get(f"/metrics?{names}").body.decode("utf-8", "replace")
-    except NodeError as error:
-        raise CommandError(f"{address.name}: {error}") from None
-    finally:
-        client.close()
+    (address,) = daemons.addresses([arguments.node], None)
+    page = daemons.fetched(arguments, address, f"/metrics?{names}", arguments.timeout).decode("utf-8", "replace")
     found = [(match[1], match[2], int(float(match[3]))) for match in _COUNT_LINE.finditer(page)]
     expected = {vendor: count for name, vendor, count in found if name == _EXPECTED}
     return expected, any(count for name, _, count in found if name == _ON_BUS)
@@ -151,3 +165,57 @@ def _has_accelerators() -> bool:
     # Every graphics driver makes render nodes, those of a server's console included.
     own_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
     return bool(scan()) or any(any(Path("/dev").glob(pattern)) for pattern in own_nodes)
+
+
+def changes_in(path: str) -> Changes:
+    """What is in the file. Raises CommandError, which names everything that is wrong."""
+    from telemetry_parsers.vendors import VENDOR_WORDS
+
+    document = _document(path)
+    numbers, expected = document.pop("thresholds", {}), document.pop("expect", {})
+    whole = f"a whole number from 0 to {_MOST_DEVICES}"
+    problems = [
+        *(f"[{name}]: no such section; there are thresholds, expect" for name in document),
+        *_problems("thresholds", numbers, "number", NUMBERS, _is_number, "a number of at least 0"),
+        *_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, whole),
+    ]
+    if problems:
+        raise CommandError(*(f"{path}: {problem}" for problem in problems))
+    return Changes({name: float(value) for name, value in numbers.items()}, expected)
+
+
+def _document(path: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # the library of which tomllib was made
+        import tomli as tomllib
+    try:
+        return tomllib.loads(read_file(path, _LARGEST_BYTES).decode())
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{path}: is not valid TOML: {error}") from None
+
+
+def _problems(
+    section: str, given: Any, kind: str, known: Sequence[str], fits: Callable[[Any], bool], wanted: str
+) -> Iterator[str]:
+    """What is wrong with a section: names that are not known, values that do not fit."""
+    from telemetry_daemon.terminal.suggestions import nearest_or_all
+
+    if not isinstance(given, dict):
+        yield f"{section}: must be a section, as in [{section}]"
+        return
+    for name, value in given.items():
+        if name not in known:
+            yield f"{section}.{name}: no such {kind}{nearest_or_all(name, known)}"
+        if not fits(value):
+            yield f"{section}.{name}: must be {wanted}, not {value!r}"
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and value >= 0
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MOST_DEVICES

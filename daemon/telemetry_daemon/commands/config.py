@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = file.load_with_origins(options.inputs(arguments))
     with load(find(loaded.settings.parsers.paths)) as parsers:
         options.check_names(arguments, loaded.settings, parsers.polls)
-        options.tell_failures(parsers)
+        options.warn_of_failures(parsers)
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:
@@ -91,12 +91,12 @@ def _check_rank_table(settings: RankSettings) -> None:
     try:
         ranks_here = rank_table.read(settings, ranks.names_of_node)
     except FileNotFoundError:
-        sys.stderr.write(f"telemetry: rank_table: {settings.table}: there is no such file yet\n")
+        options.warn(f"rank_table: {settings.table}: there is no such file yet")
     except (RankTableError, OSError) as error:
         text = f"rank_table: {settings.table}: {ranks.error_text(error)}"
         raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
-        sys.stderr.write(f"telemetry: rank_table: {settings.table}: {ranks_here.text}\n")
+        options.warn(f"rank_table: {settings.table}: {ranks_here.text}")
 
 
 def _check_web(path: str) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import endings, options
+from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
 
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is found, or write it into a bundle; 2 when something is wrong."""
     _check(arguments)
-    endings.end_tools_first()
+    exits.raise_on_signals()
     log.setup("error", "text")
     if arguments.bundle is not None:
         from telemetry_daemon.commands import doctor_bundle
@@ -83,13 +83,13 @@ def _of_this(arguments: argparse.Namespace) -> Examined:
 
 def _of_other(arguments: argparse.Namespace) -> Examined:
     """What the daemon of another node tells. Raises CommandError."""
-    from telemetry_daemon.commands import nodes
+    from telemetry_daemon.commands import daemons
     from telemetry_daemon.doctor.examination import examined, of_other_node
     from telemetry_daemon.doctor.view import ask
     from telemetry_daemon.remote.http_client import NodeError
 
-    (address,) = nodes.addresses([arguments.node], None)
+    (address,) = daemons.addresses([arguments.node], None)
     try:
-        return examined(of_other_node(ask(address, nodes.credentials(arguments), _NODE_SECONDS)))
+        return examined(of_other_node(ask(address, daemons.credentials(arguments), _NODE_SECONDS)))
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None

@@ -7,7 +7,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from telemetry_daemon.commands import nodes, options
+from telemetry_daemon.commands import daemons, options
 from telemetry_daemon.commands.doctor_here import Here, examine
 from telemetry_daemon.config import file
 from telemetry_daemon.config.inputs import ConfigError
@@ -81,7 +81,7 @@ def _history(arguments: argparse.Namespace, here: Here) -> History:
     """The history and events that the daemon tells, or why it does not; nothing without one."""
     if here.daemon is None:
         return History()
-    client = Client(here.daemon, nodes.credentials(arguments), _HISTORY_SECONDS)
+    client = Client(here.daemon, daemons.credentials(arguments), _HISTORY_SECONDS)
     try:
         return History(client.get(view.HISTORY).body)
     except NodeError as error:

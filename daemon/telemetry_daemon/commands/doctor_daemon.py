@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, replace
 
-from telemetry_daemon.commands import nodes
+from telemetry_daemon.commands import daemons
 from telemetry_daemon.config.settings import Settings, reads
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.unit import unit
@@ -30,10 +30,10 @@ class Found:
 
 def find(arguments: argparse.Namespace, settings: Settings) -> Found:
     """What this node's daemon tells, asked once; nobody is asked after one that runs and does not tell."""
-    given = nodes.credentials(arguments)
+    given = daemons.credentials(arguments)
     own = Beside(unit=unit(), reads=reads(settings), version=__version__)
     silent: list[Beside] = []
-    for address in nodes.addresses_here(settings):
+    for address in daemons.addresses_here(settings):
         found = _asked(address, given, settings.web.telemetry_path, own)
         if found.address is not None or found.beside.is_broken:
             return found

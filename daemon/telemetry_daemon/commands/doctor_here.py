@@ -11,7 +11,7 @@ from pathlib import Path
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.doctor_daemon import Found
 from telemetry_daemon.commands.doctor_daemon import find as find_daemon
-from telemetry_daemon.commands.lookup import unknown
+from telemetry_daemon.commands.options import unknown
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor import limits_here
 from telemetry_daemon.doctor.beside import Beside
@@ -23,7 +23,7 @@ from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.remote.address import Address
 from telemetry_daemon.state.flights import Flight, kept
-from telemetry_daemon.terminal import waiting
+from telemetry_daemon.terminal import streams
 
 _PLUGIN = (
     "install what it needs, correct it, or take it out of parsers.paths or the environment; docs/writing-a-parser.md"
@@ -48,7 +48,7 @@ def examine(arguments: argparse.Namespace, root: Path, settings: Settings, found
             raise unknown("source", name, names)
         if not found:
             options.check_names(arguments, settings, loaded.polls)
-        got = read(loaded, settings, arguments.source, root, waiting.tell)
+        got = read(loaded, settings, arguments.source, root, streams.show_waiting)
         known = (*found, *_failures(loaded))
     daemon = Found(Beside()) if arguments.source else find_daemon(arguments, settings)
     facts = Examined(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.commands.lookup import check_vendor
+from telemetry_daemon.commands.options import check_vendor
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_requests import Forgotten
+from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError

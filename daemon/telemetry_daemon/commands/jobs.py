@@ -12,10 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import durations, options
+from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_exporters.text import clean
 
 if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
     from telemetry_exporters.documents.job_record import JobRecord
@@ -52,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _since(text: str) -> float:
     """The Unix time; an ArgumentTypeError for anything else than a duration or a day."""
     with contextlib.suppress(argparse.ArgumentTypeError):  # perhaps a day
-        return time.time() - durations.seconds(text)
+        return time.time() - options.seconds(text)
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
@@ -82,7 +81,7 @@ def _text(bill: Bill, form: str) -> str:
         return bill.json()
     if form == "csv":
         return bill.csv()
-    from telemetry_daemon.commands.formats import colour
+    from telemetry_daemon.commands.rendering import colour
 
     return bill.table(colour())
 
@@ -151,7 +150,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
     if wrong:
         quoted = "; ".join(wrong[:_QUOTED_LINES]) + ("; …" if len(wrong) > _QUOTED_LINES else "")
         lines = "line is no record and was" if len(wrong) == 1 else "lines are no records and were"
-        sys.stderr.write(f"telemetry: {clean(f'{name}: {len(wrong)} {lines} skipped: {quoted}')}\n")
+        options.warn(f"{name}: {len(wrong)} {lines} skipped: {quoted}")
     skipped += wrong
 
 

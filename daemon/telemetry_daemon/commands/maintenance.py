@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from telemetry_daemon.commands import durations, options
-from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.commands import options
 from telemetry_daemon.remote.control_requests import MaintenanceEnded, MaintenanceState
+from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.state.maintenance import LONGEST_REASON
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -15,6 +15,7 @@ from telemetry_exporters import human
 from telemetry_exporters.text import clean
 
 _USUAL_SECONDS = 4 * 3_600.0
+_MONTH_SECONDS = 30 * 86_400
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="seconds",
-        type=durations.up_to_a_month,
+        type=_up_to_a_month,
         metavar="TIME",
         help="with `on`: end by itself after TIME, such as 90m or 2d, at most 30d (default: 4h)",
     )
@@ -40,6 +41,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"with `on`: why, at most {LONGEST_REASON} characters; on the page and in the log",
     )
     options.add_config(parser)
+
+
+def _up_to_a_month(text: str) -> float:
+    """The seconds that a text with a unit names: a bare 4 may mean hours."""
+    if text.strip().replace(".", "", 1).isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
+    duration = options.seconds(text)
+    if not 1 <= duration <= _MONTH_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 1s to 30d")
+    return duration
 
 
 def run(arguments: argparse.Namespace) -> int:

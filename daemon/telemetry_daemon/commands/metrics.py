@@ -78,24 +78,9 @@ def _document(path: str) -> object:
 
 def _told_names(arguments: argparse.Namespace) -> frozenset[str]:
     """The names of the samples on the page of the daemon here, or of the node."""
-    from telemetry_daemon.commands import nodes
-    from telemetry_daemon.remote.http_client import Client, NodeError
+    from telemetry_daemon.commands import daemons
 
-    given = nodes.credentials(arguments)
-    if arguments.node is not None:
-        (address,) = nodes.addresses([arguments.node], None)
-    else:
-        here = nodes.daemon_here(options.settings(arguments), given)
-        if here is None:
-            raise CommandError("no daemon of this node answers; start it, or give --node", status=exits.UNAVAILABLE)
-        address = here
-    client = Client(address, given, _PATIENCE_SECONDS)
-    try:
-        text = client.get(f"/metrics/{arguments.names}").body.decode("utf-8", "replace")
-    except NodeError as error:
-        raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
-    finally:
-        client.close()
-    return frozenset(
-        line.partition("{")[0].partition(" ")[0] for line in text.splitlines() if line[:1] not in ("#", "")
-    )
+    address = daemons.address_asked(arguments, "give --node")
+    page = daemons.fetched(arguments, address, f"/metrics/{arguments.names}", _PATIENCE_SECONDS)
+    lines = page.decode("utf-8", "replace").splitlines()
+    return frozenset(line.partition("{")[0].partition(" ")[0] for line in lines if line[:1] not in ("#", ""))

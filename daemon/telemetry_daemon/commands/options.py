@@ -1,15 +1,17 @@
-"""Arguments that several commands share, and the settings made from them."""
+"""Arguments that several commands share: the settings made from them, durations, moments and names, and the errors for bad ones."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
+from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, runtime_directory
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
 if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it
@@ -17,11 +19,18 @@ if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure
     from telemetry_daemon.plugins.loading import Loaded
+    from telemetry_daemon.replay.moments import Moment
+    from telemetry_daemon.replay.player import Playing
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the name of a variable
 # How a snapshot may be shown.
 FORMATS = ("table", "json", "csv", "prometheus")
 _REPEATABLE = frozenset({"web.listen_address"})
+T = TypeVar("T")
+
+
+class NotAskedError(CommandError):
+    """A daemon runs on this node and does not answer this user; has the reason for each address that was tried."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -89,13 +98,129 @@ def check_names(arguments: argparse.Namespace, settings: Settings, polls: Mappin
         file.load(replace(inputs(arguments), known_sources=tuple(sorted(polls)), known_polls=polls))
 
 
-def tell_failures(loaded: Loaded) -> None:
+def local_socket(arguments: argparse.Namespace) -> Path:
+    """Return the socket at which the daemon by this configuration answers, if it runs."""
+    from telemetry_daemon.web.addresses import local_socket_in
+
+    directory = runtime_directory(arguments.config, os.environ)
+    return local_socket_in(settings(arguments).state.runtime_directory if directory is None else directory)
+
+
+def warn(text: str) -> None:
+    """Say it on standard error, without control characters: it may quote a name or another program."""
+    sys.stderr.write(f"telemetry: {clean(text)}\n")
+
+
+def warn_of_failures(loaded: Loaded) -> None:
     """Say on standard error which plugins were not loaded."""
     for failure in loaded.failures:
-        sys.stderr.write(f"telemetry: {clean(failure_text(failure))}\n")
+        warn(failure_text(failure))
 
 
 def failure_text(failure: PluginFailure) -> str:
     """Which plugin was not loaded, where it is from, and why."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
+
+
+def seconds(text: str) -> float:
+    """The seconds that a text names; for argparse, so a bad one is an ArgumentTypeError."""
+    from telemetry_daemon.times import seconds_of
+
+    duration = seconds_of(text)
+    if not duration:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m or 2d, or seconds")
+    return duration
+
+
+def up_to_a_day(text: str) -> float:
+    """The same, for what takes at least a tenth of a second and at most a day: a poll, a recording or a pause."""
+    duration = seconds(text)
+    if not 0.1 <= duration <= 86_400:
+        raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
+    return duration
+
+
+def add_at(parser: argparse.ArgumentParser) -> None:
+    """`--at`."""
+    text = (
+        "moment of the recording: 90s from its beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
+    )
+    parser.add_argument("--at", type=_moment, metavar="TIME", help=text)
+
+
+def add_pace(parser: argparse.ArgumentParser) -> None:
+    """`--speed` and `--once`."""
+    from telemetry_daemon.replay import speeds
+
+    text = f"play a recording so many times as fast, {speeds.SLOWEST:g} to {speeds.FASTEST:g} (default: 1)"
+    parser.add_argument("--speed", type=_speed, metavar="TIMES", help=text)
+    parser.add_argument(
+        "--once", action="store_true", help="stay at the end of the recording, in place of beginning anew"
+    )
+
+
+def _moment(text: str) -> Moment:
+    from telemetry_daemon.replay.moments import moment
+
+    return _parsed(moment, text)
+
+
+def _speed(text: str) -> float:
+    from telemetry_daemon.replay.speeds import speed
+
+    return _parsed(speed, text)
+
+
+def _parsed(parse: Callable[[str], T], text: str) -> T:
+    """What the function makes of the text; its own words for a bad one, in place of argparse's."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def check_replay(arguments: argparse.Namespace) -> None:
+    """Refuse flags of a recording where none is played. Raises CommandError."""
+    given = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
+    if given and arguments.replay is None:
+        raise CommandError(f"{given[0]} is for a recording: give it with --replay FILE")
+
+
+def playing(arguments: argparse.Namespace, *, tells_then: bool) -> Playing:
+    """How the recording is to be played."""
+    from telemetry_daemon.replay.player import Playing
+
+    return Playing(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)
+
+
+def check_sources(names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse sources that are not among these. Raises CommandError."""
+    known = tuple(known)
+    for name in names:
+        if name not in known:
+            raise unknown("source", name, known)
+
+
+def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
+    """Refuse a vendor that neither we nor a plugin knows. Raises CommandError."""
+    from telemetry_parsers.vendors import VENDOR_WORDS
+
+    if name in VENDOR_WORDS:
+        return
+    from telemetry_daemon.plugins.loading import load
+    from telemetry_daemon.plugins.sources import find
+
+    with load(find(plugin_paths)) as loaded:
+        vendors = {*VENDOR_WORDS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
+    if name not in vendors:
+        raise unknown("vendor", name, vendors)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
+    """The error for an unknown name, with the nearest known name: `did you mean 'nvidia'?`; else `otherwise`, or all of them."""
+    from telemetry_daemon.terminal.suggestions import nearest
+
+    near = nearest(name, names := sorted(known))
+    hint = f"did you mean '{near[0]}'?" if near else otherwise or f"the {kind}s are {', '.join(names)}"
+    return CommandError(f"unknown {kind} '{clean(name)}'; {hint}")

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon.commands import formats, options
-from telemetry_daemon.commands.lookup import find_parser
+from telemetry_daemon.commands import options, rendering
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.guarded.unpacking import is_packed
 from telemetry_daemon.plugins.loading import load
@@ -23,7 +22,6 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_exporters.text import clean
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
@@ -55,13 +53,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print one document of what the outputs say; 2 when they hold a problem."""
     with load(find(arguments.paths)) as loaded:
-        options.tell_failures(loaded)
+        options.warn_of_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
         as_source = arguments.source.replace("_", "-")  # what the tool hccn_tool printed is the source hccn-tool's
-        parser = find_parser(as_source if as_source in parsers else arguments.source, parsers)
+        name = as_source if as_source in parsers else arguments.source
+        options.check_sources([name], parsers)
+        parser = parsers[name]
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
-        sys.stdout.write(formats.render(snapshot, arguments.format, loaded.metrics, formats.Look(everything=True)))
+        sys.stdout.write(rendering.render(snapshot, arguments.format, loaded.metrics, rendering.Look(everything=True)))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 
@@ -94,11 +94,11 @@ def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
         recorded.add(capture.source)
         if capture.source == parser.name:
             newest[capture.poll] = capture
-    told = [f"'{name}': {clean(text)}" for text in damage.lines()]
+    told = [f"'{name}': {text}" for text in damage.lines()]
     if not recorded:
         raise CommandError(f"{told[0] if told else repr(name)}; give a recording, or what the tool printed")
     for text in told:
-        sys.stderr.write(f"telemetry: {text}\n")
+        options.warn(text)
     if not newest:
         raise CommandError(f"'{name}' has no capture of '{parser.name}'; it has some of {', '.join(sorted(recorded))}")
     return list(newest.values())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon.commands import durations, endings, options
+from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
@@ -29,7 +29,7 @@ from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.state.store import Store
-from telemetry_daemon.terminal import exits, log, waiting
+from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_exporters import human
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="duration",
-        type=durations.up_to_a_day,
+        type=options.up_to_a_day,
         default=30.0,
         metavar="TIME",
         help="how long to record once each source has answered, such as 60s or 5m (default: 30s)",
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write each capture as a line, of the daemon or of polls of our own; 2 if all sources failed, 3 if there are none."""
-    endings.end_tools_first()
+    exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.settings(arguments)
     with load(find(settings.parsers.paths)) as loaded:
@@ -141,7 +141,7 @@ def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
 
 
 def _daemon_may_tell(arguments: argparse.Namespace) -> bool:
-    from telemetry_daemon.commands.answers import daemon_reads_the_same
+    from telemetry_daemon.commands.daemons import daemon_reads_the_same
 
     return daemon_reads_the_same(arguments)
 
@@ -176,14 +176,14 @@ def _record_daemon(
 
 def _say_what_is_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier: int) -> None:
     if arguments.before and earlier:
-        _say(f"{earlier} of the captures are of the minutes before")
+        options.warn(f"{earlier} of the captures are of the minutes before")
     elif arguments.before:
         why = "the daemon's flight recorder is off (flight_recorder.enabled, and with simulated cards)"
-        _say(f"nothing of before is kept: {why}")
+        options.warn(f"nothing of before is kept: {why}")
     if daemon.lost:
-        _say(f"{daemon.lost} captures are missing: this command could not take them in time")
+        options.warn(f"{daemon.lost} captures are missing: this command could not take them in time")
     if (left := min(daemon.until - time.monotonic(), arguments.duration)) > LONGEST_WAIT_SECONDS:
-        _say(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
+        options.warn(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
 
 
 def _record_tools(
@@ -236,7 +236,7 @@ class _Progress:
         if (now := time.monotonic()) >= self._next_time:
             self._next_time = now + _PROGRESS_SECONDS
             done = human.seconds(round(max(0.0, now - self._round_ended)))
-            waiting.show(f"recording: {done} of {self._whole}, {self._recorder.captures} captures")
+            streams.show_progress(f"recording: {done} of {self._whole}, {self._recorder.captures} captures")
 
 
 @contextlib.contextmanager
@@ -250,10 +250,10 @@ def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, 
         is_told = recorder.has_any
         raise
     finally:
-        waiting.show("")
+        streams.show_progress("")
         seconds = human.seconds(round(time.monotonic() - progress.begun))
         if is_told:
-            _say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
+            options.warn(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
 
 
 def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: str) -> str:
@@ -267,7 +267,3 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: st
         else f"{mask.values} identities have stand-ins; look through it before you send it"
     )
     return f"recorded {recorder.captures} captures of {recorder.sources} sources {how}{to_file}: {masked}"
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"telemetry: {text}\n")

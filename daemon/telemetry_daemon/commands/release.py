@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from telemetry_daemon.commands import durations, options
-from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.commands import options
 from telemetry_daemon.remote.control_requests import Released
+from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="seconds",
-        type=durations.seconds,
+        type=options.seconds,
         metavar="TIME",
         help="poll it again after TIME, such as 10m or 1h30m (default: until 'telemetry resume' or a restart)",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.commands.daemon import ask_daemon
 from telemetry_daemon.remote.control_requests import Resumed
+from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.terminal import exits
 
 

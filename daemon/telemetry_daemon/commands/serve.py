@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from telemetry_daemon.commands import options, playing
+from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import Check
 from telemetry_daemon.service.unused_imports import left_out
 
@@ -28,13 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="serve a recording made by 'telemetry record' instead of this machine",
     )
-    playing.add_at(parser)
-    playing.add_pace(parser)
+    options.add_at(parser)
+    options.add_pace(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; does not return when it served."""
-    playing.check(arguments)
+    options.check_replay(arguments)
     inputs = options.inputs(arguments)
     check = Check(inputs)
     # Imported while the configuration is checked.
@@ -42,6 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
         from telemetry_daemon.service.serving import Instead, Recording, serve
     instead = Instead(arguments.demo)
     if arguments.replay is not None:
-        how = playing.playing(arguments, tells_then=False)
+        how = options.playing(arguments, tells_then=False)
         instead = Instead(recording=Recording(arguments.replay, how, arguments.at))
     return serve(inputs, check, instead)

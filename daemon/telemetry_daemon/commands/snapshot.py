@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import durations, options, playing
+from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Snapshot
 
 if TYPE_CHECKING:  # imported where it is needed: most of the time goes into imports
-    from telemetry_daemon.commands.answer import Answer
+    from telemetry_daemon.commands.rendering import Answer
 
 _Read = Callable[[], "Answer"]
 _BAD_STATES = frozenset({"failed", "stuck"})
@@ -49,14 +49,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch",
         nargs="?",
-        type=durations.up_to_a_day,
+        type=options.up_to_a_day,
         const=2.0,
         metavar="TIME",
         help="print again and again until interrupted, every TIME (default: 2s)",
     )
     parser.add_argument(
         "--timeout",
-        type=durations.up_to_a_day,
+        type=options.up_to_a_day,
         metavar="TIME",
         help="give up on sources that have not answered after TIME (default: 20s)",
     )
@@ -80,7 +80,7 @@ def _add_origins(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="show the end of a recording made by 'telemetry record', or a moment of it",
     )
-    playing.add_at(parser)
+    options.add_at(parser)
     options.add_credentials(parser)
 
 
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse what does not go together. Raises CommandError."""
     _check_format(arguments)
-    playing.check(arguments)
+    options.check_replay(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
         if arguments.source:
             raise CommandError(
@@ -109,7 +109,7 @@ def _check(arguments: argparse.Namespace) -> None:
         if arguments.format == "prometheus":
             raise CommandError("a daemon gives Prometheus's format at its /metrics: ask for it there with curl")
     if arguments.vendor is not None:
-        from telemetry_daemon.commands.lookup import check_vendor
+        from telemetry_daemon.commands.options import check_vendor
 
         check_vendor(arguments.vendor, options.settings(arguments).parsers.paths)
 
@@ -130,30 +130,23 @@ def _check_format(arguments: argparse.Namespace) -> None:
 def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
     """What gives a snapshot each time that it is called."""
     if arguments.node is not None or arguments.origin == "daemon":
-        from telemetry_daemon.commands import answers
+        from telemetry_daemon.commands import daemons
 
-        asked = answers.of_daemon if arguments.node is None else answers.of_node
-        return lambda: asked(arguments)
+        return lambda: daemons.of_daemon(arguments)
     if arguments.replay is not None:
-        from telemetry_daemon.commands.replayed import Replayed
+        from telemetry_daemon.commands import readings
 
-        recording = Replayed(arguments)
-        end.callback(recording.close)
-        return recording.read
+        return end.enter_context(readings.of_recording(arguments))
     tools: list[_Read] = []
 
     def read_tools() -> Answer:
         if not tools:
-            from telemetry_daemon.commands.tools import Tools
+            from telemetry_daemon.commands import readings
 
-            opened = Tools(arguments)
-            end.callback(opened.close)
-            tools.append(opened.read)
+            tools.append(end.enter_context(readings.of_tools(arguments)))
         return tools[0]()
 
-    if not _daemon_may_answer(arguments):
-        return read_tools
-    return _daemon_first(arguments, read_tools)
+    return _daemon_first(arguments, read_tools) if _daemon_may_answer(arguments) else read_tools
 
 
 def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
@@ -161,13 +154,11 @@ def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
     warned: list[bool] = []
 
     def read() -> Answer:
-        from telemetry_daemon.commands.answer import NotAskedError
-
         try:
             return (None if warned else _reported_by_daemon(arguments)) or read_tools()
-        except NotAskedError as error:
+        except options.NotAskedError as error:
             warned.append(True)
-            sys.stderr.write(f"telemetry: {clean(str(error))}; read from the tools instead\n")
+            options.warn(f"{error}; read from the tools instead")
             return read_tools()
 
     return read
@@ -175,17 +166,15 @@ def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
 
 def _reported_by_daemon(arguments: argparse.Namespace) -> Answer | None:
     """Return what the daemon reports; None without a daemon, before anything is imported to ask it. Raises NotAskedError."""
-    from telemetry_daemon.commands.answer import local_socket
-
     try:
-        Path(local_socket(arguments)).stat()
+        options.local_socket(arguments).stat()
     except FileNotFoundError:
         return None
     except OSError:  # in a folder that this user may not enter
         pass
-    from telemetry_daemon.commands import answers
+    from telemetry_daemon.commands import daemons
 
-    return answers.of_daemon_here(arguments)
+    return daemons.of_daemon_here(arguments)
 
 
 def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
@@ -205,7 +194,7 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
         sys.stdout.write(_text(answer, ids, arguments, is_first=is_first))
         sys.stdout.flush()
         if answer.snapshot.devices and not ids:
-            sys.stderr.write(f"telemetry: {clean(_unmatched(arguments, answer.snapshot.devices))}\n")
+            options.warn(_unmatched(arguments, answer.snapshot.devices))
         if arguments.watch is None:
             return _status(answer.snapshot, ids)
         is_first = False
@@ -235,14 +224,14 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
         if arguments.processes:
             document = snapshot_json.with_processes(document, answer.snapshot, answer.command_lines)
         return snapshot_json.text(document) if arguments.watch is None else snapshot_json.line(document)
-    from telemetry_daemon.commands import formats
+    from telemetry_daemon.commands import rendering
 
     if arguments.format != "table":
         devices = tuple(device for device in answer.snapshot.devices if clean(device.id) in ids)
-        look = formats.Look(processes=arguments.processes, command_lines=answer.command_lines)
-        text = formats.render(replace(answer.snapshot, devices=devices), arguments.format, answer.metrics, look)
+        look = rendering.Look(processes=arguments.processes, command_lines=answer.command_lines)
+        text = rendering.render(replace(answer.snapshot, devices=devices), arguments.format, answer.metrics, look)
         return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
-    look = formats.Look(
+    look = rendering.Look(
         everything=arguments.all is not None,
         why=arguments.why,
         processes=arguments.processes,
@@ -252,7 +241,7 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
         origin=answer.origin,
         command_lines=answer.command_lines,
     )
-    text = formats.render(answer.snapshot, "table", answer.metrics, look)
+    text = rendering.render(answer.snapshot, "table", answer.metrics, look)
     return text if is_first else f"\n{text}"
 
 
@@ -260,7 +249,7 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
     """Refuse a pattern that names no metric. Raises CommandError."""
     if not patterns:
         return
-    from telemetry_daemon.commands.lookup import unknown
+    from telemetry_daemon.commands.options import unknown
     from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import options, playing
+from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal import log
 from telemetry_daemon.terminal.exits import CommandError
@@ -36,17 +35,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--demo", nargs="?", const="", metavar="CARDS", help="simulated cards, such as 8xnvidia,4xhygon"
     )
     instead.add_argument("--replay", type=Path, metavar="FILE", help="a recording made by 'telemetry record'")
-    playing.add_at(parser)
-    playing.add_pace(parser)
+    options.add_at(parser)
+    options.add_pace(parser)
     options.add_credentials(parser)
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it until somebody quits."""
-    from telemetry_daemon.top.loop import run as show
+    from telemetry_daemon.top.screen import run as show
 
-    playing.check(arguments)
+    options.check_replay(arguments)
     feed = _feed(arguments)
     with log.held_back("error"):  # a line of the log would be written across the screen
         show(feed, os.environ)
@@ -54,14 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _feed(arguments: argparse.Namespace) -> Feed:
-    from telemetry_daemon.commands import nodes
-    from telemetry_daemon.commands.answer import NotAskedError
+    from telemetry_daemon.commands import daemons
 
     instead = arguments.demo is not None or arguments.replay is not None
-    addresses = nodes.addresses(arguments.nodes, arguments.file)
+    addresses = daemons.addresses(arguments.nodes, arguments.file)
     if addresses and instead:
         raise CommandError("nodes show their own cards; leave out the nodes, or --demo and --replay")
-    credentials = nodes.credentials(arguments)
+    credentials = daemons.credentials(arguments)
     if len(addresses) > 1:
         from telemetry_daemon.top.many import ManyNodes
 
@@ -71,8 +69,8 @@ def _feed(arguments: argparse.Namespace) -> Feed:
     settings = options.settings(arguments)
     title = "no daemon here: polled by this program"
     try:
-        here = None if instead else nodes.daemon_here(settings, credentials)
-    except NotAskedError:
+        here = None if instead else daemons.daemon_here(settings, credentials)
+    except options.NotAskedError:
         here, title = None, "polled by this program: the daemon here does not answer this user"
     if here is not None:
         return _follow("the daemon of this node", platform.node(), here, credentials)
@@ -100,12 +98,11 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
     loaded: Loaded = load(find(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.replay.node import ReplayNode
-        from telemetry_exporters.text import clean
 
-        how = playing.playing(arguments, tells_then=True)
+        how = options.playing(arguments, tells_then=True)
         node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)
         for warning in node.warnings():
-            sys.stderr.write(f"telemetry: {clean(warning)}\n")
+            options.warn(warning)
         name = node.survey.hostname or arguments.replay.name
         return OwnNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
     from telemetry_daemon.polling.node import RealNode

@@ -9,13 +9,16 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
 from telemetry_daemon.guarded.sockets import connected, is_own_user
 from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import from_plain
@@ -30,7 +33,8 @@ _TIMEOUT_SECONDS = 5.0
 _ANSWER_LIMIT_BYTES = 16 << 20
 _LONGEST_LINE_BYTES = 32 << 20
 _BYTES_A_SECOND = 16 << 20
-_LONGEST_ERROR = 1000
+_LONGEST_TEXT = 1000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,7 @@ def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[
 
 def _check(plain: Plain) -> None:
     if isinstance(plain, dict) and "error" in plain:
-        raise RefusedError(cut(clean(str(plain["error"])), _LONGEST_ERROR))
+        raise RefusedError(cut(clean(str(plain["error"])), _LONGEST_TEXT))
 
 
 def _read_all(connection: socket.socket) -> bytes:
@@ -201,3 +205,29 @@ def _read_all(connection: socket.socket) -> bytes:
         if len(received) > _ANSWER_LIMIT_BYTES:
             raise OSError("the answer is too long")
     return bytes(received)
+
+
+def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
+    """Return the daemon's answer, whose texts are fit for a terminal. Raises CommandError if none answers, or the daemon refuses."""
+    path = path_in(settings.state.runtime_directory)
+    try:
+        answer = ask(path, verb, **arguments)
+        # A newer daemon may report more.
+        known = {field.name: answer[field.name] for field in fields(answer_type) if field.name in answer}  # type: ignore[arg-type]  # a dataclass
+        return from_plain(answer_type, _printable(known))
+    except RefusedError as error:
+        raise CommandError(str(error)) from None
+    except ControlError as error:
+        raise CommandError(str(error), status=exits.UNAVAILABLE) from None
+    except CodecError as error:
+        text = f"the daemon on {path} gave an answer that is not understood ({error}); is it of another version?"
+        raise CommandError(text, status=exits.UNAVAILABLE) from None
+
+
+def _printable(plain: Plain) -> Plain:
+    """Return the same data without control characters and with short texts: the process at the socket may not be our daemon."""
+    if isinstance(plain, str):
+        return cut(clean(plain), _LONGEST_TEXT)
+    if isinstance(plain, dict):
+        return {name: _printable(value) for name, value in plain.items()}
+    return [_printable(value) for value in plain] if isinstance(plain, list) else plain

@@ -18,7 +18,7 @@ from telemetry_daemon.replay.player import Player, Playing
 from telemetry_daemon.replay.speeds import FASTEST, SLOWEST, speed
 from telemetry_daemon.replay.stage import Stage, in_short, parsers_of
 from telemetry_daemon.replay.tape import RecordingError, Tape
-from telemetry_daemon.terminal import waiting
+from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_exporters.text import clean
@@ -43,13 +43,13 @@ class ReplayNode(Node):
     def __init__(self, path: Path, loaded: Loaded, clock: Clock, playing: Playing, at: Moment | None = None) -> None:
         super().__init__(loaded, clock)
         tape = Tape(path)
-        waiting.show(f"looking through {clean(path.name)}")  # a day of a busy node takes half a minute
+        streams.show_progress(f"looking through {clean(path.name)}")  # a day of a busy node takes half a minute
         try:
             self.survey = Survey.of(tape)
         except RecordingError as error:
             raise CommandError(str(error)) from None
         finally:
-            waiting.show("")
+            streams.show_progress("")
         self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
         self._parsers = parsers_of(self.survey, loaded)
         place = at.place(self.survey) if at is not None else playing.place

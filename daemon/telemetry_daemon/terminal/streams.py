@@ -1,15 +1,18 @@
-"""The standard streams made usable: each is open, and standard output takes every character."""
+"""The standard streams made usable, and on a terminal a line of standard error that says how far a command is."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 # /dev/null, opened the wrong way round: reading or writing the closed stream is an error (EBADF). Left closed, its number
 # would go to the next file or socket, and the log would be written into that.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
+_CLEAR_LINE = "\r\x1b[K"
+_LONGEST = 60
 
 
 def prepare() -> None:
@@ -33,3 +36,17 @@ def _take_every_character(stream: TextIO) -> None:
     """A terminal shows `?` for what its encoding lacks; files and pipes get UTF-8, as our formats are defined."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+
+
+def show_waiting(names: Sequence[str]) -> None:
+    """Show what is waited for; nothing clears the line."""
+    listed = ", ".join(names)
+    shown = listed if len(listed) <= _LONGEST else f"{listed[:_LONGEST]}…"
+    show_progress(f"waiting for {shown}" if names else "")
+
+
+def show_progress(text: str) -> None:
+    """Write this in place of the line, on a terminal that can clear it."""
+    if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        sys.stderr.write(_CLEAR_LINE + text)
+        sys.stderr.flush()

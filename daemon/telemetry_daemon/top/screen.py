@@ -1,4 +1,4 @@
-"""The terminal: frames painted by curses, keys and sizes read from it, and everything put back as it was."""
+"""The terminal of `top`: its loop, frames painted by curses, keys and sizes read from it, and everything put back as it was."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import contextlib
 import curses
 import locale
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType
 
-from telemetry_daemon.terminal.exits import CommandError
-from telemetry_exporters.terminal.frames.model import Frame, Key, Line, Size
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError, SignalledError
+from telemetry_daemon.top.feed import Feed, Focus
+from telemetry_exporters.terminal.frames.drawing import ASCII, UNICODE, Glyphs
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.keys import fed, press
+from telemetry_exporters.terminal.frames.model import Frame, Key, Line, Size, State, View
 from telemetry_exporters.terminal.style import Style
 
 _INSTEAD = "use `telemetry snapshot --watch`"
@@ -54,12 +60,37 @@ _CHARACTERS: Mapping[str, Key] = {
     "\b": Key.BACKSPACE,
     "\t": Key.TAB,
 }
-
-
 _Painted = tuple[Line, bool]
+# Ages on the screen go on without news. News come each second as a rule: a tick at the same time would be one frame too many.
+TICK_SECONDS = 1.2
 
 
-class Screen:
+def run(feed: Feed, environment: Mapping[str, str]) -> None:
+    """Show the feed until somebody quits."""
+    with contextlib.closing(_Waker()) as waker, _terminal(environment) as screen, _resizes(screen, waker):
+        exits.raise_on_signals()
+        feed.start(waker.wake)
+        try:
+            _show(feed, screen, waker, UNICODE if _is_unicode(environment) else ASCII)
+        finally:
+            feed.close()
+
+
+def _show(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
+    nodes = feed.nodes()
+    view = View.CARDS if len(nodes) == 1 else View.NODES
+    state = State(nodes=nodes, title=feed.title, view=view, glyphs=glyphs)
+    while not state.is_over:
+        screen.paint(frame(state, screen.size()))
+        waker.wait(TICK_SECONDS)
+        for key in screen.pressed():
+            if state.is_typing or not isinstance(key, str) or not feed.press(key):
+                state = press(state, key, screen.size())
+        feed.look_at(Focus(state.view, state.node, state.card))
+        state = fed(state, feed.nodes())
+
+
+class _Screen:
     """A terminal in curses' hands."""
 
     def __init__(self, window: curses.window, attributes: Mapping[Style, int]) -> None:
@@ -141,7 +172,7 @@ class Screen:
 
 
 @contextlib.contextmanager
-def terminal(environment: Mapping[str, str]) -> Iterator[Screen]:
+def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
     """The terminal, until it is given back as it was. Raises CommandError if it cannot show a screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(f"`telemetry top` needs a terminal; {_INSTEAD}")
@@ -163,7 +194,7 @@ def terminal(environment: Mapping[str, str]) -> Iterator[Screen]:
         curses.cbreak()
         window.keypad(_ON)
         window.nodelay(_ON)
-        screen = Screen(window, _attributes(environment))
+        screen = _Screen(window, _attributes(environment))
         signal.signal(signal.SIGTSTP, screen.stopped if before == signal.SIG_DFL else before)
         yield screen
     finally:
@@ -188,8 +219,51 @@ def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
     return _PLAIN
 
 
-def is_unicode(environment: Mapping[str, str]) -> bool:
+def _is_unicode(environment: Mapping[str, str]) -> bool:
     """Whether the terminal's locale can show more than ASCII."""
     # Python puts this into an environment whose locale is C (PEP 538), and only then has its UTF-8 mode on.
     is_c = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
     return not is_c and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
+
+
+class _Waker:
+    """Ends a wait from any thread and from signal handlers."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Wake nobody any more."""
+        os.close(self._read)
+        os.close(self._write)
+
+    def wake(self) -> None:
+        """End the wait, or the next one."""
+        with contextlib.suppress(OSError):  # it is full, so the wait ends anyway; or all is over
+            os.write(self._write, b"!")
+
+    def wait(self, seconds: float) -> None:
+        """Until somebody wakes us, or a key is pressed, or so many seconds have passed. Raises SignalledError if the terminal is gone."""
+        poll = select.poll()
+        poll.register(self._read, select.POLLIN)
+        poll.register(sys.stdin.fileno(), select.POLLIN)
+        for descriptor, happened in poll.poll(1e3 * seconds):
+            if descriptor == sys.stdin.fileno() and happened & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+                raise SignalledError(signal.SIGHUP)
+        with contextlib.suppress(BlockingIOError):  # nobody woke us
+            os.read(self._read, 1 << 16)
+
+
+@contextlib.contextmanager
+def _resizes(screen: _Screen, waker: _Waker) -> Iterator[None]:
+    """Paint anew when the terminal gets another size."""
+
+    def resized(_number: int, _frame: FrameType | None) -> None:
+        screen.resized()
+        waker.wake()
+
+    before = signal.signal(signal.SIGWINCH, resized)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

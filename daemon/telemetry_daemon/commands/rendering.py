@@ -1,4 +1,4 @@
-"""Renders a snapshot in the format that was asked for; what a format needs is imported with it."""
+"""A snapshot as a command has it, rendered in the format that was asked for; what a format needs is imported with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from telemetry_parsers.model import Metric, Snapshot
 
@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 # Where the output is no terminal, lines are as long as they need to be.
 _UNLIMITED = 0
 _USUAL = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A snapshot, where it is from, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too.
+
+    `command_lines` are those of its processes by pid, where this command itself may read them.
+    """
+
+    snapshot: Snapshot
+    origin: str = ""
+    metrics: tuple[Metric, ...] = ()
+    document: Mapping[str, Any] | None = None
+    command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,169 @@
+"""What a command reads itself: the tools of this machine, simulated cards, or a recording."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.commands import options
+from telemetry_daemon.commands.rendering import Answer
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.polling.node import Node, RealNode, tells_owners
+from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep
+from telemetry_daemon.polling.source import Answer as Polled
+from telemetry_daemon.polling.source import Source
+from telemetry_daemon.readers import toollock
+from telemetry_daemon.state.health import judge
+from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.ranks import ranked
+from telemetry_daemon.terminal import exits, log, streams
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Absent, Device, MergedDevice, Reading, Report, Snapshot, Tier
+
+if TYPE_CHECKING:  # imported where a recording is shown
+    from telemetry_daemon.replay.node import ReplayNode
+    from telemetry_daemon.state.store import Store
+
+# The CPU's load is counted between two readings.
+_HOST_GAP_SECONDS = 0.2
+_USUAL_SECONDS = 20.0
+
+Read = Callable[[], Answer]
+
+
+@contextmanager
+def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
+    """A function that reads all sources of this machine, or simulated ones; they end with the block."""
+    exits.raise_on_signals()
+    log.setup("error", "text")
+    with ExitStack() as end:
+        settings, node = _opened(arguments, end)
+        substitute = _from_daemon(settings) if isinstance(node, RealNode) else keep
+        sources = node.sources(settings, arguments.source)
+        shot = OneShot(os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, known_peaks(settings))
+        end.callback(shot.close)
+        shot.prime("host", _HOST_GAP_SECONDS)
+        tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
+        seconds = arguments.timeout or _USUAL_SECONDS
+        yield lambda: Answer(ranked(shot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
+
+
+def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
+    """The settings, and the node whose sources they are. Raises CommandError for a source that it does not have."""
+    if arguments.demo is not None:
+        from telemetry_daemon.simulate.node import DemoNode
+
+        simulated = DemoNode(arguments.demo, Clock())
+        options.check_sources(arguments.source, simulated.names())
+        return Settings(), simulated
+    from telemetry_daemon.plugins.sources import find
+
+    settings = options.settings(arguments)
+    loaded = end.enter_context(load(find(settings.parsers.paths)))
+    node = RealNode(loaded, Clock())
+    options.check_sources(arguments.source, node.names())
+    options.check_names(arguments, settings, loaded.polls)
+    return settings, node
+
+
+def _from_daemon(settings: Settings) -> Substitute:
+    """Takes the running daemon's readings of a tool that it keeps busy."""
+
+    def substitute(source: Source, answer: Polled) -> Polled:
+        if not toollock.is_busy(answer.capture.failure):
+            return answer
+        from telemetry_daemon.remote import control_socket as control
+        from telemetry_daemon.remote.documents import DocumentError, snapshot_of
+
+        try:
+            document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
+            report = _report_of(snapshot_of(document), source.name)
+        except (control.ControlError, DocumentError) as error:
+            logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
+            return answer
+        if report is None:
+            return answer
+        capture = replace(answer.capture, failure=None)
+        return Polled(capture, report, judge(capture, report, 0))
+
+    return substitute
+
+
+def _report_of(snapshot: Snapshot, source: str) -> Report | None:
+    """Return what the daemon read from one source: its devices and the readings that came from it; None if it read nothing itself."""
+    is_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
+    if snapshot.recorded is not None or not is_read:
+        return None
+    devices: list[Device] = []
+    readings: list[Reading] = []
+    for merged in snapshot.devices:
+        of_source = [
+            Reading(len(devices), reading.metric, reading.value, reading.label)
+            for reading in merged.readings
+            if reading.source == source and not isinstance(reading.value, Absent)
+        ]
+        if merged.up and of_source:
+            devices.append(_device(merged))
+            readings += of_source
+    return Report(devices=tuple(devices), readings=tuple(readings))
+
+
+def _device(merged: MergedDevice) -> Device:
+    return Device(
+        vendor=merged.vendor,
+        index=merged.index,
+        model=merged.model,
+        uuid=merged.uuid,
+        bus_id=merged.bus_id,
+        partition=merged.partition,
+        serial=merged.serial,
+        driver=merged.driver,
+        simulated=merged.simulated,
+    )
+
+
+@contextmanager
+def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
+    """A function that shows a recording at a moment, at its end if none is named; where it is watched, it plays from there on."""
+    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.replay.moments import moment
+    from telemetry_daemon.replay.node import ReplayNode
+    from telemetry_daemon.replay.player import Playing
+
+    log.setup("error", "text")
+    settings = options.settings(arguments)
+    at = arguments.at or (moment("end") if arguments.watch is None else None)
+    with (
+        load(find(settings.parsers.paths)) as loaded,
+        closing(ReplayNode(arguments.replay, loaded, Clock(), Playing(loops=False), at)) as node,
+    ):
+        options.check_sources(arguments.source, node.names())
+        for warning in node.warnings():
+            options.warn(warning)
+        store = _played(node, arguments, settings)
+        yield lambda: Answer(ranked(store.snapshot(), settings.ranks), metrics=node.metrics())
+
+
+def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:
+    """What the recording brings, at its moment or as it plays."""
+    from telemetry_daemon.state.accumulate import Accumulator
+    from telemetry_daemon.state.attribution import Attribution
+    from telemetry_daemon.state.events import Events
+    from telemetry_daemon.state.history import History
+    from telemetry_daemon.state.store import Store
+
+    history = History(node.clock)
+    owners = Attribution(node.clock) if any(tells_owners(parser) for parser in node.parsers()) else None
+    store = Store("", node.clock, (), Accumulator(Events(), history), node.recorded, owners)
+    store.set_peaks(known_peaks(settings))
+    if arguments.watch is None:
+        node.show(store, history, arguments.source)
+    else:
+        node.play(store, history)
+    return store
