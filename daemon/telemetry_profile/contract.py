@@ -102,11 +102,10 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A format of lines. `looks_for` says in a few words by what it knows its files."""
+    """A format of lines."""
 
     name: str
     tool: str
-    looks_for: str
     recognises: Callable[[Clue], bool]
     read: Callable[[Clue, Iterable[str]], Facts]
 
@@ -117,7 +116,6 @@ class TraceFormat:
 
     name: str
     tool: str
-    looks_for: str
     recognises: Callable[[TraceSample], bool]
     reader: Callable[[Clue], TraceReader]
 
@@ -128,7 +126,6 @@ class DatabaseFormat:
 
     name: str
     tool: str
-    looks_for: str
     recognises: Callable[[Schema], bool]
     read: Callable[[Tables], Facts]
 

@@ -73,4 +73,4 @@ def _ns(value: object, unit: int) -> int | None:
     return found if found is not None and found >= 0 else None
 
 
-FORMAT = DatabaseFormat("ascend-analysis", _TOOL, "tables StepTraceTime, ClusterStepTraceTime", _recognises, _read)
+FORMAT = DatabaseFormat("ascend-analysis", _TOOL, _recognises, _read)

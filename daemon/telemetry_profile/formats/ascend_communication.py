@@ -154,4 +154,4 @@ def _device(rank: int | None, one: _Rank) -> Device:
     )
 
 
-FORMAT = TextFormat("ascend-communication", _TOOL, "keys Communication Time Info, Transport Type", _recognises, _read)
+FORMAT = TextFormat("ascend-communication", _TOOL, _recognises, _read)

@@ -107,5 +107,5 @@ def _block(printed: str) -> str:
     return printed if count_of(printed) else ""
 
 
-RUNS = TextFormat("ascend-runs", _TOOL, "headings Type, Start Time(us), Duration(us)", _recognises_runs, _read_runs)
-SUMS = TextFormat("ascend-sums", _TOOL, "headings OP Type, Count, Total Time(us)", _recognises_sums, _read_sums)
+RUNS = TextFormat("ascend-runs", _TOOL, _recognises_runs, _read_runs)
+SUMS = TextFormat("ascend-sums", _TOOL, _recognises_sums, _read_sums)

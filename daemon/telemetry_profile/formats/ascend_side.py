@@ -137,7 +137,7 @@ def _read_silent(clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("ascend-other", _TOOL)
 
 
-CLOCK = TextFormat("ascend-clock", _TOOL, "keys collectionTimeBegin, clockMonotonicRaw", _recognises_clock, _read_clock)
-INFO = TextFormat("ascend-info", _TOOL, "keys DeviceInfo, server_list", _recognises_info, _read_info)
-NODES = TextFormat("ascend-nodes", _TOOL, "host_ips_mapping.txt", _recognises_nodes, _read_nodes)
-OTHER = TextFormat("ascend-other", _TOOL, "their names", _recognises_silent, _read_silent)
+CLOCK = TextFormat("ascend-clock", _TOOL, _recognises_clock, _read_clock)
+INFO = TextFormat("ascend-info", _TOOL, _recognises_info, _read_info)
+NODES = TextFormat("ascend-nodes", _TOOL, _recognises_nodes, _read_nodes)
+OTHER = TextFormat("ascend-other", _TOOL, _recognises_silent, _read_silent)

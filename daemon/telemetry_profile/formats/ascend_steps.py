@@ -85,11 +85,10 @@ def _read_iterations(clue: Clue, lines: Iterable[str]) -> Facts:
     )
 
 
-FORMAT = TextFormat("ascend-steps", _TOOL, "headings Step, Computing, Communication, Free", _recognises, _read)
+FORMAT = TextFormat("ascend-steps", _TOOL, _recognises, _read)
 ITERATIONS = TextFormat(
     "ascend-iteration-table",
     _TOOL,
-    "headings Iteration ID, Iteration Time(us)",
     _recognises_iterations,
     _read_iterations,
 )

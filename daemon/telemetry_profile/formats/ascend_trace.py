@@ -239,6 +239,4 @@ def _recognises(sample: TraceSample) -> bool:
     return begins_like_ascend(sample)
 
 
-FORMAT = TraceFormat(
-    _NAME, _TOOL, "a Chrome trace with the processes Ascend Hardware, HCCL, CANN", _recognises, _Reader
-)
+FORMAT = TraceFormat(_NAME, _TOOL, _recognises, _Reader)

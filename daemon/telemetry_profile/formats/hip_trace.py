@@ -144,14 +144,12 @@ def _rocprof(clue: Clue) -> TraceReader:
 HIPPROF = TraceFormat(
     _HIPPROF.format,
     _HIPPROF.name,
-    "a Chrome trace with the categories HIPOPS, HIPCOPY, HIP",
     _recognises_hipprof,
     _hipprof,
 )
 ROCPROF = TraceFormat(
     _ROCPROF.format,
     _ROCPROF.name,
-    "a Chrome trace with the processes GPU0, COPY, CPU HIP API",
     _recognises_rocprof,
     _rocprof,
 )

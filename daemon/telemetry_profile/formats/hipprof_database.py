@@ -108,4 +108,4 @@ class _Names:
         return self._on_host.get(key) or self._on_device.get(key) or text(number)
 
 
-FORMAT = DatabaseFormat("hipprof-database", _TOOL, "tables CONFIG, SUMMARY and HIPOPS_…", _recognises, _read)
+FORMAT = DatabaseFormat("hipprof-database", _TOOL, _recognises, _read)

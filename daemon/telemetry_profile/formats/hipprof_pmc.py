@@ -64,4 +64,4 @@ def _count(kernels: dict[str, Kernel], block: Mapping[str, str], length: int) ->
     kernels[name] = replace(known, calls=known.calls + 1, total_ns=known.total_ns + length)
 
 
-FORMAT = TextFormat("hipprof-pmc", "hipprof", "lines kernel-name: and kernel dispatch index", _recognises, _read)
+FORMAT = TextFormat("hipprof-pmc", "hipprof", _recognises, _read)

@@ -84,6 +84,4 @@ def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
     return 0, 0
 
 
-FORMAT = TextFormat(
-    "mindspore-hccl", _TOOL, "headings step_num, communication_cost, wait_cost, link_info", _recognises, _read
-)
+FORMAT = TextFormat("mindspore-hccl", _TOOL, _recognises, _read)

@@ -152,8 +152,6 @@ def _rank(clue: Clue) -> int | None:
     return int(found[1]) if found else None
 
 
-OPERATORS = TextFormat(
-    "mindspore-operators", _TOOL, "headings op_type, execution_time", _recognises_operators, _read_operators
-)
-FLOPS = TextFormat("mindspore-flops", _TOOL, "keys FLOPs, FLOPS", _recognises_flops, _read_flops)
-DATA = TextFormat("mindspore-data", _TOOL, "headings op_type, output_queue_usage_rate", _recognises_queue, _read_queue)
+OPERATORS = TextFormat("mindspore-operators", _TOOL, _recognises_operators, _read_operators)
+FLOPS = TextFormat("mindspore-flops", _TOOL, _recognises_flops, _read_flops)
+DATA = TextFormat("mindspore-data", _TOOL, _recognises_queue, _read_queue)

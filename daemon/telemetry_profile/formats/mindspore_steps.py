@@ -108,13 +108,10 @@ def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[P
     return Facts(name, _TOOL, devices=devices, problems=problems)
 
 
-STEPS = TextFormat(
-    "mindspore-steps", _TOOL, "headings step_num, iteration_interval, fp_and_bp", _recognises_steps, _read_steps
-)
+STEPS = TextFormat("mindspore-steps", _TOOL, _recognises_steps, _read_steps)
 CLUSTER = TextFormat(
     "mindspore-cluster",
     _TOOL,
-    "headings computation_time, communication_alone_time",
     _recognises_cluster,
     _read_cluster,
 )

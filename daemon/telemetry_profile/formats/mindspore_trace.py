@@ -103,4 +103,4 @@ def _recognises(sample: TraceSample) -> bool:
     )
 
 
-FORMAT = TraceFormat(_NAME, _TOOL, "ascend_timeline_display_N.json, gpu_timeline_display_N.json", _recognises, _Reader)
+FORMAT = TraceFormat(_NAME, _TOOL, _recognises, _Reader)

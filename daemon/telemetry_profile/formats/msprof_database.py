@@ -119,4 +119,4 @@ def _host(tables: Tables, timeline: Timeline, words: Mapping[object, str]) -> No
     add_calls(timeline, tables, "CANN_API", columns_of(tables.schema, "CANN_API", (*_TIMES, "name")), words)
 
 
-FORMAT = DatabaseFormat("msprof-database", _TOOL, "tables STRING_IDS and TASK", _recognises, _read)
+FORMAT = DatabaseFormat("msprof-database", _TOOL, _recognises, _read)

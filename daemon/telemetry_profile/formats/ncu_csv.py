@@ -179,4 +179,4 @@ def _ratio(percent: str | None) -> float | None:
     return None if thousandths is None or not 0 <= thousandths <= 100_000 else thousandths / 100_000
 
 
-FORMAT = TextFormat("ncu-csv", "Nsight Compute", "headings ID, Kernel Name, Metric Name", _recognises, _read)
+FORMAT = TextFormat("ncu-csv", "Nsight Compute", _recognises, _read)

@@ -142,4 +142,4 @@ def _host(tables: Tables, timeline: Timeline, words: Mapping[object, object], se
     add_calls(timeline, tables, table, columns_of(tables.schema, table, ("start", "end", "nameId")), functions)
 
 
-FORMAT = DatabaseFormat("nsys-sqlite", _TOOL, "tables StringIds and CUPTI_ACTIVITY_KIND_…", _recognises, _read)
+FORMAT = DatabaseFormat("nsys-sqlite", _TOOL, _recognises, _read)

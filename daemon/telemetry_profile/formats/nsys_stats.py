@@ -96,4 +96,4 @@ def _run(row: Row, timeline: Timeline) -> None:
     )
 
 
-FORMAT = TextFormat("nsys-stats", "Nsight Systems", "headings Time (%), Total Time (ns), Instances", _recognises, _read)
+FORMAT = TextFormat("nsys-stats", "Nsight Systems", _recognises, _read)

@@ -84,4 +84,4 @@ def _run(row: Row, timeline: Timeline) -> None:
     timeline.add(number, work_of(name), begin, length, name, row.shape("grid"), row.shape("block"))
 
 
-FORMAT = TextFormat("nvprof-csv", "nvprof", "headings Time(%), Time, Calls, Avg, Min, Max, Name", _recognises, _read)
+FORMAT = TextFormat("nvprof-csv", "nvprof", _recognises, _read)

@@ -153,4 +153,4 @@ def _told(extdata: str, key: str) -> object:
     return told.get(key) if isinstance(told, dict) else None
 
 
-FORMAT = DatabaseFormat("rocpd", _TOOL, "tables rocpd_kernel_dispatch…, rocpd_region…", _recognises, _read)
+FORMAT = DatabaseFormat("rocpd", _TOOL, _recognises, _read)

@@ -30,6 +30,4 @@ def _read(clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("rocprof-compute", "rocprofiler-compute", devices=devices)
 
 
-FORMAT = TextFormat(
-    "rocprof-compute", "rocprofiler-compute", "headings Kernel_Name, Count, Sum(ns)", _recognises, _read
-)
+FORMAT = TextFormat("rocprof-compute", "rocprofiler-compute", _recognises, _read)

@@ -79,4 +79,4 @@ def _plain(told: object) -> str:
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 
 
-FORMAT = DatabaseFormat("rocprof-database", _TOOL, "tables OPS or KERN", _recognises, _read)
+FORMAT = DatabaseFormat("rocprof-database", _TOOL, _recognises, _read)

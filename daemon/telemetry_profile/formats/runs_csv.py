@@ -125,4 +125,4 @@ def _honest(device: Device, works: set[str]) -> Device:
     )
 
 
-FORMAT = TextFormat("runs-csv", "rocprofv3", "headings Start_Timestamp and End_Timestamp", _recognises, _read)
+FORMAT = TextFormat("runs-csv", "rocprofv3", _recognises, _read)

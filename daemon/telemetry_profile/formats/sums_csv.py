@@ -75,6 +75,4 @@ def _judged(row: Row, *, is_of_host: bool) -> Kernel | Call | None:
     return found
 
 
-FORMAT = TextFormat(
-    "sums-csv", "rocprof, rocprofv3, hipprof", "headings Name, Calls, TotalDurationNs", _recognises, _read
-)
+FORMAT = TextFormat("sums-csv", "rocprof, rocprofv3, hipprof", _recognises, _read)

@@ -200,7 +200,6 @@ def _recognises(sample: TraceSample) -> bool:
 FORMAT = TraceFormat(
     _NAME,
     "torch.profiler",
-    "a Chrome trace with the categories of Kineto (kernel, cpu_op, cuda_runtime) or its keys (schemaVersion)",
     _recognises,
     _Reader,
 )
