@@ -11,8 +11,20 @@ from itertools import islice
 from operator import le
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.file_facts import Call, Card, Device, FirstCollective, Kernel, Split, Step, Work
+from telemetry_profile.facts.file_facts import (
+    Call,
+    Card,
+    Clock,
+    Device,
+    Facts,
+    FirstCollective,
+    Kernel,
+    Split,
+    Step,
+    Work,
+)
 from telemetry_profile.facts.first_collective import together, waiting_first
+from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
 
 MOST_NAME_CHARACTERS = 1000
 MOST_NAMES = 100_000
@@ -196,6 +208,16 @@ class Timeline:
         else:
             self._data_waits.setdefault(process, _Runs()).add(begin_ns, begin_ns + length_ns)
 
+    def marked(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
+        """The program marked a range; whether it is a step or a wait for data, which alone are kept."""
+        if is_step(name):
+            self.step(name.strip(), begin_ns, length_ns, process=process)
+            return True
+        if is_data_wait(name):
+            self.data_wait(begin_ns, length_ns, process)
+            return True
+        return False
+
     def call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
         """The host called a function, or did so many times in this time."""
         if length_ns is None or not 0 <= length_ns < LONGEST_NS:
@@ -213,6 +235,10 @@ class Timeline:
         if begin_ns is not None and self._is_possible(begin_ns, 0):
             self._launches.append(begin_ns)
             self._launches_in_order = False
+
+    def facts(self, format_name: str, tool: str, clock: Clock) -> Facts:
+        """All that the file says where it says nothing else."""
+        return Facts(format_name, tool, clock, devices=self.devices(), calls=self.calls(), problems=self.problems())
 
     def devices(self) -> tuple[Device, ...]:
         """Each device on which something ran, in the order of their numbers."""

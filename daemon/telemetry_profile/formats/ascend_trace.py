@@ -13,7 +13,6 @@ from typing import Any
 from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
 from telemetry_profile.facts.file_facts import Card, Device, Facts, Split, Step, Work
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_data_wait, is_step
 from telemetry_profile.facts.timeline import Timeline
 from telemetry_profile.facts.trace_facts import LinkSums, begins_like_ascend, clock_of, whole
 
@@ -161,10 +160,7 @@ class _Reader:
     def _framework(self, event: TraceEvent) -> None:
         if event.cat == "cpu_op" and not event.name.startswith(_RANGES):
             return
-        if is_step(event.name):
-            self._timeline.step(event.name, event.begin_ns(), event.length_ns())
-        elif is_data_wait(event.name):
-            self._timeline.data_wait(event.begin_ns(), event.length_ns())
+        self._timeline.marked(event.name, event.begin_ns(), event.length_ns())
 
     def _iteration(self, event: TraceEvent) -> None:
         number = whole(event.args().get("Iteration ID"), 2**40)

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceReader, TraceSample
 from telemetry_profile.facts.file_facts import Card, Clock, Facts
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_data_wait, is_step
 from telemetry_profile.facts.printed_times import NS, nanoseconds
 from telemetry_profile.facts.timeline import Timeline
 from telemetry_profile.facts.trace_facts import clock_of, rank_in_name
@@ -89,10 +88,7 @@ class _Reader:
             self._timeline.call(event.name, length)
             return
         if kind == "range":
-            if is_step(event.name):
-                self._timeline.step(event.name, begin, length)
-            elif is_data_wait(event.name):
-                self._timeline.data_wait(begin, length)
+            self._timeline.marked(event.name, begin, length)
             return
         index = _index(arguments, self._processes.get(event.pid, ("", None))[1])
         self._timeline.card(index, Card(index))

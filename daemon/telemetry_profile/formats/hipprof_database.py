@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from telemetry_profile.contract import DatabaseFormat, Schema, Tables
 from telemetry_profile.facts.file_facts import Card, Facts
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_kept
 from telemetry_profile.facts.sql_columns import NO_NAME, Row, integer, interval, named, records, text
 from telemetry_profile.facts.timeline import Timeline
 
@@ -45,17 +44,10 @@ def _read(tables: Tables) -> Facts:
         timeline.add(cards.key(process, device), "copy", *interval(start, end), name)
     # The names of HIP's functions are not in the database, only their numbers.
     for process, (start, end, number) in _rows(tables, _RANGES, ("BeginNs", "EndNs", "Name")):
-        is_kept(timeline, names.of_range(process, number), *interval(start, end), process)
+        timeline.marked(names.of_range(process, number), *interval(start, end), process)
     for _, (name, elapsed) in _rows(tables, _MPI, ("MPI_TYPE", "Elapse")):
         timeline.call(text(name) or NO_NAME, integer(elapsed))
-    return Facts(
-        "hipprof-database",
-        _TOOL,
-        "unix",
-        devices=timeline.devices(),
-        calls=timeline.calls(),
-        problems=timeline.problems(),
-    )
+    return timeline.facts("hipprof-database", _TOOL, "unix")
 
 
 def _rows(tables: Tables, kind: str, wanted: Sequence[str]) -> Iterator[tuple[str, Row]]:

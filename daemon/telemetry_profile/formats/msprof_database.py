@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from telemetry_profile.contract import DatabaseFormat, Schema, Tables
 from telemetry_profile.facts.file_facts import Card, Facts
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_data_wait, is_kept
+from telemetry_profile.facts.kernel_kinds import is_data_wait, work_of
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,
     Row,
@@ -56,14 +55,7 @@ def _read(tables: Tables) -> Facts:
         number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(number, "communication", *interval(start, end), name)
     _host(tables, timeline, words)
-    return Facts(
-        "msprof-database",
-        _TOOL,
-        "unix",
-        devices=timeline.devices(),
-        calls=timeline.calls(),
-        problems=timeline.problems(),
-    )
+    return timeline.facts("msprof-database", _TOOL, "unix")
 
 
 def _words(tables: Tables) -> dict[object, str]:
@@ -111,7 +103,7 @@ def _host(tables: Tables, timeline: Timeline, words: Mapping[object, str]) -> No
         timeline.step(f"step {integer(number)}", *interval(start, end))
     if "STEP_TIME" not in tables.schema:
         for start, end, message in records(tables, "MSTX_EVENTS", (*_TIMES, "message")):
-            is_kept(timeline, words.get(message, ""), *interval(start, end))
+            timeline.marked(words.get(message, ""), *interval(start, end))
     waits = {number for number, word in words.items() if is_data_wait(word)}
     for start, end, name in records(tables, "PYTORCH_API", (*_TIMES, "name")):
         if name in waits:

@@ -10,7 +10,6 @@ from typing import Any
 from telemetry_profile.contract import DatabaseFormat, Schema, Tables
 from telemetry_profile.facts.file_facts import Card, Facts, Work
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_kept
 from telemetry_profile.facts.sql_columns import NO_NAME, add_calls, columns_of, integer, interval, records, shape, text
 from telemetry_profile.facts.timeline import Timeline
 
@@ -47,14 +46,7 @@ def _read(tables: Tables) -> Facts:
         begin, length = _interval(start, end, session)
         timeline.add(cards.key(*card), work, begin, length, name, grid, block)
     _host(tables, timeline, words, session)
-    return Facts(
-        "nsys-sqlite",
-        _TOOL,
-        "none" if session is None else "unix",
-        devices=timeline.devices(),
-        calls=timeline.calls(),
-        problems=timeline.problems(),
-    )
+    return timeline.facts("nsys-sqlite", _TOOL, "none" if session is None else "unix")
 
 
 def _session_begin(tables: Tables) -> int | None:
@@ -136,7 +128,7 @@ def _host(tables: Tables, timeline: Timeline, words: Mapping[object, object], se
     for start, end, own, word, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
         if end is not None:
             begin, length = _interval(start, end, session)
-            is_kept(timeline, text(own) or text(words.get(word)), begin, length, _process(thread))
+            timeline.marked(text(own) or text(words.get(word)), begin, length, _process(thread))
     functions = {number: _VERSION.sub("", text(word)) for number, word in words.items()}
     table = f"{_ACTIVITY}RUNTIME"
     add_calls(timeline, tables, table, columns_of(tables.schema, table, ("start", "end", "nameId")), functions)

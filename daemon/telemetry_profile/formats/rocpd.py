@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from telemetry_profile.contract import DatabaseFormat, Schema, Tables
 from telemetry_profile.facts.file_facts import Card, Facts, Work
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_data_wait, is_kept, is_step
+from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step, work_of
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,
     Row,
@@ -48,9 +47,7 @@ def _read(tables: Tables) -> Facts:
     tables_of_events = (*named(tables.schema, _DISPATCHES), *named(tables.schema, _REGIONS))
     for suffix in dict.fromkeys(name.removeprefix(_DISPATCHES).removeprefix(_REGIONS) for name in tables_of_events):
         _Process(tables, suffix, timeline).read()
-    return Facts(
-        "rocpd", _TOOL, "boot", devices=timeline.devices(), calls=timeline.calls(), problems=timeline.problems()
-    )
+    return timeline.facts("rocpd", _TOOL, "boot")
 
 
 class _Process:
@@ -103,7 +100,7 @@ class _Process:
         for start, end, number, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if number in marked:
                 name = self._message(event) if marked[number].startswith(_MARKER) else marked[number]
-                if not is_kept(self._timeline, name, *interval(start, end), self._suffix):
+                if not self._timeline.marked(name, *interval(start, end), self._suffix):
                     self._timeline.call(name or marked[number], interval(start, end)[1])
         table = f"{_REGIONS}{self._suffix}"
         expressions = [self._expression(table, column) for column in _REGION_COLUMNS]

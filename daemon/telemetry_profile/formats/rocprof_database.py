@@ -7,7 +7,6 @@ from collections.abc import Hashable
 from telemetry_profile.contract import DatabaseFormat, Schema, Tables
 from telemetry_profile.facts.file_facts import Card, Facts
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_kept
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,
     add_calls,
@@ -40,17 +39,10 @@ def _read(tables: Tables) -> Facts:
         number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
         timeline.add(_known(timeline, number), "copy", *interval(start, end), _plain(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
-        is_kept(timeline, _plain(name), *interval(start, end))
+        timeline.marked(_plain(name), *interval(start, end))
     for table in ("HIP", "HSA"):
         add_calls(timeline, tables, table, columns_of(tables.schema, table, (*_TIMES, "Name")))
-    return Facts(
-        "rocprof-database",
-        _TOOL,
-        "boot",
-        devices=timeline.devices(),
-        calls=timeline.calls(),
-        problems=timeline.problems(),
-    )
+    return timeline.facts("rocprof-database", _TOOL, "boot")
 
 
 def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:

@@ -14,7 +14,6 @@ from telemetry_profile.contract import HEAD_BYTES, Clue, TextFormat
 from telemetry_profile.facts.csv_tables import Row, Table, columns_of, tables
 from telemetry_profile.facts.file_facts import Card, Device, Facts, Split
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_data_wait, is_step
 from telemetry_profile.facts.timeline import Timeline
 
 _ROLES = ("name", "begin", "end")
@@ -89,11 +88,7 @@ def _add(row: Row, begin: int, length: int, timeline: Timeline) -> str:
             _card(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
         )
         return work
-    if is_step(name):
-        timeline.step(name, begin, length)
-    elif is_data_wait(name):
-        timeline.data_wait(begin, length)
-    else:
+    if not timeline.marked(name, begin, length):
         timeline.call(name, length)
     return "host"
 

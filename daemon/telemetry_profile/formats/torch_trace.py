@@ -9,8 +9,7 @@ from typing import Any
 from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
 from telemetry_profile.facts.file_facts import Card, Device, Facts, Step, Work
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.marked_steps import is_step
+from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape
 from telemetry_profile.facts.timeline import Interval, Timeline
 from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shifted, whole
