@@ -1,9 +1,9 @@
 """`telemetry profile`: says why a training step is slow, from what profilers wrote. Only that command imports this package.
 
-    command.py   the arguments, and what is printed       contract.py  what a format is; plugins import it
-    files/       finds, unpacks and recognises files      formats/     a module for each format that a profiler writes
-    facts/       the types that every format gives        verdict/     what the facts of all ranks say together
-    screens/     the answer as a screen or as JSON
+    command.py   the arguments, and what is printed       contract.py   what a format is, and its facts; plugins import it
+    files/       finds, recognises and reads files        formats/      what each profiler writes
+    facts/       what formats share to find facts         verdict/      what the facts of all ranks say together
+    screen.py    the answer in 24 lines                   document.py   the answer as JSON
 
 Formats never import each other. A profile comes from somebody else's job: everything in it is hostile text.
 """

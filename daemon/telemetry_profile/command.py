@@ -19,11 +19,9 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
 if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
-    from telemetry_profile.files.folders import Found
-    from telemetry_profile.files.reading import Outcome
-    from telemetry_profile.verdict.answer import Answer
+    from telemetry_profile.files.reading import Found, Outcome
+    from telemetry_profile.verdict.answer import Answer, Then
     from telemetry_profile.verdict.combine import Member, Profile
-    from telemetry_profile.verdict.then import Then
 
 _MOST_TOLD = 5
 _LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
@@ -103,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _files(paths: Sequence[str]) -> list[Found]:
-    from telemetry_profile.files.folders import find
+    from telemetry_profile.files.reading import find
 
     try:
         files = find(paths)
@@ -117,9 +115,7 @@ def _files(paths: Sequence[str]) -> list[Found]:
 
 def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
     """What came of the files, in their order; of all that were read when somebody ended it, and that it was so."""
-    from telemetry_profile.files.installed import BadFormatError, installed
-    from telemetry_profile.files.pool import read_all
-    from telemetry_profile.files.reading import read_one
+    from telemetry_profile.files.reading import BadFormatError, installed, read_all, read_one
 
     try:
         read = partial(read_one, formats=installed())
@@ -153,11 +149,11 @@ def _tell(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
 def _text(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
-        from telemetry_profile.screens import document
+        from telemetry_profile import document
 
         return document.render(answer)
     from telemetry_daemon.commands.rendering import colour
-    from telemetry_profile.screens.screen import screen
+    from telemetry_profile.screen import screen
 
     return screen(answer, _width(), colour())
 
@@ -181,9 +177,8 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
 
 
 def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
-    from telemetry_profile.verdict.achieved import achieved_of
-    from telemetry_profile.verdict.answer import Answer
-    from telemetry_profile.verdict.summary import usual_of
+    from telemetry_profile.verdict.answer import Answer, achieved_of
+    from telemetry_profile.verdict.usual_step import usual_of
 
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
@@ -224,9 +219,16 @@ def _moved(member: Member, offset: int) -> Member:
 
 def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:
     """What telemetry told of each member's card in its seconds. Raises CommandError."""
+    if not (arguments.recording or arguments.prometheus):
+        return (None,) * len(members)
     from telemetry_daemon.replay.tape import RecordingError, Tape
-    from telemetry_profile.files import of_prometheus, of_recording
-    from telemetry_profile.files.tracks import Wanted, then_of
+    from telemetry_profile.files.card_readings import (
+        PrometheusError,
+        Wanted,
+        then_of,
+        tracks_of_prometheus,
+        tracks_of_recording,
+    )
 
     wanted = [
         None
@@ -235,16 +237,16 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
         for member in members
     ]
     asked = [one for one in wanted if one is not None]
-    if not asked or not (arguments.recording or arguments.prometheus):
+    if not asked:
         return (None,) * len(members)
     try:
         if arguments.recording:
             tape = Tape(Path(arguments.recording))
-            tracks = of_recording.tracks_of(tape, asked)
+            tracks = tracks_of_recording(tape, asked)
             sys.stderr.writelines(f"telemetry: {clean(f'{tape.path}: {text}')}\n" for text in tape.damage.lines())
         else:
-            tracks = of_prometheus.tracks_of(arguments.prometheus, asked)
-    except (RecordingError, of_prometheus.PrometheusError) as error:
+            tracks = tracks_of_prometheus(arguments.prometheus, asked)
+    except (RecordingError, PrometheusError) as error:
         raise CommandError(str(error)) from None
     return tuple(None if one is None else then_of(one, tracks) for one in wanted)
 

@@ -7,25 +7,17 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from telemetry_profile.contract import DatabaseFormat
-from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.contract import DatabaseFormat, Facts
 from telemetry_profile.files.database import open_database
-from telemetry_profile.formats import (
-    ascend_analysis_database,
-    hipprof_database,
-    msprof_database,
-    nsys_sqlite,
-    rocpd,
-    rocprof_database,
-)
+from telemetry_profile.formats import ascend_tables, hipprof, msprof_database, nsys_sqlite, rocprof_databases
 
 FORMATS = (
-    ascend_analysis_database.FORMAT,
-    hipprof_database.FORMAT,
+    ascend_tables.ANALYSIS,
+    hipprof.DATABASE,
     msprof_database.FORMAT,
     nsys_sqlite.FORMAT,
-    rocpd.FORMAT,
-    rocprof_database.FORMAT,
+    rocprof_databases.ROCPD,
+    rocprof_databases.ROCPROF,
 )
 T = 1_700_000_000_000_000_000
 PID = 4242

@@ -6,12 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from telemetry_profile.files.folders import find
-from telemetry_profile.files.installed import installed
-from telemetry_profile.files.reading import read_one
+from telemetry_profile.files.reading import find, installed, read_one
 from telemetry_profile.verdict.answer import Answer
 from telemetry_profile.verdict.combine import Profile, ReadFile, combine
-from telemetry_profile.verdict.summary import usual_of
+from telemetry_profile.verdict.usual_step import usual_of
 
 STEPS = 4
 STEP_US = 100_000

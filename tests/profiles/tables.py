@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from telemetry_profile.contract import HEAD_BYTES, Clue, TextFormat
-from telemetry_profile.facts.file_facts import Facts
-from telemetry_profile.files.installed import installed
+from telemetry_profile.contract import HEAD_BYTES, Clue, Facts, TextFormat
+from telemetry_profile.files.reading import installed
 
 TEXTS = [one for one in installed() if isinstance(one, TextFormat)]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles.traces import collect, event, profile_captures
-from telemetry_profile.files import members
+from telemetry_profile.files import trace
 
 FOLDER = profile_captures()
 TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []
@@ -193,7 +193,7 @@ def test_what_is_no_number_is_no_time() -> None:
 
 @pytest.mark.parametrize("odd", UNREADABLE)
 def test_an_unreadable_event_costs_itself(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "MOST_EVENT_BYTES", 2**20)
+    monkeypatch.setattr(trace, "MOST_EVENT_BYTES", 2**20)
     collector, facts = collect(_around(UNREADABLE[odd]), 2**19)
     assert facts is not None
     assert facts.problems

@@ -26,9 +26,8 @@ from kits.fake_nvml.profile import load_profile
 from kits.prometheus import Prometheus
 from kits.waiting import PATIENCE_SECONDS, until
 from profiles.traces import event
-from telemetry_profile.files import pool
-from telemetry_profile.files.folders import Found
-from telemetry_profile.files.reading import Outcome
+from telemetry_profile.files import reading
+from telemetry_profile.files.reading import Found, Outcome
 
 SCHEMA = json.loads((ROOT / "docs/profile.schema.json").read_text())
 THERMAL = 0x40  # nvmlClocksEventReasonHwThermalSlowdown
@@ -69,11 +68,11 @@ def file(tmp_path: Path) -> Path:
 def profiled(*arguments: str | Path) -> Completed:
     """Run the command here; its files are read one after the other, and by no processes of their own."""
 
-    def read_all(files: Sequence[Found], read: pool.Read) -> Iterator[Outcome]:
+    def read_all(files: Sequence[Found], read: reading.Read) -> Iterator[Outcome]:
         return (read(one) for one in files)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "read_all", read_all)
+        patch.setattr(reading, "read_all", read_all)
         return run_main("profile", *map(str, arguments), environment={"COLUMNS": "80"})
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from profiles.tables import facts_of
 from profiles.test_traces import NOW, event, kineto, one, read
-from telemetry_profile.facts.file_facts import Facts
-from telemetry_profile.facts.first_collective import rest_of
+from telemetry_profile.contract import Facts
 from telemetry_profile.verdict.combine import ReadFile, combine
-from telemetry_profile.verdict.summary import Usual, usual_of
+from telemetry_profile.verdict.usual_step import Usual, usual_of
 
 MS = 1_000_000
 
@@ -94,7 +93,7 @@ def test_the_waits_of_a_rank() -> None:
     facts = facts_of("communication.json", json.dumps({"step": {"collective": infos}}))
     device = one(facts)
     assert (device.split.wait_ns, device.first_collective is not None) == (893 * MS, True)
-    rest = rest_of(device)
+    rest = device.without_first_collective()
     assert rest is not None
     assert rest.wait_ns == 3 * MS
     assert "10.1.2.3" not in repr(facts)

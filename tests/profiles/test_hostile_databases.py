@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles.made_databases import ALL, FORMATS, HIPPROF, NSYS, ROCPD, T, Tables, known, read, write
-from telemetry_profile.contract import NotReadError
-from telemetry_profile.facts.file_facts import Facts
+from telemetry_profile.contract import Facts, NotReadError
 from telemetry_profile.files import database
 from telemetry_profile.files.database import open_database
 

@@ -15,10 +15,9 @@ import pytest
 from profiles.facts_text import of_facts
 from profiles.made_ranks import communication
 from profiles.tables import TEXTS, facts_of, known_facts
-from telemetry_profile.contract import NotReadError
-from telemetry_profile.facts.file_facts import Facts, Split
+from telemetry_profile.contract import Facts, NotReadError, Split
 from telemetry_profile.facts.timeline import OTHERS
-from telemetry_profile.formats import mindspore_operators
+from telemetry_profile.formats import mindspore_tables
 
 SECRET = "planted-s3cret.example"
 HIDDEN = "10.11.12.13"
@@ -226,7 +225,7 @@ def test_a_rank_table_of_thousands_is_known() -> None:
 
 
 def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mindspore_operators, "MOST_NAMES", 50)
+    monkeypatch.setattr(mindspore_tables, "MOST_NAMES", 50)
     rows = "\n".join(f"op{number},1.5" for number in range(55))
     (device,) = facts_of("aicore_intermediate_1_detail.csv", f"full_op_name,execution_time\n{rows}\n").devices
     assert len(device.kernels) == 51

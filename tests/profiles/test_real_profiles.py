@@ -16,12 +16,10 @@ from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_profile.facts.file_facts import Facts
-from telemetry_profile.files.folders import find
-from telemetry_profile.files.installed import installed
-from telemetry_profile.files.reading import Outcome, read_one
-from telemetry_profile.screens.document import render
-from telemetry_profile.screens.screen import LINES, screen
+from telemetry_profile.contract import Facts
+from telemetry_profile.document import render
+from telemetry_profile.files.reading import Outcome, find, installed, read_one
+from telemetry_profile.screen import LINES, screen
 from telemetry_profile.verdict.combine import ReadFile, combine
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))

@@ -15,8 +15,8 @@ from profiles.test_first_collective import WAITING
 from profiles.test_traces import NOW, event, kineto, step_of_torch
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_profile.screens import document
-from telemetry_profile.screens.screen import LINES, screen
+from telemetry_profile import document
+from telemetry_profile.screen import LINES, screen
 
 GOLDEN = Path(__file__).parent / "screens"
 LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>>(int, 核心, \x1b[31mred\u202e)"

@@ -11,21 +11,19 @@ from hypothesis import strategies as st
 
 from profiles.facts_text import of_facts
 from profiles.traces import profile_captures
-from telemetry_profile.contract import Clue, TextFormat
-from telemetry_profile.facts.file_facts import Facts
-from telemetry_profile.files.folders import Found
-from telemetry_profile.files.reading import read_one
-from telemetry_profile.formats import hipprof_pmc, ncu_csv, nsys_stats, nvprof_csv, rocprof_compute, runs_csv, sums_csv
+from telemetry_profile.contract import Clue, Facts, TextFormat
+from telemetry_profile.files.reading import Found, read_one
+from telemetry_profile.formats import hipprof, nvidia_csv, rocprof_csv
 from telemetry_profile.verdict.combine import ReadFile, combine
 
 FORMATS: tuple[TextFormat, ...] = (
-    ncu_csv.FORMAT,
-    nsys_stats.FORMAT,
-    nvprof_csv.FORMAT,
-    rocprof_compute.FORMAT,
-    hipprof_pmc.FORMAT,
-    runs_csv.FORMAT,
-    sums_csv.FORMAT,
+    nvidia_csv.NCU,
+    nvidia_csv.NSYS,
+    nvidia_csv.NVPROF,
+    rocprof_csv.TOP_KERNELS,
+    hipprof.COUNTERS,
+    rocprof_csv.RUNS,
+    rocprof_csv.SUMS,
 )
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from profiles.facts_text import of_facts
 from profiles.traces import event, read_as
-from telemetry_profile.facts.file_facts import Device, Facts, Flops
-from telemetry_profile.formats import ascend_trace, hip_trace, mindspore_trace, torch_trace
+from telemetry_profile.contract import Device, Facts, Flops
+from telemetry_profile.formats import ascend_trace, hipprof, mindspore_trace, torch_trace
 
-FORMATS = (torch_trace.FORMAT, ascend_trace.FORMAT, hip_trace.HIPPROF, hip_trace.ROCPROF, mindspore_trace.FORMAT)
+FORMATS = (torch_trace.FORMAT, ascend_trace.FORMAT, hipprof.HIPPROF, hipprof.ROCPROF, mindspore_trace.FORMAT)
 NOW = 1_700_000_000_000_000  # a moment of 2023, in microseconds
 
 

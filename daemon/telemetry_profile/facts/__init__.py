@@ -1,1 +1,1 @@
-"""What a profiler's file says, and what formats share to find it: tables, traces, intervals, and the kinds of kernels."""
+"""What formats share to find facts: tables, traces, printed numbers, intervals on devices, and the kinds of kernels."""

@@ -1,21 +1,25 @@
-"""Tables in the csv of profilers: found among other lines, their columns by what the headings mean, their times by unit."""
+"""The csv of profilers.
+
+`tables` finds tables among other lines, their columns by what the headings mean, their times by unit. `Rows` has the rows of a
+table whose headings a format knows, as the tools of Ascend and MindSpore write them.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.file_facts import Kernel, Work
-from telemetry_profile.facts.printed_times import MS, NS, US, S, nanoseconds
+from telemetry_profile.contract import Clue, Device, Kernel, Work, largest_first
+from telemetry_profile.facts.printed_numbers import MS, NS, US, S, count_of, nanoseconds
 
 _LONGEST_NAME = 4_096
 _ROUNDED = 0.01
-MINUTE = 60 * S
+_MINUTE = 60 * S
 UNITS: Mapping[str, int] = {
-    "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": MINUTE, "min": MINUTE,
+    "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": _MINUTE, "min": _MINUTE,
 }  # fmt: skip
 _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
 # A row of numbers; no heading has such a cell.
@@ -68,8 +72,7 @@ class Row:
 
     def count(self, role: str) -> int | None:
         """The whole number in a cell."""
-        digits = self.cells.get(role, "").replace(",", "").strip()
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+        return count_of(self.cells.get(role, "").replace(",", "").strip())
 
     def shape(self, role: str) -> str:
         """The sizes of a launch, such as `128×1×1`."""
@@ -111,6 +114,21 @@ def time_in(cell: str, unit: int) -> int | None:
     return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), own) if own else None
 
 
+def _column(heading: str) -> Column:
+    words, unit = heading, ""
+    if found := _HEADING_UNIT.match(heading):
+        words, unit = found["words"], found["unit"]
+    elif heading.endswith("Ns"):
+        words, unit = heading[:-2], "ns"
+    if unit == "%":  # a share of something that is told beside it
+        return Column("", 0, heading)
+    return Column(ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
+
+
+def _plain(heading: str) -> str:
+    return re.sub(r"[\s_-]+", "", heading).lower()
+
+
 def split_line(line: str) -> list[str]:
     """The cells of a line; none where a quote is not closed: the line is torn."""
     if line.count('"') % 2:
@@ -124,11 +142,6 @@ def split_line(line: str) -> list[str]:
 def columns_of(line: str) -> tuple[Column, ...]:
     """What the cells of a line mean as headings."""
     return tuple(_column(cell.strip()) for cell in split_line(line))
-
-
-def is_heading(line: str, *roles: str) -> bool:
-    """Whether a line has headings for all of these."""
-    return Table(columns_of(line), ()).has(*roles)
 
 
 def tables(lines: Iterable[str], least: Sequence[Sequence[str]]) -> Iterator[Table]:
@@ -241,16 +254,85 @@ def left_out(bad: int) -> tuple[Problem, ...]:
     ) * bool(bad)
 
 
-def _column(heading: str) -> Column:
-    words, unit = heading, ""
-    if found := _HEADING_UNIT.match(heading):
-        words, unit = found["words"], found["unit"]
-    elif heading.endswith("Ns"):
-        words, unit = heading[:-2], "ns"
-    if unit == "%":  # a share of something that is told beside it
-        return Column("", 0, heading)
-    return Column(ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
+def device_of_sums(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
+    """The one device of a file of sums; nothing where there are no kernels."""
+    ordered = largest_first(kernels)
+    return (Device(kernels=ordered),) if ordered else ()
 
 
-def _plain(heading: str) -> str:
-    return re.sub(r"[\s_-]+", "", heading).lower()
+IsHeading = Callable[[Sequence[str]], bool]
+
+
+class Rows:
+    """The rows below the first line that is a heading, by their headings; blanks and tabs around cells are gone.
+
+    What is not read is counted: rows with too few or too many cells, and those that the reader calls `bad`. `place` is the
+    number of the last row among all, from 1.
+    """
+
+    def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
+        self._lines, self._is_heading = lines, is_heading
+        self._bad = 0
+        self.place = 0
+
+    def __iter__(self) -> Iterator[Mapping[str, str]]:
+        names: list[str] | None = None
+        for line in self._lines:
+            cells = _cells(line)
+            if names is None:
+                names = cells if self._is_heading(cells) else None
+                continue
+            self.place += bool(line.strip())
+            if len(cells) == len(names):
+                yield dict(zip(names, cells, strict=True))
+            elif line.strip():
+                self._bad += 1
+
+    def bad(self) -> None:
+        """The last row cannot be used."""
+        self._bad += 1
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What was not read, when all rows have been asked for."""
+        if not self._bad:
+            return ()
+        return (Problem("rows", f"{self._bad} are damaged, and are left out"),)
+
+
+def with_headings(*names: str) -> IsHeading:
+    """Whether a line has all of these headings."""
+    return lambda cells: set(cells).issuperset(names)
+
+
+def begins_with(is_heading: IsHeading) -> Callable[[Clue], bool]:
+    """Whether the first line of a file that is not empty is such a heading."""
+    return lambda clue: is_heading(first_cells(clue.text))
+
+
+def first_cells(text: str) -> list[str]:
+    """The cells of the first line that is not empty."""
+    return _cells(next((line for line in text.splitlines() if line.strip()), ""))
+
+
+def _cells(line: str) -> list[str]:
+    try:
+        cells = next(csv.reader([line]), [])
+    except csv.Error:  # a cell beyond 128 KiB: MindSpore's lists of collectives are longer
+        cells = _long_cells(line)
+    return [cell.strip() for cell in cells]
+
+
+def _long_cells(line: str) -> list[str]:
+    """The cells of a line of any length, quoted or not."""
+    cells: list[list[str]] = [[]]
+    parts = line.split('"')
+    for number, part in enumerate(parts):
+        if number % 2:  # within quotes
+            cells[-1].append(part)
+        elif not part and 0 < number < len(parts) - 1:  # two quotes within quotes are one
+            cells[-1].append('"')
+        else:
+            first, *others = part.split(",")
+            cells[-1].append(first)
+            cells += [[other] for other in others]
+    return ["".join(pieces) for pieces in cells]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from telemetry_profile.facts.file_facts import Flops
+from telemetry_profile.contract import Flops
 from telemetry_profile.facts.timeline import Interval
 
 _MOST_FLOPS = 10**21

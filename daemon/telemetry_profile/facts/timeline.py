@@ -11,7 +11,7 @@ from itertools import islice
 from operator import le
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.file_facts import (
+from telemetry_profile.contract import (
     Call,
     Card,
     Clock,
@@ -19,17 +19,19 @@ from telemetry_profile.facts.file_facts import (
     Facts,
     FirstCollective,
     Kernel,
+    Link,
     Split,
     Step,
     Work,
 )
-from telemetry_profile.facts.first_collective import together, waiting_first
 from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
 
 MOST_NAME_CHARACTERS = 1000
 MOST_NAMES = 100_000
 OTHERS = "(others)"
 LONGEST_NS = 400 * 86_400 * 10**9  # no run is longer; what broken times give
+_FAR_LONGER = 2
+"""No collective of the same program takes so many times as long as each of the others without a reason outside it."""
 
 Interval = tuple[int, int]
 
@@ -136,6 +138,30 @@ class _Lane:
         if found is None:
             found = self.tallies[key] = _Tally(work)
         return found
+
+
+class LinkSums:
+    """Adds up what went over each link."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str, str], list[int]] = {}
+
+    def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
+        """One transfer; one without a length, or with an impossible one, tells no speed."""
+        key = (kind, source, target)
+        if (
+            length_ns is None
+            or not 0 < length_ns < LONGEST_NS
+            or (key not in self._sums and len(self._sums) >= MOST_NAMES)
+        ):
+            return
+        counted = self._sums.setdefault(key, [0, 0])
+        counted[0] += size
+        counted[1] += length_ns
+
+    def links(self) -> tuple[Link, ...]:
+        """All links, in the order of the file."""
+        return tuple(Link(*key, *counted) for key, counted in self._sums.items())
 
 
 class Timeline:
@@ -322,6 +348,15 @@ class _Splitter:
         )
 
 
+def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
+    """Which of these collectives is the first and far longer than each of the others; None where that one is not."""
+    if len(begins) < 2:
+        return None
+    first = min(range(len(begins)), key=begins.__getitem__)
+    longest = max(length for number, length in enumerate(lengths) if number != first)
+    return first if lengths[first] > _FAR_LONGER * longest else None
+
+
 def _first_collective(lane: _Lane, splitter: _Splitter) -> FirstCollective | None:
     runs = lane.runs["communication"]
     lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
@@ -329,7 +364,7 @@ def _first_collective(lane: _Lane, splitter: _Splitter) -> FirstCollective | Non
     if first is None:
         return None
     begin, end = splitter.span()
-    rest = together(splitter.split(begin, runs.begins[first]), splitter.split(runs.ends[first], end))
+    rest = splitter.split(begin, runs.begins[first]).joined(splitter.split(runs.ends[first], end))
     return FirstCollective(lengths[first], rest)
 
 

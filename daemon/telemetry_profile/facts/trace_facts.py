@@ -1,4 +1,4 @@
-"""What readers of Chrome traces share: the rank that a file's name tells, and facts on the clock of the file."""
+"""What readers of Chrome traces share: the rank in a file's name, whose file it is, and the clock of the file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.contract import Clue, TraceSample
-from telemetry_profile.facts.file_facts import Clock, Device, Link, Step
-from telemetry_profile.facts.timeline import LONGEST_NS, MOST_NAMES
+from telemetry_profile.contract import Clock, Clue, Device, Step, TraceSample
 
 _OF_PYTORCH = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)
@@ -58,27 +56,3 @@ def _later(time: int | None, by_ns: int) -> int | None:
 
 def _later_step(step: Step, by_ns: int) -> Step:
     return replace(step, begin_ns=_later(step.begin_ns, by_ns))
-
-
-class LinkSums:
-    """Adds up what went over each link."""
-
-    def __init__(self) -> None:
-        self._sums: dict[tuple[str, str, str], list[int]] = {}
-
-    def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
-        """One transfer; one without a length, or with an impossible one, tells no speed."""
-        key = (kind, source, target)
-        if (
-            length_ns is None
-            or not 0 < length_ns < LONGEST_NS
-            or (key not in self._sums and len(self._sums) >= MOST_NAMES)
-        ):
-            return
-        counted = self._sums.setdefault(key, [0, 0])
-        counted[0] += size
-        counted[1] += length_ns
-
-    def links(self) -> tuple[Link, ...]:
-        """All links, in the order of their ends."""
-        return tuple(Link(*key, *counted) for key, counted in sorted(self._sums.items()))

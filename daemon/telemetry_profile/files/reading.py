@@ -1,12 +1,22 @@
-"""One file becomes facts: recognised by its content, read by its format."""
+"""Finds the files that a command line means, and turns each into facts: recognised by its content, read by its format.
+
+Each is read in a process of its own, side by side: a file that kills its reader costs itself.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+import resource
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +27,7 @@ from telemetry_profile.contract import (
     HEAD_BYTES,
     Clue,
     DatabaseFormat,
+    Facts,
     NotReadError,
     ProfileFormat,
     Refusal,
@@ -25,12 +36,82 @@ from telemetry_profile.contract import (
     TraceReader,
     TraceSample,
 )
-from telemetry_profile.facts.file_facts import Facts
-from telemetry_profile.files.folders import Found
 
 _SQLITE = b"SQLite format 3\0"
 LONGEST_LINE = 1 << 20
 DATABASE_SECONDS = 120.0
+MOST_FILES, DEEPEST = 20_000, 12
+# What no honest file needs: 5 GB took 90 s and 200 MiB.
+MOST_CPU_SECONDS = 900
+MOST_BYTES = 4 << 30
+GROUP = "telemetry.profiles"
+_KINDS = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file to read. `shown` is how it is called towards the user; `is_named` says that the user named it, not its folder."""
+
+    path: str
+    shown: str
+    is_named: bool
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of the folders above, the nearest last."""
+        return Path(os.path.abspath(self.path)).parent.parts[1:]  # noqa: PTH100  # resolve() would follow links
+
+
+class TooManyFilesError(OSError):
+    """A folder has more files than are read."""
+
+
+def find(paths: Sequence[str]) -> list[Found]:
+    """The files in the order of their names. Raises OSError for a path that is not there, TooManyFilesError."""
+    found: dict[str, Found] = {}
+    for path in paths:
+        if Path(path).is_dir():
+            inside = (Found(each, os.path.relpath(each, path), is_named=False) for each in sorted(_files(path, 0)))
+            for one in inside:
+                found.setdefault(one.path, one)
+                if len(found) > MOST_FILES:
+                    raise TooManyFilesError(
+                        0, f"it has more than {MOST_FILES:,} files; name the folder of one run", path
+                    )
+        else:
+            Path(path).stat()
+            found[path] = Found(path, path, is_named=True)
+    return list(found.values())
+
+
+def _files(folder: str, depth: int) -> Iterator[str]:
+    """Regular files below; what is hidden, and links to folders, are passed over."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if depth < DEEPEST:
+                    yield from _files(entry.path, depth + 1)
+            elif entry.is_file():
+                yield entry.path
+
+
+class BadFormatError(Exception):
+    """An entry point is no format."""
+
+
+def installed() -> tuple[ProfileFormat, ...]:
+    """All formats, in the order of their names. Raises BadFormatError."""
+    found: list[ProfileFormat] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        loaded = entry.load()
+        if not isinstance(loaded, _KINDS):
+            raise BadFormatError(
+                f"the entry point '{entry.name}' of {GROUP} is no format of profiles; update or remove its package"
+            )
+        found.append(loaded)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +122,76 @@ class Outcome:
     facts: Facts | None = None
     trouble: str = ""
     is_known: bool = True
+
+
+Read = Callable[[Found], Outcome]
+
+
+@dataclass(slots=True)
+class _Running:
+    found: Found
+    process: BaseProcess
+
+
+def read_all(files: Sequence[Found], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
+    """The outcomes as they come, at most so many at a time (default: a process per core). Closing it ends the readers."""
+    waiting = deque(files)
+    running: dict[Connection, _Running] = {}
+    most = processes or len(os.sched_getaffinity(0))
+    try:
+        while waiting or running:
+            while waiting and len(running) < most:
+                connection, started = _start(waiting.popleft(), read)
+                running[connection] = started
+            for ready in wait(list(running)):
+                connection = next(one for one in running if one is ready)
+                yield _outcome(connection, running[connection])
+                running.pop(connection)
+    finally:
+        for connection, one in running.items():
+            one.process.kill()
+            one.process.join()
+            connection.close()
+
+
+def _start(found: Found, read: Read) -> tuple[Connection, _Running]:
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_child, args=(found, read, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, _Running(found, process)
+
+
+def _outcome(connection: Connection, one: _Running) -> Outcome:
+    outcome: Outcome | None = None
+    with contextlib.suppress(EOFError):  # it ended without an answer
+        outcome = connection.recv()
+    connection.close()
+    one.process.join()
+    if outcome is not None:
+        return outcome
+    return Outcome(one.found, trouble=_ending(one.process.exitcode))
+
+
+def _ending(status: int | None) -> str:
+    if status == -signal.SIGXCPU:
+        return f"cannot be read: it took more than {MOST_CPU_SECONDS} s"
+    if status == -signal.SIGKILL:
+        return "cannot be read: its reader was killed, perhaps for want of memory"
+    return f"cannot be read: its reader ended with status {status}; report this file's tool and version"
+
+
+def _child(found: Found, read: Read, answer: Connection) -> None:
+    # ^C ends the reading, which the parent does: it prints what it has.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    try:
+        outcome = read(found)
+    except MemoryError:
+        outcome = Outcome(found, trouble=f"cannot be read: it takes more than {MOST_BYTES >> 30} GiB of memory")
+    answer.send(outcome)
+    answer.close()
 
 
 def read_one(found: Found, formats: Sequence[ProfileFormat]) -> Outcome:
@@ -89,7 +240,7 @@ def _of_text(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> 
 def _of_trace(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     if clue.text.lstrip()[:1] not in ("{", "["):
         return None
-    from telemetry_profile.files.blocks import read_trace  # msgspec is for these alone
+    from telemetry_profile.files.trace import read_trace  # msgspec is for these alone
 
     def reader(sample: TraceSample) -> TraceReader | None:
         fitting = (one for one in formats if isinstance(one, TraceFormat) and one.recognises(sample))

@@ -10,11 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
-from telemetry_profile.facts.file_facts import Card, Device, Facts, Split, Step, Work
+from telemetry_profile.contract import (
+    Card,
+    Clue,
+    Device,
+    Facts,
+    Split,
+    Step,
+    TraceEvent,
+    TraceFormat,
+    TraceSample,
+    Work,
+)
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.timeline import Timeline
-from telemetry_profile.facts.trace_facts import LinkSums, begins_like_ascend, clock_of, whole
+from telemetry_profile.facts.timeline import LinkSums, Timeline
+from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, whole
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6
@@ -94,7 +104,7 @@ class _Reader:
             _TOOL,
             clock if clock == "unix" or not devices else "boot",
             devices=devices,
-            links=self._links.links(),
+            links=tuple(sorted(self._links.links(), key=lambda link: (link.kind, link.source, link.target))),
             problems=self._timeline.problems(),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from telemetry_profile.contract import Clue, Refusal
-from telemetry_profile.facts.headed_tables import first_cells
+from telemetry_profile.facts.csv_tables import first_cells
 
 
 def _is(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
-from telemetry_profile.facts.file_facts import Card, Device, Facts, Split, Work
+from telemetry_profile.contract import Card, Clue, Device, Facts, Split, TraceEvent, TraceFormat, TraceSample, Work
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.timeline import Timeline
 from telemetry_profile.facts.trace_facts import clock_of

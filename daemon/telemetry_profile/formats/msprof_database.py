@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from telemetry_profile.contract import DatabaseFormat, Schema, Tables
-from telemetry_profile.facts.file_facts import Card, Facts
+from telemetry_profile.contract import Card, DatabaseFormat, Facts, Schema, Tables
 from telemetry_profile.facts.kernel_kinds import is_data_wait, work_of
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,

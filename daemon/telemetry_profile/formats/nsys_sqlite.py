@@ -7,8 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from telemetry_profile.contract import DatabaseFormat, Schema, Tables
-from telemetry_profile.facts.file_facts import Card, Facts, Work
+from telemetry_profile.contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.sql_columns import NO_NAME, add_calls, columns_of, integer, interval, records, shape, text
 from telemetry_profile.facts.timeline import Timeline

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.contract import Clue, TraceEvent, TraceFormat, TraceSample
-from telemetry_profile.facts.file_facts import Card, Device, Facts, Step, Work
+from telemetry_profile.contract import Card, Clue, Device, Facts, Step, TraceEvent, TraceFormat, TraceSample, Work
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
 from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape

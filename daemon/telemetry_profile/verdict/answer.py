@@ -1,13 +1,75 @@
-"""All that is known of a profile at the end: what the screen and the JSON document show."""
+"""All that is known of a profile at the end, which the screen and the JSON document show.
+
+That is what was read, what was achieved of each card's peak, and what telemetry told of the cards in these seconds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from telemetry_profile.verdict.achieved import Achieved
-from telemetry_profile.verdict.combine import Profile
-from telemetry_profile.verdict.summary import Usual
-from telemetry_profile.verdict.then import Then
+from telemetry_profile.contract import Kernel
+from telemetry_profile.verdict.combine import Member, Profile
+from telemetry_profile.verdict.usual_step import Usual
+
+Match = Literal["uuid", "bus_id", "rank", "index"]
+"""How the profile's card was found among the node's; by its index it is a guess, since jobs see cards under numbers of their own."""
+
+AchievedBasis = Literal["given", "told", "shapes"]
+"""Where FLOPs come from: the user states them, or the file as `Basis` says."""
+
+FindPeak = Callable[[str, str], float | None]
+"""The peak in FLOP/s of a model and a dtype, None where no table has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The samples of one reading: least, mean and most."""
+
+    low: float
+    mean: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """One card in a span of time. None and empty stand for what was not told; `throttled_seconds` has (reason, seconds), longest first.
+
+    `errors` are sentences such as "Xid 79 at 08:57:04".
+    """
+
+    device: str
+    model: str
+    matched_by: Match
+    samples: int
+    clock_hertz: Spread | None = None
+    clock_max_hertz: float | None = None
+    temperature_celsius: Spread | None = None
+    power_watts: Spread | None = None
+    power_cap_watts: float | None = None
+    throttled_seconds: tuple[tuple[str, float], ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether another card may be meant."""
+        return self.matched_by == "index"
+
+
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """FLOP/s of one rank. From shapes of matrix operators it is a lower bound; `peak` and `share` are None for an unknown card."""
+
+    flops_per_second: float
+    basis: AchievedBasis
+    dtype: str
+    peak: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The part of the peak, as a ratio."""
+        return self.flops_per_second / self.peak if self.peak else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +81,49 @@ class Answer:
     achieved: tuple[Achieved | None, ...]
     then: tuple[Then | None, ...]
     telemetry: str = ""
+
+
+def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str, find_peak: FindPeak) -> Achieved | None:
+    """What the rank achieved; None where neither the file nor the user says how much there was to do."""
+    device = rank.member.device
+    named = dtype or device.dtype
+    rate, basis = _rate(rank, flops_per_step)
+    if rate is None or basis is None:
+        return None
+    return Achieved(rate, basis, named, find_peak(device.card.model, named))
+
+
+def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
+    span, flops = rank.split.span_ns, rank.member.device.flops
+    if flops_per_step is not None:
+        return (flops_per_step * 1e9 / span, "given") if span and rank.steps else (None, None)
+    if flops is None:
+        return None, None
+    if flops.per_second is not None:
+        return flops.per_second, flops.basis
+    if flops.per_step is not None and span and rank.steps:
+        return flops.per_step * 1e9 / span, flops.basis
+    whole = rank.member.device.split.span_ns
+    return (flops.total * 1e9 / whole, flops.basis) if flops.total is not None and whole else (None, None)
+
+
+@dataclass(slots=True)
+class KernelSum:
+    """The runs of one kernel on all cards."""
+
+    longest: Kernel
+    calls: int = 0
+    total_ns: int = 0
+
+
+def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
+    """The kernels of all cards together, the largest total first."""
+    sums: dict[tuple[str, str], KernelSum] = {}
+    for member in members:
+        for kernel in member.device.kernels:
+            found = sums.setdefault((kernel.work, kernel.name), KernelSum(kernel))
+            found.calls += kernel.calls
+            found.total_ns += kernel.total_ns
+            if (kernel.longest_ns or 0) > (found.longest.longest_ns or 0):
+                found.longest = kernel
+    return sorted(sums.values(), key=lambda one: (-one.total_ns, one.longest.name))

@@ -1,34 +1,31 @@
-"""The facts of many files become what is known of each rank."""
+"""The facts of many files become what is known of each rank.
+
+In MindSpore's cluster folder the number of a file is that of a card, and a rank table says whose it was. MindSpore until 1.3 gathers
+`cluster_profiler/ALIAS/profiler/…`, with the rank table and `host_ips_mapping.txt` beside `cluster_profiler`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.file_facts import (
-    THIS_RANK,
-    Call,
-    Card,
-    Clock,
-    Device,
-    Facts,
-    Hint,
-    Kernel,
-    Link,
-    Split,
-    Step,
-)
-from telemetry_profile.verdict.cluster import ranks_of_nodes, with_ranks
+from telemetry_profile.contract import THIS_RANK, Call, Card, Clock, Device, Facts, Hint, Kernel, Link, Split, Step
 
-# Folders inside one result. What lies in them belongs to the folder that holds them.
+# _Folders inside one result. What lies in them belongs to the folder that holds them.
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
 _NUMBER = re.compile(r"\d+\Z")
 _T = TypeVar("_T", Card, Split)
+_CLUSTER = "cluster_profiler"
+_Folders = tuple[str, ...]
+_Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
+"""The rank of each card by its number, for the folder that holds `cluster_profiler`, and the alias of the node."""
+
+_NO_TABLE = f"no rank table with a host_ips_mapping.txt beside {_CLUSTER} says which rank some cards had: they are shown without one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,8 @@ class _Part:
 
 def combine(files: Sequence[ReadFile]) -> Profile:
     """The members in the order of rank and card. Of what several files tell of one member, the most detailed wins."""
-    ranks = ranks_of_nodes((file.folders, file.facts) for file in files)
-    files = [replace(file, facts=with_ranks(file.folders, file.facts, ranks)) for file in files]
+    ranks = _ranks_of_nodes((file.folders, file.facts) for file in files)
+    files = [replace(file, facts=_with_ranks(file.folders, file.facts, ranks)) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
     parts = _parts(files)
     members = [_member(group, remarks) for group in _grouped(parts)]
@@ -244,16 +241,16 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
     """The steps of the first, each with what the other tells of the step of that name."""
     if not device.steps:
         return other.steps
-    theirs = {_number(step.name): step for step in other.steps}
+    theirs = {_step_number(step.name): step for step in other.steps}
     return tuple(
-        replace(step, split=_of_both(step.split, theirs[_number(step.name)].split))
-        if _number(step.name) in theirs and _same_span(step.split, theirs[_number(step.name)].split)
+        replace(step, split=_of_both(step.split, theirs[_step_number(step.name)].split))
+        if _step_number(step.name) in theirs and _same_span(step.split, theirs[_step_number(step.name)].split)
         else step
         for step in device.steps
     )
 
 
-def _number(name: str) -> str:
+def _step_number(name: str) -> str:
     """What tells steps apart in every format: `ProfilerStep#12` is `step 12`."""
     found = _NUMBER.search(name)
     return found[0] if found else name
@@ -263,3 +260,35 @@ def _of_both(one: _T, other: _T) -> _T:
     """The first, its unknown fields from the second."""
     told = {field.name: getattr(other, field.name) for field in fields(one) if getattr(one, field.name) in (None, "")}
     return replace(one, **told)
+
+
+def _ranks_of_nodes(files: Iterable[tuple[_Folders, Facts]]) -> _Ranks:
+    """What rank tables say of the nodes' folders that lie beside them."""
+    told = list(files)
+    tables: dict[tuple[_Folders, str], dict[int, int]] = {}
+    for folders, facts in told:
+        for place in facts.rank_places:
+            tables.setdefault((folders, place.node), {})[place.index] = place.rank
+    return {
+        (folders, named.folder): tables.get((folders, named.node), {})
+        for folders, facts in told
+        for named in facts.node_folders
+    }
+
+
+def _with_ranks(folders: _Folders, facts: Facts, ranks: _Ranks) -> Facts:
+    """The facts of a file in a node's folder with the ranks that its cards had; those of any other file as they are."""
+    if _CLUSTER not in folders[:-1] or not facts.devices:
+        return facts
+    place = len(folders) - 1 - folders[::-1].index(_CLUSTER)
+    known = ranks.get((folders[:place], folders[place + 1]), {}) if place + 1 < len(folders) else {}
+    devices = tuple(_with_rank(device, known) for device in facts.devices)
+    remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_TABLE)
+    return replace(facts, devices=devices, remarks=remarks)
+
+
+def _with_rank(device: Device, known: Mapping[int, int]) -> Device:
+    number = device.rank if device.card.index is None else device.card.index
+    if number is None:
+        return device
+    return replace(device, rank=known.get(number), card=replace(device.card, index=number))

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telemetry_profile.facts.file_facts import Link
-from telemetry_profile.verdict.summary import Usual
+from telemetry_profile.contract import Link
+from telemetry_profile.verdict.usual_step import Usual
 
 # Cards of one model and one node differed by 8 % in matrix rate without any fault (rocprofiler-compute on 8 x MI300X).
 LEAST_EXCESS = 0.10

@@ -1,18 +1,27 @@
-"""What a JSON trace consists of, in the order of the file: blocks of events, and the keys beside them. Memory holds one block."""
+"""A Chrome trace from its first byte to its last: led to the reader that knows it.
+
+A JSON trace consists of blocks of events, and of keys beside them, in any order. Memory holds one block.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
-from telemetry_profile.files.events import Damage, Event, Window, next_block
-from telemetry_profile.files.stray import (
+from telemetry_parsers.model import Problem
+from telemetry_profile.contract import Clue, Device, Facts, Split, TraceReader, TraceSample
+from telemetry_profile.files.trace_events import (
+    BLOCK_BYTES,
     NEAR_THE_END,
+    Damage,
+    Event,
     IncompleteError,
     MalformedError,
     UnreadableError,
+    Window,
+    next_block,
     next_event,
     value_at,
     walk,
@@ -30,6 +39,90 @@ _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
 _TAIL = 64  # what the look of a next event may need
+MOST_KEYS = 1000
+Choose = Callable[[TraceSample], TraceReader | None]
+
+
+def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = BLOCK_BYTES) -> Facts | None:
+    """What the reader says that `choose` gives for the first events; None where it gives none, or where this is no trace.
+
+    The stream holds unpacked JSON; it is read once, forwards. Where it raises, what came before counts.
+    """
+    damage = Damage()
+    reading = _Reading(clue, choose)
+    for member in members(Window(stream, damage, block_bytes), damage):
+        if isinstance(member, Key):
+            reading.key(member.name, member.value)
+        elif not reading.events(member):
+            return None
+    facts = reading.facts()
+    return lower_bounds(facts, _problems_of(damage)) if facts else None
+
+
+class _Reading:
+    """Holds the keys back until the first events have shown who reads them."""
+
+    def __init__(self, clue: Clue, choose: Choose) -> None:
+        self._clue = clue
+        self._choose = choose
+        self._keys: dict[str, Any] = {}
+        self._has_list = False
+        self._reader: TraceReader | None = None
+
+    def key(self, name: str, value: Any) -> None:
+        """Take a key beside the events."""
+        if self._reader is not None:
+            self._reader.key(name, value)
+        elif len(self._keys) < MOST_KEYS:
+            self._keys[name] = value
+
+    def events(self, events: list[Event]) -> bool:
+        """Take events; whether somebody reads them."""
+        self._has_list = True
+        if events and (self._reader is not None or self._find(events)):
+            self._reader.events(events)  # type: ignore[union-attr]  # _find has set it
+        return not events or self._reader is not None
+
+    def facts(self) -> Facts | None:
+        """What the trace says. An empty one is known by its keys."""
+        if self._reader is not None or (self._has_list and self._find([])):
+            return self._reader.facts()  # type: ignore[union-attr]  # _find has set it
+        return None
+
+    def _find(self, events: list[Event]) -> bool:
+        self._reader = self._choose(TraceSample(self._clue, self._keys, events))
+        if self._reader is None:
+            return False
+        for name, value in self._keys.items():
+            self._reader.key(name, value)
+        return True
+
+
+def _problems_of(damage: Damage) -> tuple[Problem, ...]:
+    problems = []
+    if damage.events:
+        problems.append(Problem("events", f"{damage.events} cannot be read, and are left out"))
+    if damage.is_cut:
+        problems.append(Problem("end", "the file is cut or damaged: what follows is missing"))
+    return tuple(problems)
+
+
+def lower_bounds(facts: Facts, problems: Sequence[Problem]) -> Facts:
+    """Facts of a file with these problems. Idle time and what is not hidden need every interval, so they are unknown, and each step is cut."""
+    if not problems:
+        return facts
+    devices = tuple(_partial(device) for device in facts.devices)
+    return replace(facts, devices=devices, problems=(*facts.problems, *problems))
+
+
+def _partial(device: Device) -> Device:
+    steps = tuple(replace(step, split=_counted(step.split), is_cut=True) for step in device.steps)
+    flops = device.flops and replace(device.flops, per_step=None, per_second=None)
+    return replace(device, split=_counted(device.split), steps=steps, flops=flops)
+
+
+def _counted(split: Split) -> Split:
+    return replace(split, exposed_communication_ns=None, exposed_copy_ns=None, idle_ns=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,12 @@ from dataclasses import fields
 from typing import Any
 
 from telemetry_exporters.text import cleaned
-from telemetry_profile.facts.file_facts import Card, Kernel, Split
-from telemetry_profile.facts.first_collective import rest_of
-from telemetry_profile.screens.kernels import kernel_sums
-from telemetry_profile.verdict.achieved import Achieved
-from telemetry_profile.verdict.answer import Answer
+from telemetry_profile.contract import Card, Kernel, Split
+from telemetry_profile.verdict.answer import Achieved, Answer, Spread, Then, kernel_sums
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member
 from telemetry_profile.verdict.slowest_rank import slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Usual
-from telemetry_profile.verdict.then import Spread, Then
+from telemetry_profile.verdict.usual_step import Usual
 
 SCHEMA = "telemetry.profile/1"
 MOST_KERNELS = 100
@@ -90,7 +86,7 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> dict[s
         "left_out": list(rank.left_out),
         "step": _split(rank.split) if rank.steps else None,
         "whole": _split(device.split),
-        "without_first_collective": None if (rest := rest_of(device)) is None else _split(rest),
+        "without_first_collective": None if (rest := device.without_first_collective()) is None else _split(rest),
         "every_step": [
             {"name": step.name, "begin_seconds": _seconds(step.begin_ns), "is_cut": step.is_cut, "is_mean": step.is_mean, **_split(step.split)}
             for step in device.steps

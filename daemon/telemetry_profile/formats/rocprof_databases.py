@@ -1,7 +1,8 @@
-"""rocprofv3's database (rocpd, the default since ROCm 7): its tables, each with the suffix of the process that was profiled.
+"""The databases of AMD's profilers.
 
-The views that join them need functions of newer tools, and hide rows without a name. `rocpd_info_process` holds the
-environment and command line of the job, `rocpd_info_node` the host: neither is asked for anything.
+rocprofv3 (rocpd, the default since ROCm 7): tables with the suffix of the process that was profiled. The views that join them need functions of
+newer tools, and hide rows without a name. `rocpd_info_process` holds the environment and command line of the job, `rocpd_info_node` the host:
+neither is asked for anything. rocprof (version 1, ROCm 4 to 6): results.db, from which it makes its csv files and its trace.
 """
 
 from __future__ import annotations
@@ -9,25 +10,25 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Sequence
 
-from telemetry_profile.contract import DatabaseFormat, Schema, Tables
-from telemetry_profile.facts.file_facts import Card, Facts, Work
+from telemetry_profile.contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
 from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step, work_of
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,
     Row,
     add_calls,
     column_of,
+    columns_of,
     integer,
     interval,
     named,
     quoted,
+    records,
     selected,
     shape,
     text,
 )
 from telemetry_profile.facts.timeline import Timeline
 
-_TOOL = "rocprofv3"
 _DISPATCHES, _REGIONS = "rocpd_kernel_dispatch", "rocpd_region"
 _SIZES = (
     "grid_size_x", "grid_size_y", "grid_size_z",
@@ -38,16 +39,16 @@ _REGION_COLUMNS = ("start", "end", "name_id")
 _MARKER = "roctx"
 
 
-def _recognises(schema: Schema) -> bool:
+def _recognises_rocpd(schema: Schema) -> bool:
     return bool(named(schema, _DISPATCHES) or named(schema, _REGIONS))
 
 
-def _read(tables: Tables) -> Facts:
+def _read_rocpd(tables: Tables) -> Facts:
     timeline = Timeline()
     tables_of_events = (*named(tables.schema, _DISPATCHES), *named(tables.schema, _REGIONS))
     for suffix in dict.fromkeys(name.removeprefix(_DISPATCHES).removeprefix(_REGIONS) for name in tables_of_events):
         _Process(tables, suffix, timeline).read()
-    return timeline.facts("rocpd", _TOOL, "boot")
+    return timeline.facts("rocpd", "rocprofv3", "boot")
 
 
 class _Process:
@@ -150,4 +151,58 @@ def _told(extdata: str, key: str) -> object:
     return told.get(key) if isinstance(told, dict) else None
 
 
-FORMAT = DatabaseFormat("rocpd", _TOOL, _recognises, _read)
+ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
+
+
+_TIMES = ("BeginNs", "EndNs")
+# What tells of kernels, first the trace, then the counters: the table, and its columns for the name and the card.
+_OF_KERNELS = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
+# A barrier in a queue is no work: it waits.
+_BARRIERS = ("<barrier packet>", "Marker")
+
+
+def _recognises_rocprof(schema: Schema) -> bool:
+    return any(all(column_of(schema, table, column) for column in (*_TIMES, name)) for table, name, _ in _OF_KERNELS)
+
+
+def _read_rocprof(tables: Tables) -> Facts:
+    timeline = Timeline()
+    cards = _kernels(tables, timeline)
+    for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
+        # What HSA copies is told without its device.
+        number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
+        timeline.add(_known(timeline, number), "copy", *interval(start, end), _plain(name))
+    for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
+        timeline.marked(_plain(name), *interval(start, end))
+    for table in ("HIP", "HSA"):
+        add_calls(timeline, tables, table, columns_of(tables.schema, table, (*_TIMES, "Name")))
+    return timeline.facts("rocprof-database", "rocprof", "boot")
+
+
+def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
+    """The cards on which kernels ran."""
+    cards: set[int | None] = set()
+    for table, name_column, card_column in _OF_KERNELS:
+        for start, end, told, card in records(tables, table, (*_TIMES, name_column, card_column)):
+            name = _plain(told)
+            if not name.startswith(_BARRIERS):
+                number = integer(card)
+                cards.add(number)
+                timeline.add(_known(timeline, number), work_of(name), *interval(start, end), name)
+        if cards:
+            break
+    return cards
+
+
+def _known(timeline: Timeline, number: int | None) -> Hashable:
+    timeline.card(number, Card(number))
+    return number
+
+
+def _plain(told: object) -> str:
+    """A name without the quotes in which some versions store it."""
+    name = text(told)
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
+
+
+ROCPROF = DatabaseFormat("rocprof-database", "rocprof", _recognises_rocprof, _read_rocprof)

@@ -6,8 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from telemetry_profile.facts.file_facts import Split, Step
-from telemetry_profile.facts.first_collective import rest_of
+from telemetry_profile.contract import Split, Step
 from telemetry_profile.verdict.combine import Member
 
 _FEWEST_FOR_WARM_UP = 3
@@ -54,7 +53,7 @@ def usual_of(member: Member) -> Usual:
 
 def _without_first_collective(member: Member, left_out: Sequence[str]) -> Usual:
     """All of the time, but the collective in which the ranks wait for each other's profiler."""
-    device, rest = member.device, rest_of(member.device)
+    device, rest = member.device, member.device.without_first_collective()
     if rest is None or device.first_collective is None:
         return Usual(member, 0, possible(device.split), (), tuple(left_out))
     length = device.first_collective.length_ns / 1e6

@@ -1,4 +1,4 @@
-"""Printed times become integer nanoseconds without losing a digit."""
+"""Printed numbers: times become integer nanoseconds without losing a digit."""
 
 from __future__ import annotations
 
@@ -24,6 +24,22 @@ def nanoseconds(printed: str, unit: int) -> int | None:
     # Decimal raises for a number such as 1e400000000000 as soon as it is computed with.
     is_possible = value.is_finite() and value.adjusted() < MOST_DIGITS
     return _bounded(int((value * unit).to_integral_value())) if is_possible else None
+
+
+def decimal_ns(cell: str, unit: int) -> int | None:
+    """The nanoseconds of a cell in a unit; None for N/A and the like, and for a length below 0."""
+    told = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
+    return told if told is not None and told >= 0 else None
+
+
+def count_of(cell: str) -> int | None:
+    """A whole number of calls; None for anything else."""
+    return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 18 else None
+
+
+def number_of(cell: str) -> int | None:
+    """The number of a rank or a device; None for anything else."""
+    return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 7 else None
 
 
 def _bounded(value: int) -> int | None:

@@ -1,0 +1,320 @@
+"""Ascend's documents in JSON, and files beside the results of Ascend and MindSpore.
+
+communication.json and communication_matrix.json of a rank, cluster_communication.json and its matrix of all ranks; clocks, ranks, and which card
+a rank had; and files that add nothing here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from telemetry_profile.contract import (
+    THIS_RANK,
+    Card,
+    Clue,
+    Device,
+    Facts,
+    FirstCollective,
+    Kernel,
+    NodeFolder,
+    NotReadError,
+    RankPlace,
+    Split,
+    Step,
+    TextFormat,
+    largest_first,
+)
+from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
+from telemetry_profile.facts.timeline import MOST_NAME_CHARACTERS, LinkSums, waiting_first
+
+_TOOL = "Ascend profiler"
+_TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
+_MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
+_MEGABYTE = 10**6
+_SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where all of them are told
+_KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
+# What repeats others: all of a group added up, and of a matrix the slowest and fastest calls beside the sum of them (`allreduce-total@…`).
+_REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
+# hcom_allReduce__445_0_1@6297232067196334501: the number of the call and the group follow the name.
+_CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
+_STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
+_ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
+_RANK = re.compile(r"\d{1,6}\Z")
+_LARGEST_MIB, _LARGEST_SIDE_MIB, _MOST_NODES = 256, 16, 100_000
+_CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
+_DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
+_NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
+# What people find beside the results, and nothing of which tells how the time was spent.
+_SILENT = re.compile(
+    r"(end_info\.\d+|(ascend|gpu)_timeline_summary_\d+\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
+    r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
+    r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
+    # msprof's tables of other things than the time of a step, as its manual lists them, and task_time, of which op_summary tells more
+    r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
+    r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
+)
+
+
+def _recognises_communication(clue: Clue) -> bool:
+    text = clue.text
+    return text.lstrip().startswith("{") and (
+        f'"{_TIME}"' in text or all(f'"{mark}"' in text for mark in _MATRIX_MARKS)
+    )
+
+
+@dataclass(slots=True)
+class _Rank:
+    kernels: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    waits: dict[str, int] = field(default_factory=dict)
+    calls: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
+        """Count one collective; outside of steps begin, length and wait of each are kept."""
+        calls, total, longest = self.kernels.get(name, (0, 0, 0))
+        self.kernels[name] = calls + 1, total + elapsed, max(longest, elapsed)
+        begin, waited = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
+        if waited is not None:
+            self.waits[step] = self.waits.get(step, 0) + waited
+        if begin is not None and waited is not None and not step:
+            self.calls.append((round(begin * US), elapsed, waited))
+
+    def first_collective(self) -> FirstCollective | None:
+        """The one in which the rank waits for the others' profilers, and how long it waits in the others."""
+        first = waiting_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
+        if first is None:
+            return None
+        _, elapsed, waited = self.calls[first]
+        return FirstCollective(elapsed, Split(wait_ns=self.waits[""] - waited))
+
+
+@dataclass(slots=True)
+class _Found:
+    ranks: dict[int | None, _Rank] = field(default_factory=dict)
+    links: LinkSums = field(default_factory=LinkSums)
+
+
+def _read_communication(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    found = _Found()
+    for path, info in _infos(_document(lines, _LARGEST_MIB), ()):
+        if _TIME in info:
+            _take_times(path, info, found)
+        else:
+            _take_link(path, info, found)
+    devices = tuple(_device(rank, one) for rank, one in sorted(found.ranks.items(), key=lambda each: each[0] or 0))
+    return Facts("ascend-communication", _TOOL, devices=devices, links=found.links.links())
+
+
+def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """What is told of each operation, with the keys above: ranks, step, operation, and the rank or the two ends."""
+    if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
+        return
+    if _TIME in node or "Transport Type" in node:
+        yield path, node
+        return
+    for key, value in node.items():
+        yield from _infos(value, (*path, str(key)))
+
+
+def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
+    times = info[_TIME]
+    elapsed = _ns(times, "Elapse Time(ms)")
+    if elapsed is None:
+        return
+    # Of all ranks, the rank is the innermost key; of one, the operation is.
+    is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
+    rank = found.ranks.setdefault(int(path[-1]) if is_ranked else None, _Rank())
+    step = next((numbered[1] for key in path if (numbered := _STEP.match(key))), "")
+    rank.add(_name(path[-2 if is_ranked else -1]), step, times, elapsed)
+    _take_transports(info.get(_BANDWIDTH), path[-1] if is_ranked else "", found)
+
+
+def _name(printed: str) -> str:
+    """A collective without the number of the call, and without its group, which may hold the address of a node."""
+    return _CALL.sub("", printed.partition("@")[0])[:MOST_NAME_CHARACTERS] or "collective"
+
+
+def _take_transports(transports: Any, rank: str, found: _Found) -> None:
+    for kind, numbers in transports.items() if isinstance(transports, dict) else ():
+        if kind in _KINDS and kind != _SUM_OF_KINDS:
+            _add(found.links, kind, rank or THIS_RANK, "all", numbers)
+
+
+def _take_link(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
+    """One link of a matrix. A rank's own file counts the ranks within the group of the collective, and that of all ranks from 0 to the last."""
+    ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
+    if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
+        is_of_all = not path[0].lower().startswith("step")
+        _add(found.links, kind if is_of_all else f"{kind} in a group", ends[1], ends[2], info)
+
+
+def _add(links: LinkSums, kind: str, source: str, target: str, numbers: Any) -> None:
+    time, size = _ns(numbers, "Transit Time(ms)"), _number(numbers, "Transit Size(MB)")
+    if size:
+        links.add(kind, source, target, round(size * _MEGABYTE), time)
+
+
+def _number(numbers: Any, key: str, most: float = 1e12) -> float | None:
+    value = numbers.get(key) if isinstance(numbers, dict) else None
+    return float(value) if isinstance(value, int | float) and 0 <= value < most else None
+
+
+def _ns(numbers: Any, key: str) -> int | None:
+    value = _number(numbers, key)
+    return None if value is None else round(value * MS)
+
+
+def _device(rank: int | None, one: _Rank) -> Device:
+    kernels = [
+        Kernel(name, "communication", calls, total, longest) for name, (calls, total, longest) in one.kernels.items()
+    ]
+    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in one.waits.items() if step)
+    return Device(
+        rank=rank,
+        split=Split(wait_ns=one.waits.get("")),
+        steps=steps,
+        kernels=largest_first(kernels),
+        first_collective=one.first_collective(),
+    )
+
+
+def _recognises_clock(clue: Clue) -> bool:
+    told = _document_in(clue.text)
+    return isinstance(told, dict) and told.keys() >= _CLOCK_KEYS
+
+
+def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
+    """Unix time and the node's own clock at one moment."""
+    told = _object(lines)
+    unix, boot = (
+        nanoseconds(str(told.get("collectionTimeBegin", "")), US),
+        nanoseconds(str(told.get("clockMonotonicRaw", "")), NS),
+    )
+    offset = None if unix is None or boot is None else unix - boot
+    return Facts("ascend-clock", _TOOL, devices=_device_of_folder(clue, None), boot_to_unix_ns=offset)
+
+
+def _recognises_info(clue: Clue) -> bool:
+    # A rank table of a thousand cards is longer than the beginning that is seen here.
+    text = clue.text
+    if not text.lstrip().startswith("{") or '"traceEvents"' in text:
+        return False
+    return bool(_NAMED_RANK.search(clue.name)) or '"DeviceInfo"' in text or '"server_list"' in text
+
+
+def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
+    told = _object(lines)
+    if "server_list" in told:
+        return _rank_table(told)
+    rank = told.get("rank_id")
+    if not _is_small(rank) and (named := _NAMED_RANK.search(clue.name)):
+        rank = int(named[1])
+    size = told.get("rank_size")
+    return Facts(
+        "ascend-info",
+        _TOOL,
+        ranks=size if _is_small(size) and size else None,
+        devices=_device_of_folder(clue, rank if _is_small(rank) else None),
+    )
+
+
+def _rank_table(told: dict[str, Any]) -> Facts:
+    """The card of each rank, as hccl.json of the job says. The addresses beside it are nobody's business."""
+    places = tuple(_places(told["server_list"]))
+    return Facts(
+        "ascend-info",
+        _TOOL,
+        ranks=len(places) or None,
+        devices=tuple(Device(Card(index=place.index), rank=place.rank) for place in places),
+        rank_places=places,
+    )
+
+
+def _places(servers: Any) -> Iterator[RankPlace]:  # JSON of any shape
+    for server in servers if isinstance(servers, list) else ():
+        devices = server.get("device") if isinstance(server, dict) else None
+        for device in devices if isinstance(devices, list) else ():
+            rank, index = (
+                number_of(str(device.get(key, ""))) if isinstance(device, dict) else None
+                for key in ("rank_id", "device_id")
+            )
+            if rank is not None and index is not None:
+                yield RankPlace(_node(str(server.get("server_id", ""))), index, rank)
+
+
+def _node(address: str) -> str:
+    """What stands for an address: equal for equal ones, and nothing that tells it."""
+    return hashlib.blake2s(address.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _recognises_nodes(clue: Clue) -> bool:
+    return clue.name == "host_ips_mapping.txt"
+
+
+def _read_nodes(clue: Clue, lines: Iterable[str]) -> Facts:
+    """In which folder the results of each node lie: its address and the folder's name in each line."""
+    del clue
+    pairs = [line.split() for line in islice(lines, _MOST_NODES)]
+    folders = tuple(NodeFolder(_node(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
+    return Facts("ascend-nodes", _TOOL, node_folders=folders)
+
+
+def _object(lines: Iterable[str]) -> dict[str, Any]:
+    """The object that the file is. Raises NotReadError."""
+    told = _document(lines, _LARGEST_SIDE_MIB)
+    return told if isinstance(told, dict) else {}
+
+
+def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
+    """The device whose folder holds the file."""
+    folder = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
+    index = int(folder[1]) if folder else None
+    return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6
+
+
+def _recognises_silent(clue: Clue) -> bool:
+    return bool(_SILENT.match(clue.name))
+
+
+def _read_silent(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue, lines
+    return Facts("ascend-other", _TOOL)
+
+
+def _document(lines: Iterable[str], largest_mib: int) -> Any:  # JSON of any shape
+    """The document that a file is. Raises NotReadError."""
+    text, length = [], 0
+    for line in lines:
+        text.append(line)
+        length += len(line) + 1
+        if length > largest_mib << 20:
+            raise NotReadError(f"it is larger than {largest_mib} MiB; give the folder of fewer steps")
+    found = _document_in("\n".join(text))
+    if found is None:
+        raise NotReadError("its JSON is damaged or cut off; copy the file again")
+    return found
+
+
+def _document_in(text: str) -> Any:  # JSON of any shape
+    """The document; None where the text is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # the caller says whether that is damage or another format
+        return None
+
+
+COMMUNICATION = TextFormat("ascend-communication", _TOOL, _recognises_communication, _read_communication)
+CLOCK = TextFormat("ascend-clock", _TOOL, _recognises_clock, _read_clock)
+INFO = TextFormat("ascend-info", _TOOL, _recognises_info, _read_info)
+NODES = TextFormat("ascend-nodes", _TOOL, _recognises_nodes, _read_nodes)
+OTHER = TextFormat("ascend-other", _TOOL, _recognises_silent, _read_silent)

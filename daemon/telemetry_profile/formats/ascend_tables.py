@@ -1,0 +1,238 @@
+"""Ascend's tables, in csv and in databases.
+
+Operators: kernel_details.csv and op_summary.csv, a row for each run, and op_statistic.csv with their sums. Steps: step_trace_time.csv of a
+rank, msprof-analyze's cluster_step_trace_time.csv of all, and msprof's step_trace_TIME.csv. analysis.db of a rank, and cluster_analysis.db of
+all: steps as sums, and what went over links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from telemetry_profile.contract import (
+    Call,
+    Card,
+    Clue,
+    DatabaseFormat,
+    Device,
+    Facts,
+    Kernel,
+    Schema,
+    Split,
+    Step,
+    Tables,
+    TextFormat,
+    Work,
+    largest_first,
+)
+from telemetry_profile.facts.csv_tables import Rows, begins_with, with_headings
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.printed_numbers import MS, US, S, count_of, decimal_ns, nanoseconds, number_of
+from telemetry_profile.facts.sql_columns import integer, records, text
+from telemetry_profile.facts.timeline import LinkSums, Timeline
+
+_TOOL = "Ascend profiler"
+# The same columns in kernel_details.csv (torch_npu) and in op_summary.csv (msprof).
+_TYPE, _NAME, _CORE = ("Type", "OP Type"), ("Name", "Op Name"), ("Accelerator Core", "Task Type")
+_BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")
+_SUM_HEADINGS = with_headings("OP Type", "Count", "Total Time(us)")
+_CALL_HEADINGS = with_headings("API Name", "Time(us)", "Count")
+_COMMUNICATION_CORES = frozenset({"HCCL", "COMMUNICATION"})
+_UNIX_SINCE_NS = 10**9 * S  # the year 2001: no node has been up for so long
+_STEP_HEADINGS = with_headings("Step", "Computing", "Communication", "Free")
+_EXPOSED = "Communication(Not Overlapped)"
+_ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
+_ITERATION_HEADINGS = with_headings(_ITERATION, _ITERATION_LENGTH)
+_DATA_WAIT = "Data Aug Bound(us)"  # from the end of the iteration before to the begin of this one
+_STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
+_STEP_COLUMNS = (
+    "step",
+    "type",
+    "index",
+    "deviceId",
+    "computing",
+    "communication",
+    "communication_not_overlapped",
+    "free",
+)
+_LINK_TABLES = ("ClusterCommAnalyzerMatrix", "CommAnalyzerMatrix")
+_LINK_COLUMNS = ("src_rank", "dst_rank", "transport_type", "transit_size", "transit_time", "hccl_op_name")
+_ALL_OPERATORS = "Total Op Info"  # the others, added up
+_MEGABYTE = 10**6
+
+
+def _is_of_runs(cells: Sequence[str]) -> bool:
+    return all(any(name in cells for name in names) for names in (_TYPE, _NAME, _BEGIN, _LENGTH))
+
+
+def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    timeline = Timeline()
+    rows = Rows(lines, _is_of_runs)
+    for row in rows:
+        index = number_of(row.get("Device_id", row.get("Device ID", "")))
+        name = _first(row, _TYPE)
+        name = (name if name not in ("", "N/A") else _first(row, _NAME)).rstrip("_")
+        timeline.card(index, Card(index))
+        timeline.add(
+            index, _work(_first(row, _CORE), name), decimal_ns(_first(row, _BEGIN), US), decimal_ns(_first(row, _LENGTH), US), name,
+            block=_block(_first(row, ("Block Dim", "Block Num"))),
+        )  # fmt: skip
+    devices = tuple(_without_copies(device) for device in timeline.devices())
+    is_unix = any((device.begin_ns or 0) >= _UNIX_SINCE_NS for device in devices)
+    return Facts(
+        "ascend-runs",
+        _TOOL,
+        "unix" if is_unix else "boot",
+        devices=devices,
+        problems=(*rows.problems(), *timeline.problems()),
+    )
+
+
+def _work(core: str, name: str) -> Work:
+    """What a task does. What runs on a core is no copy: MemSet is an operator of the vector cores."""
+    work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
+    return "compute" if work == "copy" and core not in ("", "N/A") else work
+
+
+def _without_copies(device: Device) -> Device:
+    """These files have operators only: neither copies nor idle time are known."""
+    return replace(device, split=replace(device.split, copy_ns=None, exposed_copy_ns=None, idle_ns=None))
+
+
+def _is_of_sums(cells: Sequence[str]) -> bool:
+    return _SUM_HEADINGS(cells) or _CALL_HEADINGS(cells)
+
+
+def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    kernels: dict[int | None, list[Kernel]] = {}
+    calls: list[Call] = []
+    rows = Rows(lines, _is_of_sums)
+    for row in rows:
+        count, is_call = count_of(row["Count"]), "API Name" in row
+        time = decimal_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
+        if time is None or count is None:
+            rows.bad()
+        elif is_call:
+            calls.append(Call(row["API Name"], count, time))
+        else:
+            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_sum(row, count, time))
+    devices = tuple(Device(Card(index), kernels=largest_first(each)) for index, each in kernels.items())
+    return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
+
+
+def _sum(row: Mapping[str, str], count: int, time: int) -> Kernel:
+    """All runs of one type of operator. communication_statistic.csv has collectives alone, and no type of core."""
+    name = row["OP Type"]
+    work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
+    return Kernel(name.rstrip("_"), work, count, time, decimal_ns(row.get("Max Time(us)", ""), US))
+
+
+def _first(row: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((row[name] for name in names if name in row), "")
+
+
+def _block(printed: str) -> str:
+    """On how many cores a task ran; collectives print 0."""
+    return printed if count_of(printed) else ""
+
+
+class _Ranks:
+    """The steps of each rank and card, and the sums beside them."""
+
+    def __init__(self) -> None:
+        self._wholes: dict[tuple[int | None, int | None], Split] = {}
+        self._steps: dict[tuple[int | None, int | None], list[Step]] = {}
+
+    def add(self, rank: int | None, card: int | None, step: str, split: Split) -> None:
+        """Take one row; that of no step has all of the time."""
+        steps = self._steps.setdefault((rank, card), [])
+        if step:
+            steps.append(Step(f"step {step}", split))
+        else:
+            self._wholes[rank, card] = split
+
+    def devices(self) -> tuple[Device, ...]:
+        """What is told of each."""
+        return tuple(
+            Device(Card(card), rank, split=self._wholes.get((rank, card), Split()), steps=tuple(steps))
+            for (rank, card), steps in self._steps.items()
+        )
+
+    def size(self) -> int | None:
+        """How many ranks there are; None where none is told."""
+        return len({rank for rank, _ in self._steps if rank is not None}) or None
+
+
+def _split(compute: int | None, communication: int | None, exposed: int | None, free: int | None) -> Split | None:
+    if compute is None or communication is None or free is None:
+        return None
+    span = None if exposed is None else compute + exposed + free
+    return Split(span, compute, communication, exposed, idle_ns=free)
+
+
+def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    rows, ranks = Rows(lines, _STEP_HEADINGS), _Ranks()
+    for row in rows:
+        if row.get("Type", "rank") != "rank":  # a stage is a group of ranks that have rows of their own
+            continue
+        step, exposed = row["Step"], decimal_ns(row.get(_EXPOSED, ""), US)
+        compute, communication, free = (decimal_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
+        split = _split(compute, communication, exposed, free)
+        if split is None or (step and count_of(step) is None):
+            rows.bad()
+        else:
+            ranks.add(number_of(row.get("Index", "")), number_of(row.get("Device_id", "")), step, split)
+    return Facts("ascend-steps", _TOOL, ranks=ranks.size(), devices=ranks.devices(), problems=rows.problems())
+
+
+def _read_iterations(clue: Clue, lines: Iterable[str]) -> Facts:
+    """Each iteration of each device, from the end of the one before where the wait for data lies between."""
+    del clue
+    rows = Rows(lines, _ITERATION_HEADINGS)
+    devices: dict[int | None, list[Step]] = {}
+    for row in rows:
+        length = decimal_ns(row[_ITERATION_LENGTH], US)
+        if length is None or number_of(row[_ITERATION]) is None:
+            rows.bad()
+            continue
+        wait = decimal_ns(row.get(_DATA_WAIT, ""), US)
+        step = Step(f"Iteration {row[_ITERATION]}", Split(span_ns=length + (wait or 0), data_wait_ns=wait))
+        devices.setdefault(number_of(row.get("Device_id", "")), []).append(step)
+    found = tuple(Device(Card(index), steps=tuple(steps)) for index, steps in devices.items())
+    return Facts("ascend-iteration-table", _TOOL, devices=found, problems=rows.problems())
+
+
+def _recognises_analysis(schema: Schema) -> bool:
+    return "TASK" not in schema and any(name in schema for name in (*_STEP_TABLES, *_LINK_TABLES))
+
+
+def _read_analysis(tables: Tables) -> Facts:
+    ranks, links = _Ranks(), LinkSums()
+    for table in _STEP_TABLES:
+        for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
+            split = _split(*(_scaled(time, US) for time in times))
+            if split is not None and kind in (None, "rank"):  # a stage is a group of ranks that have rows of their own
+                ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
+    for table in _LINK_TABLES:
+        for source, target, kind, size, time, operation in records(tables, table, _LINK_COLUMNS):
+            ends, moved, busy = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
+            if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and moved:
+                links.add(text(kind)[:20], str(ends[0]), str(ends[1]), moved, busy)
+    return Facts("ascend-analysis", _TOOL, ranks=ranks.size(), devices=ranks.devices(), links=links.links())
+
+
+def _scaled(value: object, unit: int) -> int | None:
+    """A number in a unit, as so many of the smallest; None where it is none, or negative."""
+    found = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
+    return found if found is not None and found >= 0 else None
+
+
+RUNS = TextFormat("ascend-runs", _TOOL, begins_with(_is_of_runs), _read_runs)
+SUMS = TextFormat("ascend-sums", _TOOL, begins_with(_is_of_sums), _read_sums)
+STEPS = TextFormat("ascend-steps", _TOOL, begins_with(_STEP_HEADINGS), _read_steps)
+ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, begins_with(_ITERATION_HEADINGS), _read_iterations)
+ANALYSIS = DatabaseFormat("ascend-analysis", _TOOL, _recognises_analysis, _read_analysis)

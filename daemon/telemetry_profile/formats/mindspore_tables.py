@@ -1,0 +1,308 @@
+"""MindSpore's tables.
+
+Steps: step_trace_raw_RANK_detail_time.csv and ascend_cluster_analyse_KIND_STAGE_SIZE_RANK.csv. Operators: aicore and aicpu csv; FLOPs:
+flops_summary; and the data queue. Communication: hccl_raw_RANK.csv, with what each link moved in each step. In rows there that add operators
+up, the third number of a link is a sum of rates, ten times too high: only size and time are used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from telemetry_parsers.model import Problem
+from telemetry_profile.contract import (
+    Call,
+    Clue,
+    Device,
+    Facts,
+    Flops,
+    Hint,
+    Kernel,
+    Split,
+    Step,
+    TextFormat,
+    largest_first,
+)
+from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
+from telemetry_profile.facts.timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS, LinkSums, Union
+
+_TOOL = "MindSpore Profiler"
+_TICK = 10  # nanoseconds: the counter of the device runs at 100 MHz
+_MEAN = "mean"
+_STEP_HEADINGS = with_headings("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
+_RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
+_CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
+# What the files of the three kinds of parallelism call the same thing; those in ticks are data-parallel.
+_COMPUTE = ("computation_time", "computation")
+_EXPOSED = "communication_alone_time"
+_DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
+_ANY_RANK = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
+_LONGEST_JSON = 1 << 20
+_FLOPS = {"FLOPs", "FLOPS"}
+_QUEUE_HEADINGS = with_headings("output_queue_usage_rate", "op_type")
+_LOW = 0.2
+_HCCL_HEADINGS = with_headings("step_num", "communication_cost", "wait_cost", "link_info")
+_HCCL_RANK = re.compile(r"hccl_raw_(\d{1,6})\.csv")
+_KILOBYTE = 1000
+_ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
+
+
+def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
+    rows = Rows(lines, _STEP_HEADINGS)
+    steps = []
+    for row in rows:
+        name, total = _step_name(row["step_num"]), _ticks(row, "total")
+        if not name or total is None:
+            rows.bad()
+        elif total:  # the mean of no steps is 0
+            split = Split(
+                span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collectives(row)
+            )
+            steps.append(Step(name, split, is_mean=name == _MEAN))
+    return _facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps, rows.problems())
+
+
+def _collectives(row: Mapping[str, str]) -> int | None:
+    """The time of the step in which any collective ran; None in a file without them. One may have begun in the step before."""
+    names = [
+        column.removesuffix("_start_point")
+        for column in row
+        if column.endswith("_start_point") and column != "start_point"
+    ]
+    pairs = [(_ticks(row, f"{name}_start_point"), _ticks(row, f"{name}_end_point")) for name in names]
+    told = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
+    begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
+    if not told or begin is None or end is None or end < begin:
+        return None
+    return Union.of(told).within(begin, end)
+
+
+def _is_of_cluster(cells: Sequence[str]) -> bool:
+    return (any(name in cells for name in _COMPUTE) and _EXPOSED in cells) or set(cells) == _DATA_PARALLEL
+
+
+def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
+    rows = Rows(lines, _is_of_cluster)
+    splits: dict[int, Split] = {}
+    for row in rows:
+        split = _cluster_split(row)
+        if split is None:
+            rows.bad()
+        else:
+            splits[rows.place] = split
+    # The last row is the mean, but where there is only one step.
+    last = rows.place if rows.place > 1 else 0
+    steps = [
+        Step(_MEAN if number == last else f"step {number}", split, is_mean=number == last)
+        for number, split in splits.items()
+    ]
+    return _facts("mindspore-cluster", _rank(_CLUSTER_NAME, clue), steps, rows.problems())
+
+
+def _cluster_split(row: Mapping[str, str]) -> Split | None:
+    if set(row) == _DATA_PARALLEL:
+        told = [_ticks(row, column) for column in ("iteration_interval", "fp_and_bp", "tail")]
+        if None in told:
+            return None
+        return Split(span_ns=sum(value or 0 for value in told), data_wait_ns=told[0])
+    compute = next((decimal_ns(row[column], MS) for column in _COMPUTE if column in row), None)
+    exposed = decimal_ns(row[_EXPOSED], MS)
+    if compute is None or exposed is None:
+        return None
+    return Split(span_ns=compute + exposed, compute_ns=compute, exposed_communication_ns=exposed)
+
+
+def _step_name(cell: str) -> str:
+    """How a step of this number is called, `_MEAN` for the row of their mean; "" for anything else."""
+    if cell in ("-", "0"):
+        return _MEAN
+    return f"step {cell}" if count_of(cell) is not None else ""
+
+
+def _ticks(row: Mapping[str, str], column: str) -> int | None:
+    return decimal_ns(row.get(column, ""), _TICK)
+
+
+def _rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
+    found = pattern.search(clue.name)
+    return int(found[1]) if found else None
+
+
+def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[Problem, ...]) -> Facts:
+    devices = (Device(rank=rank, steps=tuple(steps)),) if steps else ()
+    return Facts(name, _TOOL, devices=devices, problems=problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The headings of one kind of file: what a row is of, its time and that one's unit, how often it ran, and its longest run."""
+
+    name: str
+    time: str
+    unit: int
+    count: str = ""
+    longest: str = ""
+    is_host: bool = False
+
+    def fits(self, cells: Sequence[str]) -> bool:
+        """Whether a line has all of these headings."""
+        return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
+
+
+# The first that fits. What the GPU's files call the time of an operator is what the host needs to launch it (`op_host_cost_time` in
+# MindSpore's data_saver.h); the device's own is that of the CUDA activity.
+_LAYOUTS = (
+    _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
+    _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
+    _Layout("op_type", "total_time(us)", US, "type_occurrences", is_host=True),
+    _Layout("full_op_name", "op_total_time(ms)", MS, "op_occurrences", is_host=True),
+    _Layout("op_type", "total_compute_time", MS, "type_occurrences", is_host=True),
+    _Layout("op_type", "execution_time", MS, "execution_frequency"),
+    _Layout("full_op_name", "execution_time", MS),
+    _Layout("kernel_type", "execution_time", MS),
+    _Layout("full_kernel_name", "execution_time", MS),
+    _Layout("full_kernel_name", "task_duration", MS),
+)
+
+
+def _layout(cells: Sequence[str]) -> _Layout | None:
+    return next((layout for layout in _LAYOUTS if layout.fits(cells)), None)
+
+
+def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
+    layout = _layout(first_cells(clue.text))
+    if layout is None:
+        return Facts("mindspore-operators", _TOOL)
+    rows = Rows(lines, layout.fits)
+    sums: dict[str, _Sum] = {}
+    for row in rows:
+        name, time = row[layout.name], decimal_ns(row[layout.time], layout.unit)
+        count = count_of(row[layout.count]) if layout.count else 1
+        if time is None or count is None or not name:
+            rows.bad()
+            continue
+        if len(sums) >= MOST_NAMES and name not in sums:
+            name = OTHERS
+        longest = decimal_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
+        sums.setdefault(name[:MOST_NAME_CHARACTERS], _Sum()).add(count, time, longest)
+    kernels = () if layout.is_host else tuple(one.kernel(name) for name, one in sums.items())
+    calls = tuple(Call(name, one.calls, one.total_ns) for name, one in sums.items()) if layout.is_host else ()
+    device = Device(rank=_rank(_ANY_RANK, clue), kernels=largest_first(kernels))
+    return Facts(
+        "mindspore-operators",
+        _TOOL,
+        devices=(device,) if kernels else (),
+        calls=calls,
+        problems=rows.problems(),
+    )
+
+
+@dataclass(slots=True)
+class _Sum:
+    """All rows of one name; their longest run is unknown as soon as one row does not tell it."""
+
+    calls: int = 0
+    total_ns: int = 0
+    longest_ns: int | None = 0
+
+    def add(self, calls: int, total: int, longest: int | None) -> None:
+        self.calls, self.total_ns = self.calls + calls, self.total_ns + total
+        self.longest_ns = None if longest is None or self.longest_ns is None else max(self.longest_ns, longest)
+
+    def kernel(self, name: str) -> Kernel:
+        return Kernel(name, work_of(name.rpartition("/")[2]), self.calls, self.total_ns, self.longest_ns)
+
+
+def _recognises_flops(clue: Clue) -> bool:
+    return "FLOPS" in clue.text[:400] and set(_object(clue.text) or ()) >= _FLOPS
+
+
+def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
+    """FLOPs of a step, and per second. The utilization beside them is a mean over operators: no peak follows from it."""
+    told = _object("\n".join(lines)) or {}
+    operations, rate = _number(told.get("FLOPs")), _number(told.get("FLOPS"))
+    if operations is None or rate is None:
+        return Facts("mindspore-flops", _TOOL)
+    flops = Flops("told", per_step=operations * 1e6, per_second=rate * 1e9)
+    return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_rank(_ANY_RANK, clue), flops=flops),))
+
+
+def _read_queue(clue: Clue, lines: Iterable[str]) -> Facts:
+    """How full the last queue of the data pipeline was: the one that the card takes its batches from."""
+    del clue
+    row = next(iter(Rows(lines, _QUEUE_HEADINGS)), None)
+    try:
+        usage = float(row["output_queue_usage_rate"]) if row else 1.0
+    except ValueError:
+        usage = 1.0
+    if not 0.0 <= usage <= _LOW:
+        return Facts("mindspore-data", _TOOL)
+    text = f"the queue of prepared batches was {usage:.0%} full on average: the data pipeline is slower than the card"
+    return Facts("mindspore-data", _TOOL, hints=(Hint("data", text),))
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON of a small file or of a cell; None where it is damaged."""
+    try:
+        told = json.loads(text) if len(text) < _LONGEST_JSON else None
+    except (ValueError, RecursionError):  # the caller says what that means
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else None
+
+
+def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
+    steps: list[Step] = []
+    links = LinkSums()
+    rows = Rows(lines, _HCCL_HEADINGS)
+    for row in rows:
+        name, waited, told = _step_name(row["step_num"]), decimal_ns(row["wait_cost"], MS), _object(row["link_info"])
+        if not name or waited is None or told is None:
+            rows.bad()
+            continue
+        is_mean = name == _MEAN
+        steps.append(Step(name, Split(wait_ns=waited), is_mean=is_mean))
+        if not is_mean:
+            _add_links(links, told)
+    facts = _facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
+    return replace(facts, links=links.links())
+
+
+def _add_links(links: LinkSums, told: Mapping[str, Any]) -> None:
+    for ends, kinds in told.items():
+        found = _ENDS.match(str(ends))
+        if found is None or not isinstance(kinds, Mapping):
+            continue
+        for kind, numbers in kinds.items():
+            # A card's copies to itself are no link between cards.
+            own = " within a card" if found[1] == found[2] else ""
+            links.add(f"{str(kind)[:20]}{own}", found[1], found[2], *_size_and_time(numbers))
+
+
+def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
+    if (
+        isinstance(numbers, list)
+        and len(numbers) >= 2
+        and all(isinstance(one, int | float) and 0 <= one < 1e12 for one in numbers[:2])
+    ):
+        return round(numbers[1] * _KILOBYTE), round(numbers[0] * MS)
+    return 0, 0
+
+
+STEPS = TextFormat("mindspore-steps", _TOOL, begins_with(_STEP_HEADINGS), _read_steps)
+CLUSTER = TextFormat("mindspore-cluster", _TOOL, begins_with(_is_of_cluster), _read_cluster)
+OPERATORS = TextFormat(
+    "mindspore-operators", _TOOL, begins_with(lambda cells: _layout(cells) is not None), _read_operators
+)
+FLOPS = TextFormat("mindspore-flops", _TOOL, _recognises_flops, _read_flops)
+DATA = TextFormat("mindspore-data", _TOOL, begins_with(_QUEUE_HEADINGS), _read_queue)
+HCCL = TextFormat("mindspore-hccl", _TOOL, begins_with(_HCCL_HEADINGS), _read_hccl)

@@ -1,0 +1,341 @@
+"""Nvidia's profilers in csv.
+
+`nsys stats --format csv`: several reports in one stream, each below what the tool says of itself, or each in a file. nvprof: sums with their
+units in the cells or in a row below the headings, or a row for each run on the card. Nsight Compute: a row for each kernel and metric, or `--page
+raw`, a row for each kernel with units below the headings; it replays each kernel many times: its durations say nothing of a step, so only
+kernels come from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from telemetry_parsers.model import Problem
+from telemetry_profile.contract import Call, Card, Clue, Facts, Kernel, TextFormat, Work
+from telemetry_profile.facts.csv_tables import (
+    UNITS,
+    Row,
+    Table,
+    columns_of,
+    device_of_sums,
+    kernel,
+    left_out,
+    split_line,
+    tables,
+)
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.printed_numbers import nanoseconds
+from telemetry_profile.facts.timeline import Timeline
+
+_SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
+_SEARCHED_LINES = 400
+# `[Tesla V100-SXM2 (0)]`, `Tesla K40c (0)`: the model, and the card's number.
+_DEVICE = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z')
+_UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
+
+
+def _recognises_nsys(clue: Clue) -> bool:
+    return any(_is_ours(line) for line in clue.text.splitlines()[:_SEARCHED_LINES])
+
+
+def _is_ours(line: str) -> bool:
+    """Nsight's headings name the unit of each time."""
+    if "," not in line or not _UNIT.search(line):
+        return False
+    table = Table(columns_of(line), ())
+    words = table.headings()
+    if table.has(*_SUMS):
+        return any(word.startswith("time(%") for word in words)
+    return table.has(*_RUNS) and bool(words & {"corrid", "strm", "corr id"})
+
+
+def _read_nsys(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    kernels: dict[str, Kernel] = {}
+    calls: list[Call] = []
+    timeline = Timeline()
+    bad = 0
+    for table in tables(lines, (_SUMS, _RUNS)):
+        if not table.has(*_SUMS):
+            for row in table.rows:
+                _run(row.text("name"), row, timeline)
+            continue
+        if not any(column.role == "total" and column.unit for column in table.columns):  # bytes, not times
+            continue
+        of_table: dict[str, Kernel] = {}
+        for row in table.rows:
+            found = kernel(row, _work(row))
+            if found is None:
+                bad += 1
+            elif _is_of_device(table, row):
+                of_table[found.name] = _both(of_table.get(found.name), found)
+            else:
+                calls.append(Call(found.name, found.calls, found.total_ns))
+        # One report has kernels and copies together, which others have apart.
+        kernels = of_table | kernels
+    devices = timeline.devices() or device_of_sums(kernels.values())
+    problems = (*timeline.problems(), *left_out(bad))
+    return Facts("nsys-stats", "Nsight Systems", devices=devices, calls=(*calls, *timeline.calls()), problems=problems)
+
+
+def _work(row: Row) -> Work:
+    """What runs: by its kind where there is one, else by its name."""
+    return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
+
+
+def _is_of_device(table: Table, row: Row) -> bool:
+    """Kernels are counted as instances, copies as counts of operations; what the host does as calls, its ranges by their style."""
+    words = table.headings()
+    if "range" in words or "style" in words or "numcalls" in words or row.text("kind").upper().endswith("API"):
+        return False
+    return "instances" in words or bool(words & {"operation", "operations"})
+
+
+def _both(one: Kernel | None, other: Kernel) -> Kernel:
+    """Two rows of a kernel together: reports by grid have one for each."""
+    if one is None:
+        return other
+    longest = max((each.longest_ns for each in (one, other) if each.longest_ns is not None), default=None)
+    return replace(one, calls=one.calls + other.calls, total_ns=one.total_ns + other.total_ns, longest_ns=longest)
+
+
+def _run(name: str, row: Row, timeline: Timeline) -> None:
+    """One run, of nsys or nvprof; what the host did has no card."""
+    device = _DEVICE.match(row.text("device").strip())
+    if device is None:
+        timeline.call(name, row.time("length"))
+        return
+    number = int(device["number"])
+    timeline.card(number, Card(number, device["model"].strip("[ ")))
+    timeline.add(
+        number, work_of(name), row.time("begin"), row.time("length"), name, row.shape("grid"), row.shape("block")
+    )
+
+
+NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
+
+
+_SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
+_LARGEST_SEARCH_LINES = 200
+_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # behind the name of each run
+_HOST_TYPE = "API calls"
+# Without a column for the type: the runtime's and the driver's functions.
+_HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
+
+
+def _headings(clue: Clue) -> Iterator[frozenset[str]]:
+    for line in clue.text.splitlines()[:_LARGEST_SEARCH_LINES]:
+        if "," in line and not line.startswith("=="):
+            yield Table(columns_of(line), ()).headings()
+
+
+def _recognises_nvprof(clue: Clue) -> bool:
+    """Both have the name last; nsys has its units in the headings, and rocprof other words."""
+    return any(
+        {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= words
+        or {"start", "duration", "device", "context", "stream", "name"} <= words
+        for words in _headings(clue)
+    )
+
+
+@dataclass(slots=True)
+class _Sums:
+    kernels: list[Kernel] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    bad: int = 0
+
+
+def _read_nvprof(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    sums, timeline = _Sums(), Timeline()
+    for table in tables(lines, (_SUMS, _RUNS)):
+        for row in table.rows:
+            if table.has(*_SUMS):
+                _sum(row, sums)
+            else:
+                _run(_RUN_NUMBER.sub("", row.text("name")), row, timeline)
+    devices = timeline.devices() or device_of_sums(sums.kernels)
+    problems = (*timeline.problems(), *left_out(sums.bad))
+    return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
+
+
+def _sum(row: Row, sums: _Sums) -> None:
+    found = kernel(row, work_of(row.text("name")))
+    if found is None:
+        sums.bad += 1
+        return
+    kind = row.text("kind")
+    if kind == _HOST_TYPE or (not kind and _HOST.match(found.name)):
+        sums.calls.append(Call(found.name, found.calls, found.total_ns))
+    else:
+        sums.kernels.append(found)
+
+
+NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)
+
+
+_LONG, _NCU_RAW = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}, {"ID", "Kernel Name"}
+_DURATIONS = (
+    "gpu__time_duration.sum",
+    "Duration",
+    "gpu__time_duration_measured_wallclock",
+    "gpu__time_duration_measured_user",
+)
+# What the launch shape allows, as other profilers estimate it; what was measured is another thing.
+_OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
+_GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
+_NANOSECONDS = ("ns", "nsecond")
+_REMARK = "Nsight Compute runs each kernel many times and one by one: its times say nothing of a step"
+
+
+@dataclass(slots=True)
+class _Run:
+    name: str
+    grid: str
+    block: str
+    duration: tuple[str, str] | None = None
+    occupancy: str | None = None
+
+
+@dataclass(slots=True)
+class _Signs:
+    """Which sign divides decimals, as far as the numbers of a file show it."""
+
+    decimal: str = ""
+
+    def learn(self, printed: str) -> None:
+        """Take what one number shows."""
+        text = printed.strip()
+        signs = [sign for sign in text if sign in ",."]
+        if not signs or not text[-1].isdigit() or text.strip("0123456789,.-"):
+            return
+        if len(set(signs)) > 1:
+            self.decimal = signs[-1]
+        elif len(signs) > 1:
+            self.decimal = "." if signs[0] == "," else ","
+        elif len(text.rpartition(signs[0])[2]) != 3:
+            self.decimal = signs[0]
+
+    def plain(self, printed: str, unit: str) -> str | None:
+        """The number in plain digits; None where a sign may divide thousands as well as decimals, "" where there is none."""
+        text = printed.strip()
+        if not text or not text[-1].isdigit():
+            return ""
+        if not _GROUPS.match(text) or self.decimal:
+            decimal = self.decimal or "."
+            return re.sub(r"[^\d.eE+-]", "", text.replace("." if decimal == "," else ",", "").replace(decimal, "."))
+        # Nanoseconds are whole: what divides them are thousands.
+        if unit.strip().lower() in _NANOSECONDS or not re.search(r"[.,]", text):
+            return re.sub(r"\D", "", text)
+        return None
+
+
+def _ncu_heading(lines: Iterable[str]) -> list[str] | None:
+    """The headings, below what the tool and the program print first."""
+    for line in lines:
+        if '"ID"' in line or line.startswith("ID,"):
+            cells = [cell.strip() for cell in split_line(line)]
+            if set(cells) >= _NCU_RAW:
+                return cells
+    return None
+
+
+def _recognises_ncu(clue: Clue) -> bool:
+    cells = _ncu_heading(clue.text.splitlines()[:_SEARCHED_LINES])
+    return cells is not None and (
+        set(cells) >= _LONG or any(cell.startswith(("gpu__", "sm__", "launch__")) for cell in cells)
+    )
+
+
+def _read_ncu(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    waiting = iter(lines)
+    heading = _ncu_heading(waiting) or []
+    runs: dict[str, _Run] = {}
+    signs = _Signs()
+    garbled = 0
+    units: Mapping[str, str] = {}
+    for line in waiting:
+        cells = split_line(line)
+        if len(cells) != len(heading):
+            garbled += line.startswith('"')
+            continue
+        row = dict(zip(heading, cells, strict=True))
+        if not row["ID"].strip():  # the units of `--page raw`
+            units = row
+            continue
+        run = runs.setdefault(
+            row["ID"], _Run(row["Kernel Name"], _shape(row.get("Grid Size", "")), _shape(row.get("Block Size", "")))
+        )
+        for cell in cells:
+            signs.learn(cell)
+        for name, unit, value in _metrics(row, units):
+            _take(run, name, unit, value)
+    kernels, unclear = _ncu_kernels(runs.values(), signs)
+    said = (
+        (unclear, "numbers may be thousands or decimals, and are left out; export in the C locale"),
+        (garbled, "are garbled, and are left out"),
+    )
+    problems = tuple(Problem("rows", f"{count} {words}") for count, words in said if count)
+    return Facts(
+        "ncu-csv",
+        "Nsight Compute",
+        devices=device_of_sums(kernels),
+        remarks=(_REMARK,),
+        problems=problems,
+    )
+
+
+def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    if "Metric Name" in row:
+        yield row["Metric Name"], row.get("Metric Unit", ""), row.get("Metric Value", "")
+        return
+    for name in (*_DURATIONS, *_OCCUPANCY):
+        if name in row:
+            yield name, units.get(name, ""), row[name]
+
+
+def _take(run: _Run, name: str, unit: str, value: str) -> None:
+    """Keep what a kernel needs as it is printed: how numbers are written shows only at the end."""
+    if name in _DURATIONS and run.duration is None:
+        run.duration = value, unit
+    elif name in _OCCUPANCY and run.occupancy is None:
+        run.occupancy = value
+
+
+def _shape(printed: str) -> str:
+    numbers = re.findall(r"\d+", printed)
+    return "×".join(numbers) if len(numbers) <= 3 else ""
+
+
+def _ncu_kernels(runs: Iterable[_Run], signs: _Signs) -> tuple[list[Kernel], int]:
+    """The kernels, and how many durations were not clear."""
+    sums: dict[str, list[tuple[int, _Run]]] = {}
+    unclear = 0
+    for run in runs:
+        printed, unit = run.duration or ("", "")
+        number = signs.plain(printed, unit)
+        unclear += number is None
+        scale = UNITS.get(unit.strip().lower())
+        duration = nanoseconds(number, scale) if number and scale else None
+        if duration is not None:
+            sums.setdefault(run.name, []).append((duration, run))
+    found = [_ncu_kernel(name, each, signs) for name, each in sums.items()]
+    return found, unclear
+
+
+def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], signs: _Signs) -> Kernel:
+    longest_ns, longest = max(runs, key=lambda each: each[0])
+    total = sum(duration for duration, _ in runs)
+    occupancy = _ratio(signs.plain(longest.occupancy or "", ""))
+    return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)
+
+
+def _ratio(percent: str | None) -> float | None:
+    thousandths = nanoseconds(percent, 1000) if percent else None
+    return None if thousandths is None or not 0 <= thousandths <= 100_000 else thousandths / 100_000
+
+
+NCU = TextFormat("ncu-csv", "Nsight Compute", _recognises_ncu, _read_ncu)

@@ -1,0 +1,207 @@
+"""The csv of AMD's profilers, and of hipprof, whose sums are alike.
+
+The runs that rocprofv3 and rocpd write: one row for each kernel, copy or call, in nanoseconds of the boot clock. rocprof's results.csv has one row
+for each dispatch, with counters. Columns grow with versions, and capitals vary. The sums: name, calls and total nanoseconds; which side they are
+of, device or host, only the names say: files are renamed. rocprofiler-compute's list of kernels (pmc_kernel_top.csv).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from telemetry_parsers.model import Problem
+from telemetry_profile.contract import Call, Card, Clue, Device, Facts, Kernel, Split, TextFormat
+from telemetry_profile.facts.csv_tables import Row, Table, columns_of, device_of_sums, kernel, left_out, tables
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.timeline import Timeline
+
+_RUN_ROLES = ("name", "begin", "end")
+# What the host does of a device's memory: it names the device, too.
+_HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
+_ONLY_KERNELS = "copies are in another file, so that idle time is not told"
+
+
+def _first_line(clue: Clue) -> str:
+    return next((line for line in clue.text.splitlines() if line.strip()), "")
+
+
+def _headings(clue: Clue) -> Table:
+    return Table(columns_of(_first_line(clue)), ())
+
+
+def _recognises_runs(clue: Clue) -> bool:
+    table = _headings(clue)
+    marks = {"starttimestamp", "kernelname", "dispatchid", "dispatchns"}
+    return table.has(*_RUN_ROLES) and bool(table.headings() & marks)
+
+
+def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
+    timeline = Timeline()
+    seen: set[int] = set()
+    works: set[str] = set()
+    bad = 0
+    for table in tables(lines, (_RUN_ROLES,)):
+        for row in table.rows:
+            begin, end = _time(row, "begin"), _time(row, "end")
+            if begin is None or end is None:
+                bad += 1
+            elif _is_new(row, seen):
+                works.add(_add(row, begin, end - begin, timeline))
+    devices = tuple(_honest(device, works) for device in timeline.devices())
+    problems = (Problem("rows", f"{bad} have no times, and are left out"),) if bad else ()
+    return Facts(
+        # Copies are in a file of their own, beside that of the kernels.
+        "runs-csv" if works != {"copy"} else "runs-csv-of-copies",
+        "rocprof" if "gpuid" in _headings(clue).headings() else "rocprofv3",
+        "boot",
+        devices=devices,
+        calls=timeline.calls(),
+        remarks=(_ONLY_KERNELS,) if devices and works.isdisjoint({"copy"}) else (),
+        problems=(*timeline.problems(), *problems),
+    )
+
+
+def _time(row: Row, role: str) -> int | None:
+    told = row.text(role).strip()
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else None
+
+
+def _is_new(row: Row, seen: set[int]) -> bool:
+    """Counters make a row each of the same dispatch."""
+    dispatch = row.text("dispatch")
+    if not dispatch:
+        return True
+    key = hash((row.text("guid"), row.text("process"), row.text("device"), dispatch, row.text("begin")))
+    if key in seen:
+        return False
+    seen.add(key)
+    return True
+
+
+def _add(row: Row, begin: int, length: int, timeline: Timeline) -> str:
+    """Put a run where it belongs; the kind of work it was, "host" for what the host did."""
+    name, kind = row.text("name"), row.text("kind").upper()
+    if "COPY" in kind or row.text("source") or row.text("target"):
+        timeline.add(_card(_gpu_side(row), timeline), "copy", begin, length, name)
+        return "copy"
+    if "KERNEL" in kind or (row.text("device") and not _HOST_KIND.match(kind)):
+        work = work_of(name)
+        timeline.add(
+            _card(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
+        )
+        return work
+    if not timeline.marked(name, begin, length):
+        timeline.call(name, length)
+    return "host"
+
+
+def _gpu_side(row: Row) -> str:
+    """Of a copy's two agents the one that is a card: agents of the host come first."""
+    ends = (row.text("target"), row.text("source"))
+    return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
+
+
+def _card(agent: str, timeline: Timeline) -> str:
+    """The card's key. Agents are numbered with those of the host among them: the number is not the card's own, but tells cards apart."""
+    number = agent.strip().removeprefix("Agent ").strip()
+    timeline.card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
+    return number
+
+
+def _honest(device: Device, works: set[str]) -> Device:
+    """Without copies in the file neither they nor idle time are known; with copies alone nothing of kernels is."""
+    split = device.split
+    if "copy" not in works:
+        split = replace(split, copy_ns=None, exposed_copy_ns=None, idle_ns=None)
+    elif works.isdisjoint({"compute", "communication"}):
+        split = Split(span_ns=split.span_ns, copy_ns=split.copy_ns)
+    return replace(
+        device,
+        split=split,
+        steps=tuple(replace(step, split=_honest(Device(split=step.split), works).split) for step in device.steps),
+    )
+
+
+RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
+
+
+_SUM_ROLES = ("name", "calls", "total")
+_HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
+# Functions of the runtimes; kernels of the collective libraries begin alike.
+_HOST = re.compile(
+    r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
+)
+# The domains of rocprofv3's domain_stats that are the host's; the others are sums of what the device did.
+_HOST_DOMAIN = re.compile(
+    r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
+)
+# Files are renamed; one that is not says whose its rows are, which ranges that a user marked do not say.
+_HOST_FILE = re.compile(
+    r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
+)
+_UNTOLD = "Unknown command type"  # rocprof's word for barriers and markers, in its copies
+_TOTAL = "Total"
+
+
+def _recognises_sums(clue: Clue) -> bool:
+    return bool(_HEADING.match(_first_line(clue).strip()))
+
+
+def _tool_of_sums(clue: Clue) -> str:
+    if "StdDev" in _first_line(clue):
+        return "rocprofv3"
+    return "hipprof" if re.search(r'^"?[^\n]*","\d+","\d+"', clue.text, re.MULTILINE) else "rocprof"
+
+
+def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
+    kernels: list[Kernel] = []
+    calls: list[Call] = []
+    bad = 0
+    is_of_host = _HOST_FILE.search(clue.name) is not None
+    for table in tables(lines, (_SUM_ROLES,)):
+        for row in table.rows:
+            found = _judged(row, is_of_host=is_of_host)
+            if found is None:
+                bad += 1
+            elif isinstance(found, Kernel):
+                kernels.append(found)
+            elif found.name != _TOTAL:
+                calls.append(found)
+    devices = device_of_sums(kernels)
+    return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=tuple(calls), problems=left_out(bad))
+
+
+def _judged(row: Row, *, is_of_host: bool) -> Kernel | Call | None:
+    """A kernel, or what the host did; None for what is neither."""
+    name = row.text("name")
+    found = kernel(row, work_of(name))
+    if found is None:
+        return None
+    if is_of_host or name in (_TOTAL, _UNTOLD) or _HOST.match(name) or _HOST_DOMAIN.match(name):
+        return Call(found.name if name != _UNTOLD else _TOTAL, found.calls, found.total_ns)
+    return found
+
+
+SUMS = TextFormat("sums-csv", "rocprof, rocprofv3, hipprof", _recognises_sums, _read_sums)
+
+
+def _recognises_top_kernels(clue: Clue) -> bool:
+    words = _headings(clue).headings()
+    return "kernelname" in words and "count" in words and any(word.startswith("sum(") for word in words)
+
+
+def _read_top_kernels(clue: Clue, lines: Iterable[str]) -> Facts:
+    del clue
+    kernels = [
+        found
+        for table in tables(lines, (_SUM_ROLES,))
+        for row in table.rows
+        if (found := kernel(row, work_of(row.text("name"))))
+    ]
+    devices = device_of_sums(kernels)
+    return Facts("rocprof-compute", "rocprofiler-compute", devices=devices)
+
+
+TOP_KERNELS = TextFormat("rocprof-compute", "rocprofiler-compute", _recognises_top_kernels, _read_top_kernels)

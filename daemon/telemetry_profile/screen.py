@@ -1,0 +1,310 @@
+"""A profile on one screen: the verdict and its evidence, in 24 lines.
+
+How the time of a step was spent, of one card or of the ranks of a job; and the kernels that took most of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections.abc import Sequence
+
+from telemetry_exporters import human
+from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
+from telemetry_exporters.text import clean, cut, pad_left, pad_right
+from telemetry_profile.contract import Split
+from telemetry_profile.verdict.answer import Achieved, Answer, KernelSum, Then, kernel_sums
+from telemetry_profile.verdict.cause import verdict_of
+from telemetry_profile.verdict.combine import Member
+from telemetry_profile.verdict.slowest_rank import slow_links, spread_of, straggler_of
+from telemetry_profile.verdict.usual_step import Usual, mean
+
+LINES, COLUMNS = 24, 80
+_FEWEST_KERNELS, _MOST_KERNELS = 2, 10
+_MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess, by its number"}
+_BASES = {"given": "from --flops-per-step", "told": "as the file tells", "shapes": "a lower bound, from shapes"}
+_LEAST_SECONDS = 10**9
+_WIDE = 120  # from here on there is room for the launch, too
+_LEAST_NAME = 20
+# The least length from which on a unit is used, its name, and its nanoseconds.
+_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
+_PARTS = (
+    ("compute_ns", "compute"),
+    ("communication_ns", "communication"),
+    ("exposed_communication_ns", "exposed"),
+    ("copy_ns", "copies"),
+    ("idle_ns", "idle"),
+    ("wait_ns", "waits for ranks"),
+    ("data_wait_ns", "data wait"),
+)
+_COLUMNS = (
+    ("span_ns", "STEP"),
+    ("compute_ns", "COMPUTE"),
+    ("communication_ns", "COMM"),
+    ("exposed_communication_ns", "EXPOSED"),
+    ("copy_ns", "COPIES"),
+    ("idle_ns", "IDLE"),
+    ("wait_ns", "WAIT"),
+)
+
+
+def screen(answer: Answer, width: int, colour: Colour) -> str:
+    """The answer in at most 24 lines, each at most as wide as `width`."""
+    head = [*_wrapped(_title(answer), width, 2), *_wrapped(_verdict(answer), width, 3)]
+    evidence = [*_parts_line(answer.ranks, width), *_rank_table(answer.ranks)]
+    foot = [line for text in _notes(answer) for line in _wrapped(text, width, 2)]
+    room = LINES - len(head) - len(evidence) - len(foot) - 1
+    kernels = _kernel_table(answer.profile.members, max(_FEWEST_KERNELS, min(_MOST_KERNELS, room)), width)
+    lines = [*head, *evidence, *kernels, *foot][:LINES]
+    bold = {0, len(head) + len(evidence)} if kernels else {0}
+    shown = [cut(clean(line), width).rstrip() for line in lines]
+    return "".join(
+        f"{paint(line, Style.BOLD if number in bold else Style.PLAIN, colour)}\n" for number, line in enumerate(shown)
+    )
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The first cell to the left, the others to the right."""
+    others = zip(cells[1:], widths[1:], strict=True)
+    return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in others)
+
+
+def _wrapped(text: str, width: int, most: int) -> list[str]:
+    """The text in at most so many lines; what does not fit is cut off, visibly."""
+    lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    return (
+        [*lines[: most - 1], cut(" ".join([lines[most - 1], *(line.strip() for line in lines[most:])]), width)]
+        if len(lines) > most
+        else lines
+    )
+
+
+def _title(answer: Answer) -> str:
+    return ", ".join(filter(None, (_steps(answer), _cards(answer), _moment(answer))))
+
+
+def _steps(answer: Answer) -> str:
+    counts = sorted({rank.steps for rank in answer.ranks})
+    spans = [rank.split.span_ns for rank in answer.ranks if rank.split.span_ns is not None]
+    length = human.span(round(sum(spans) / len(spans))) if spans else "length not told"
+    if not counts or counts[-1] == 0:
+        return f"no steps marked, {length}"
+    most = counts[-1]
+    return f"1 step, {length}" if most == 1 else f"{most} steps of {length}"
+
+
+def _cards(answer: Answer) -> str:
+    cards = len(answer.profile.members)
+    models = list(
+        dict.fromkeys(member.device.card.model for member in answer.profile.members if member.device.card.model)
+    )
+    named = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
+    ranks = {member.device.rank for member in answer.profile.members} - {None}
+    of_size = (
+        f"{len(ranks)} of {answer.profile.ranks} ranks, "
+        if answer.profile.ranks and 0 < len(ranks) < answer.profile.ranks
+        else ""
+    )
+    if not of_size and len(ranks) > 1:
+        of_size = f"{len(ranks)} ranks, "
+    return f"{of_size}{cards} card{'' if cards == 1 else 's'}{named}"
+
+
+def _moment(answer: Answer) -> str:
+    begins = [member.begin_unix_ns for member in answer.profile.members if member.begin_unix_ns is not None]
+    if not begins or not human.is_moment(min(begins) / _LEAST_SECONDS):
+        return ""
+    return human.utc(min(begins) / _LEAST_SECONDS)
+
+
+def _verdict(answer: Answer) -> str:
+    verdict = verdict_of(answer.profile, answer.ranks, answer.then)
+    if verdict.is_slow:
+        return f"Slow because: {verdict.text}"
+    return f"Nothing holds it up: {verdict.text}" if verdict.cause == "compute" else f"Not told: {verdict.text}"
+
+
+def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
+    """The parts of the mean step in one unit; two lines where one is too short for them."""
+    split = mean([rank.split for rank in ranks]) if ranks else Split()
+    longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
+    unit, scale = _unit(longest)
+    told = [(name, words, getattr(split, name)) for name, words in _PARTS]
+    texts = [
+        f"{words} {_number(value, scale)}"
+        for name, words, value in told
+        if value is not None and not _says_nothing(name, value, split)
+    ]
+    if not texts:
+        return []
+    texts[-1] += f" {unit}"
+    if split.launches:
+        texts.append(f" launches {split.launches:,}")
+    line = "  ".join(texts)
+    return [line] if len(line) <= width else ["  ".join(texts[:4]), "  ".join(texts[4:])]
+
+
+def _says_nothing(name: str, value: int, split: Split) -> bool:
+    """What is no more than a repetition: nothing of no communication is exposed, and nobody waits."""
+    if name == "exposed_communication_ns":
+        return value == 0 and not split.communication_ns
+    return name in ("wait_ns", "data_wait_ns") and value == 0
+
+
+def _rank_table(ranks: Sequence[Usual]) -> list[str]:
+    """The median, the slowest and the fastest rank, and the one that holds up the others; nothing for a single card."""
+    spread = spread_of(ranks)
+    if spread is None:
+        return []
+    slow = straggler_of(ranks)
+    rows: list[tuple[str, Split]] = [
+        ("median", _median(ranks)),
+        (f"slowest: {_name(spread.slowest)}", spread.slowest.split),
+        (f"fastest: {_name(spread.fastest)}", spread.fastest.split),
+    ]
+    rows += [
+        (f"holds up the others: rank {slow.rank}", rank.split)
+        for rank in ranks
+        if slow and rank.member.device.rank == slow.rank
+    ]
+    unit, scale = _unit(spread.median_ns)
+    columns = [
+        (name, heading) for name, heading in _COLUMNS if any(getattr(split, name) is not None for _, split in rows)
+    ]
+    lines = [[f"RANKS ({unit})", *(heading for _, heading in columns)]]
+    lines += [[words, *(_number(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    return [_aligned(line, widths) for line in lines] + (
+        [f"skew: the slowest takes {spread.skew:.1%} longer than the median"] if spread.skew >= 0.001 else []
+    )
+
+
+def _name(rank: Usual) -> str:
+    device = rank.member.device
+    if device.rank is not None:
+        return f"rank {device.rank}"
+    return "a card without number" if device.card.index is None else f"card {device.card.index}"
+
+
+def _median(ranks: Sequence[Usual]) -> Split:
+    told = {name: [value for rank in ranks if (value := getattr(rank.split, name)) is not None] for name, _ in _COLUMNS}
+    return Split(**{name: round(statistics.median(values)) if values else None for name, values in told.items()})
+
+
+def _unit(longest: int) -> tuple[str, int]:
+    return next((name, scale) for least, name, scale in _UNITS if longest >= least)
+
+
+def _number(value: int | None, scale: int) -> str:
+    if value is None:
+        return ABSENT
+    return f"{value / scale:,.1f}" if value else "0"
+
+
+def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
+    """A heading and at most so many kernels; nothing where none is told."""
+    sums = kernel_sums(members)
+    if not sums:
+        return []
+    whole = sum(one.total_ns for one in sums)
+    rows = [_cells(one, whole, width) for one in sums[:most]]
+    heading = [
+        "TOP KERNELS",
+        "CALLS",
+        "TOTAL",
+        "MEAN",
+        "SHARE",
+        *(("GRID", "BLOCK", "OCC EST") if width >= _WIDE else ()),
+    ]
+    widths = [max(len(row[place]) for row in [heading, *rows]) for place in range(1, len(heading))]
+    name = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
+    return [_aligned([cut(row[0], name), *row[1:]], [name, *widths]) for row in [heading, *rows]]
+
+
+def _cells(one: KernelSum, whole: int, width: int) -> list[str]:
+    share = f"{one.total_ns / whole:.1%}" if whole else ABSENT
+    cells = [
+        clean(one.longest.name),  # before it is measured: what takes its place may be wider
+        f"{one.calls:,}",
+        human.span(one.total_ns),
+        human.span(round(one.total_ns / max(1, one.calls))),
+        share,
+    ]
+    if width >= _WIDE:
+        occupancy = one.longest.occupancy_ratio
+        cells += [
+            one.longest.grid or ABSENT,
+            one.longest.block or ABSENT,
+            ABSENT if occupancy is None else f"{occupancy:.0%}",
+        ]
+    return cells
+
+
+def _notes(answer: Answer) -> list[str]:
+    """What is below the kernels: links, FLOP/s, telemetry, what is left out, what could not be read."""
+    left_out = list(dict.fromkeys(text for rank in answer.ranks for text in rank.left_out))
+    notes = [*_slow_link(answer), _achieved(answer.achieved), _telemetry(answer)]
+    if left_out:
+        notes.append(f"left out: {'; '.join(left_out)}")
+    notes += answer.profile.remarks[:2]
+    problems = answer.profile.problems
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        notes.append(f"not read: {problems[0].where}: {problems[0].text}{more}")
+    return notes
+
+
+def _slow_link(answer: Answer) -> list[str]:
+    slow = slow_links(answer.profile.links)
+    if not slow:
+        return []
+    worst = slow[0]
+    more = f" (and {len(slow) - 1} more)" if len(slow) > 1 else ""
+    name = f"{worst.link.kind} {worst.link.source} → {worst.link.target}"
+    return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s, the median is {worst.median_rate / 1e9:.2f}{more}"]
+
+
+def _achieved(achieved: Sequence[Achieved | None]) -> str:
+    told = [one for one in achieved if one is not None]
+    if not told:
+        return f"achieved {ABSENT}  (no FLOPs in the file: --flops-per-step)"
+    rate = sum(one.flops_per_second for one in told) / len(told)
+    shares = [one.share for one in told if one.share is not None]
+    dtype = f" {told[0].dtype}" if told[0].dtype else ""
+    of_peak = (
+        f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
+        if len(shares) == len(told)
+        else ", peak not known"
+    )
+    each = " a card" if len(told) > 1 else ""
+    return f"achieved {rate / 1e12:.3g} TFLOP/s{each}{of_peak} ({_BASES[told[0].basis]})"
+
+
+def _telemetry(answer: Answer) -> str:
+    told = [one for one in answer.then if one is not None]
+    if not answer.telemetry:
+        return "card: no telemetry asked (--recording FILE or --prometheus URL)"
+    if not told:
+        return f"card: {answer.telemetry} tells nothing of these cards in these seconds"
+    worst = max(told, key=lambda one: sum(seconds for _, seconds in one.throttled_seconds))
+    return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_of_card(worst))}"
+
+
+def _of_card(then: Then) -> list[str]:
+    told = []
+    if then.clock_hertz is not None:
+        most = f" of {then.clock_max_hertz / 1e6:,.0f}" if then.clock_max_hertz else ""
+        told.append(f"{then.clock_hertz.mean / 1e6:,.0f}{most} MHz")
+    if then.temperature_celsius is not None:
+        told.append(f"at most {human.celsius(then.temperature_celsius.high)}")
+    if then.power_watts is not None:
+        cap = f" of {human.watts(then.power_cap_watts)}" if then.power_cap_watts else ""
+        told.append(
+            f"{human.watts(then.power_watts.mean).removesuffix(' W') if cap else human.watts(then.power_watts.mean)}{cap}"
+        )
+    told += [
+        f"throttled by {reason.replace('_', ' ')} for {human.seconds(seconds)}"
+        for reason, seconds in then.throttled_seconds[:2]
+    ]
+    told += then.errors[:2]
+    return told or ["nothing told"]
