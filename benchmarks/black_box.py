@@ -29,10 +29,9 @@ from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.recording.flight_writer import write
-from telemetry_daemon.recording.ring import SECONDS, Ring
-from telemetry_daemon.recording.tap import Listener, Tap
-from telemetry_daemon.replay.tape import Tape
+from telemetry_daemon.recordings.flight_writer import write
+from telemetry_daemon.recordings.last_minutes import SECONDS, Listener, Ring, Tap
+from telemetry_daemon.recordings.recording_file import RecordingFile
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
 
@@ -68,7 +67,7 @@ def recorded(environment: dict[str, str], folder: Path, seconds: int, config: st
     settings.write_text(f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n{config}')
     command = [*COMMAND, "record", "--config", str(settings), "-o", str(path), "--for", f"{seconds}s", "--unmasked"]
     subprocess.run(command, env=clean_environment(environment), check=True, stderr=subprocess.DEVNULL)
-    return list(Tape(path))
+    return list(RecordingFile(path))
 
 
 def again(captures: Sequence[Capture], seconds: float, times: int) -> Iterator[Capture]:

@@ -221,7 +221,7 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
     """What telemetry told of each member's card in its seconds. Raises CommandError."""
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
-    from telemetry_daemon.replay.tape import RecordingError, Tape
+    from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
     from telemetry_profile.files.card_readings import (
         PrometheusError,
         Wanted,
@@ -241,7 +241,7 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
         return (None,) * len(members)
     try:
         if arguments.recording:
-            tape = Tape(Path(arguments.recording))
+            tape = RecordingFile(Path(arguments.recording))
             tracks = tracks_of_recording(tape, asked)
             sys.stderr.writelines(f"telemetry: {clean(f'{tape.path}: {text}')}\n" for text in tape.damage.lines())
         else:

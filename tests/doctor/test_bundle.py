@@ -12,7 +12,7 @@ import pytest
 
 from doctor.played import Played, healthy
 from kits.planted_identities import PLANTS
-from telemetry_daemon.replay.tape import Tape
+from telemetry_daemon.recordings.recording_file import RecordingFile
 
 ALWAYS = ("CONTENTS", "doctor.txt", "doctor.json", "configuration.toml", "configuration-origins.txt")
 ALWAYS += ("configuration-file.toml", "versions.txt", "machine.txt", "recording.jsonl.gz")
@@ -32,7 +32,7 @@ def test_a_healthy_node(tmp_path: Path) -> None:
     assert "driver amdgpu" in inside["versions.txt"].decode()
     assert "card 0000:03:00.0 amd class 120000 driver amdgpu" in inside["machine.txt"].decode()
     (tmp_path / "again.jsonl").write_bytes(inside["recording.jsonl.gz"])
-    assert "amdgpu-sysfs" in {capture.source for capture in Tape(tmp_path / "again.jsonl")}
+    assert "amdgpu-sysfs" in {capture.source for capture in RecordingFile(tmp_path / "again.jsonl")}
 
 
 def test_the_newest_flight_files_are_in_it(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from kits.fake_nvml.profile import load_profile
 from kits.tool_node import TOOL, tool_node
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from page.nodes import Node
-from telemetry_daemon.recording import from_daemon
+from telemetry_daemon.recordings import recorder
 
 FAST = "".join(f"[sources.{name}]\ninterval = 0.5\n" for name in ("nvml", "host"))
 # A file is written five seconds after an alarm, by a process that masks it.
@@ -67,7 +67,7 @@ FAULTS = {
 }
 
 
-# recording/test_alarms.py shows which faults are alarms.
+# recordings/test_alarms.py shows which faults are alarms.
 QUICK = {"lost"}
 
 
@@ -212,9 +212,9 @@ def test_who_takes_captures_slowly_gets_all_that_were_kept_and_came_within_the_t
     with daemon:
         daemon.until_state(TOOL, "ok")
         runtime = str(tmp_path / "run")
-        daemon.until(lambda: len(list(from_daemon.past(runtime))) > 30)
-        kept = len(list(from_daemon.past(runtime)))
-        asked, taken = from_daemon.FromDaemon(runtime, 2.0, minutes_before=True, longest_round=60.0), []
+        daemon.until(lambda: len(list(recorder.past(runtime))) > 30)
+        kept = len(list(recorder.past(runtime)))
+        asked, taken = recorder.FromDaemon(runtime, 2.0, minutes_before=True, longest_round=60.0), []
         begun = time.monotonic()
         for capture in asked.captures():
             taken.append(capture.monotonic_time)

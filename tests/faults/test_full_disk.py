@@ -12,9 +12,8 @@ from faults.small_disk import SmallDisk
 from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.tool_node import TOOL, series, tool_node
 from kits.waiting import PATIENCE_SECONDS
-from telemetry_daemon.recording.flight_recorder import Writer
-from telemetry_daemon.recording.ring import Ring
-from telemetry_daemon.recording.tap import Line
+from telemetry_daemon.recordings.flight_recorder import Writer
+from telemetry_daemon.recordings.last_minutes import Line, Ring
 from telemetry_daemon.state.devices_file import DeviceMemory, load
 from telemetry_daemon.state.flights import kept, name_of
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line

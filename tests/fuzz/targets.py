@@ -28,7 +28,7 @@ from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.table import default_toml
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.replay.tape import RecordingError, Tape
+from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.access.toolkit import load_web_config
@@ -229,7 +229,7 @@ def _recordings(parsers: Mapping[str, Parser]) -> list[str]:
 
 def _reads_recording(path: Path) -> None:
     with suppress(RecordingError):  # a refusal is a good answer
-        for capture in Tape(path):
+        for capture in RecordingFile(path):
             assert encode_line(capture_to_plain(capture))
 
 

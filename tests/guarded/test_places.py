@@ -40,13 +40,13 @@ PLACES = {
     "commands/parse.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
-    "replay/tape.py": {"fdopen": "the descriptor that guarded.reading gave"},
-    "recording/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
-    "recording/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
+    "recordings/recording_file.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "recordings/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
+    "recordings/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
     "doctor/bundle.py": {"open": "an archive in memory"},
     "telemetry_profile/files/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "telemetry_profile/files/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
-    "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
+    "recordings/recorder.py": {"ftruncate": "by the descriptor that guarded.named gave"},
     "remote/control_socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},
     "web/server/port_owner.py": {"open": KERNEL, "read_text": KERNEL},

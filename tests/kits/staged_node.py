@@ -36,7 +36,7 @@ from telemetry_daemon.polling.node import Node, no_bus, no_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.recordings.last_minutes import Tap
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.simulate.course import NO_FAULTS, Course
 from telemetry_daemon.simulate.demo import parse_demo

@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure
     from telemetry_daemon.plugins.loading import Loaded
-    from telemetry_daemon.replay.moments import Moment
-    from telemetry_daemon.replay.player import Playing
+    from telemetry_daemon.recordings.playback import PlaybackOptions
+    from telemetry_daemon.recordings.survey import Moment
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the name of a variable
 # How a snapshot may be shown.
@@ -151,9 +151,11 @@ def add_at(parser: argparse.ArgumentParser) -> None:
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
     """`--speed` and `--once`."""
-    from telemetry_daemon.replay import speeds
+    from telemetry_daemon.recordings import playback_clock
 
-    text = f"play a recording so many times as fast, {speeds.SLOWEST:g} to {speeds.FASTEST:g} (default: 1)"
+    text = (
+        f"play a recording so many times as fast, {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g} (default: 1)"
+    )
     parser.add_argument("--speed", type=_speed, metavar="TIMES", help=text)
     parser.add_argument(
         "--once", action="store_true", help="stay at the end of the recording, in place of beginning anew"
@@ -161,13 +163,13 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
 
 
 def _moment(text: str) -> Moment:
-    from telemetry_daemon.replay.moments import moment
+    from telemetry_daemon.recordings.survey import moment
 
     return _parsed(moment, text)
 
 
 def _speed(text: str) -> float:
-    from telemetry_daemon.replay.speeds import speed
+    from telemetry_daemon.recordings.playback_clock import speed
 
     return _parsed(speed, text)
 
@@ -187,11 +189,11 @@ def check_replay(arguments: argparse.Namespace) -> None:
         raise CommandError(f"{given[0]} is for a recording: give it with --replay FILE")
 
 
-def playing(arguments: argparse.Namespace, *, tells_then: bool) -> Playing:
+def playing(arguments: argparse.Namespace, *, tells_then: bool) -> PlaybackOptions:
     """How the recording is to be played."""
-    from telemetry_daemon.replay.player import Playing
+    from telemetry_daemon.recordings.playback import PlaybackOptions
 
-    return Playing(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)
+    return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)
 
 
 def check_sources(names: Iterable[str], known: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.guarded.unpacking import is_packed
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.replay.tape import Damage, captures_in
+from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits

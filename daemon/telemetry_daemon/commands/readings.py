@@ -27,7 +27,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Absent, Device, MergedDevice, Reading, Report, Snapshot, Tier
 
 if TYPE_CHECKING:  # imported where a recording is shown
-    from telemetry_daemon.replay.node import ReplayNode
+    from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 
 # The CPU's load is counted between two readings.
@@ -132,16 +132,16 @@ def _device(merged: MergedDevice) -> Device:
 def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
     """A function that shows a recording at a moment, at its end if none is named; where it is watched, it plays from there on."""
     from telemetry_daemon.plugins.sources import find
-    from telemetry_daemon.replay.moments import moment
-    from telemetry_daemon.replay.node import ReplayNode
-    from telemetry_daemon.replay.player import Playing
+    from telemetry_daemon.recordings.playback import PlaybackOptions
+    from telemetry_daemon.recordings.replay_node import ReplayNode
+    from telemetry_daemon.recordings.survey import moment
 
     log.setup("error", "text")
     settings = options.settings(arguments)
     at = arguments.at or (moment("end") if arguments.watch is None else None)
     with (
         load(find(settings.parsers.paths)) as loaded,
-        closing(ReplayNode(arguments.replay, loaded, Clock(), Playing(loops=False), at)) as node,
+        closing(ReplayNode(arguments.replay, loaded, Clock(), PlaybackOptions(loops=False), at)) as node,
     ):
         options.check_sources(arguments.source, node.names())
         for warning in node.warnings():

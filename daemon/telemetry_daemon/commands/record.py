@@ -23,11 +23,9 @@ from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.node import RealNode
 from telemetry_daemon.polling.poller import Poller
-from telemetry_daemon.recording.first_answer import FromFirstAnswer, Keep
-from telemetry_daemon.recording.from_daemon import FromDaemon
-from telemetry_daemon.recording.record import Recorder, RecordError
+from telemetry_daemon.recordings.parsed_captures import Reports
+from telemetry_daemon.recordings.recorder import FromDaemon, FromFirstAnswer, Keep, Recorder, RecordError
 from telemetry_daemon.remote.control_socket import ControlError
-from telemetry_daemon.replay.reports import Reports
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.terminal.exits import CommandError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from telemetry_daemon.commands import options
+from telemetry_daemon.recordings import playback_clock
+from telemetry_daemon.recordings.survey import FORMS
 from telemetry_daemon.remote.control_requests import Played
 from telemetry_daemon.remote.control_socket import ask_daemon
-from telemetry_daemon.replay import speeds
-from telemetry_daemon.replay.moments import FORMS
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME|TIMES",
         nargs="?",
         default="",
-        help=f"with `seek`: {FORMS}; with `speed`: {speeds.SLOWEST:g} to {speeds.FASTEST:g}",
+        help=f"with `seek`: {FORMS}; with `speed`: {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g}",
     )
     options.add_config(parser)
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"telemetry replay {action}: {wanted}")
     if action == "speed":
         try:
-            speeds.speed(value)
+            playback_clock.speed(value)
         except ValueError as error:
             raise CommandError(str(error)) from None
     played = ask_daemon(options.settings(arguments), Played, "replay", action=action, value=value)

@@ -97,7 +97,7 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
         return OwnNode("a simulation", hostname, DemoNode(arguments.demo, clock), settings, clock)
     loaded: Loaded = load(find(settings.parsers.paths))
     if arguments.replay is not None:
-        from telemetry_daemon.replay.node import ReplayNode
+        from telemetry_daemon.recordings.replay_node import ReplayNode
 
         how = options.playing(arguments, tells_then=True)
         node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)

@@ -20,10 +20,10 @@ from telemetry_daemon.doctor.unit import PROPERTIES, UNIT, ask_system
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.recording import from_daemon
+from telemetry_daemon.recordings import recorder
+from telemetry_daemon.recordings.parsed_captures import report_of
 from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.remote.documents import DocumentError, document_in
-from telemetry_daemon.replay.reports import report_of
 from telemetry_daemon.state.flights import Flight
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
@@ -102,7 +102,7 @@ def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     daemon = material.examined.daemon
     if daemon.is_broken:  # its control socket lets us wait as well
         raise ControlError(daemon.why_not)
-    captures = list(from_daemon.past(material.settings.state.runtime_directory))
+    captures = list(recorder.past(material.settings.state.runtime_directory))
     lines: list[bytes] = []
     end = time.monotonic() + _MOST_MASKING_SECONDS
     while captures and time.monotonic() < end:

@@ -208,7 +208,7 @@ def _give_folder(name: str, above: int) -> None:
     owner = os.fstat(above)
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     try:
-        if os.fstat(folder).st_uid == ROOT != owner.st_uid:
+        if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
             os.fchown(folder, owner.st_uid, owner.st_gid)
     finally:
         os.close(folder)

@@ -118,7 +118,7 @@ class _Own(_Shared):
         self._keeper = os.geteuid()
         self.last = Step(Path("/"), Path("/").stat())
         # If / is not root's, as in a user namespace made by hand, root has only the rights of the user who made it.
-        self._as_root = os.geteuid() == ROOT == self.last.status.st_uid
+        self._as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: Step) -> None:
         """Look at the next step. Raises UnsafeError."""

@@ -12,11 +12,9 @@ from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.deflate import GZIP, zlib
-from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
-from telemetry_daemon.recording.bursts import Bursts
-from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recording.ring import Ring
-from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.recordings.alarms import Alarm, Alarms, Bursts, Rank
+from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
+from telemetry_daemon.recordings.last_minutes import Line, Ring, Tap
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Stream
 from telemetry_daemon.state import flights

@@ -25,7 +25,7 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import device_nodes
 from telemetry_daemon.readers.device_nodes import NodeWatch
 from telemetry_daemon.readers.repairs import this_machine
-from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.recordings.last_minutes import Tap
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlServer
 from telemetry_daemon.service import systemd

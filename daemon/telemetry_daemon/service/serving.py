@@ -14,7 +14,7 @@ from telemetry_daemon.config.inputs import ConfigInputs, given_word
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.node import Node, RealNode
-from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.recordings.last_minutes import Tap
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom, share_one_heap
 from telemetry_daemon.terminal import exits, log
@@ -23,8 +23,8 @@ from telemetry_daemon.times import Clock
 from telemetry_daemon.web.errors import ListenError, WebError
 
 if TYPE_CHECKING:  # most daemons play nothing
-    from telemetry_daemon.replay.moments import Moment
-    from telemetry_daemon.replay.player import Playing
+    from telemetry_daemon.recordings.playback import PlaybackOptions
+    from telemetry_daemon.recordings.survey import Moment
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Recording:
     """A recording, how it is played, and from which moment on."""
 
     path: Path
-    playing: Playing
+    playing: PlaybackOptions
     at: Moment | None = None
 
 
@@ -100,7 +100,7 @@ def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
 
         return DemoNode(instead.demo, clock, tap)
     if instead.recording is not None:
-        from telemetry_daemon.replay.node import ReplayNode
+        from telemetry_daemon.recordings.replay_node import ReplayNode
 
         recording = instead.recording
         return ReplayNode(recording.path, loaded, clock, recording.playing, recording.at)

@@ -16,7 +16,7 @@ from telemetry_profile.contract import Card
 from telemetry_profile.verdict.answer import Match, Spread, Then
 
 if TYPE_CHECKING:  # for recordings only, and large
-    from telemetry_daemon.replay.tape import Tape
+    from telemetry_daemon.recordings.recording_file import RecordingFile
 
 # A step is shorter than the time between two polls: then the nearest sample tells.
 _NEAREST_SECONDS = 15.0
@@ -167,15 +167,15 @@ def _span(wanted: Sequence[Wanted]) -> _Span:
     )
 
 
-def tracks_of_recording(tape: Tape, wanted: Sequence[Wanted]) -> list[Track]:
+def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[Track]:
     """Each card with its moments near the wanted seconds. Raises RecordingError, and CommandError if no parser reads it.
 
     The captures go through their parsers and the merge, as they do in the daemon.
     """
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
-    from telemetry_daemon.replay.places import Survey, placed
-    from telemetry_daemon.replay.stage import Stage, parsers_of
+    from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_of
+    from telemetry_daemon.recordings.survey import Survey, placed_captures
     from telemetry_daemon.state.store import Store
     from telemetry_daemon.times import Clock
 
@@ -186,9 +186,9 @@ def tracks_of_recording(tape: Tape, wanted: Sequence[Wanted]) -> list[Track]:
     clock = Clock(lambda: monotonic, lambda: wall)
     store = Store("", clock)
     with load(find(())) as loaded:
-        stage = Stage(store, clock, parsers_of(survey, loaded), survey.intervals())
+        stage = StoreFeed(store, clock, parsers_of(survey, loaded), survey.intervals())
         stage.set()
-        for one in placed(tape):
+        for one in placed_captures(tape):
             monotonic, wall = one.place, one.capture.wall_time + one.capture.seconds
             if one.capture.wall_time > span.end:
                 continue

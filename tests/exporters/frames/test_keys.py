@@ -166,7 +166,7 @@ def test_the_card_scrolls_to_its_end_and_no_further():
     assert "▲" not in seen(pressed(state, Key.HOME))[-1]
 
 
-# The player takes these: tests/replay/test_player.py.
+# The player takes these: tests/recordings/test_playback.py.
 OF_RECORDINGS = ",.{}-+"
 
 

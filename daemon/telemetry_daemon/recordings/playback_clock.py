@@ -8,8 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+SLOWEST, FASTEST = 0.1, 100.0
 
-class Timeline:
+
+class PlaybackClock:
     """Safe to use from any thread. It stands still until it is told to run; `wanted` is the place to begin at."""
 
     def __init__(self, wanted: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -156,3 +158,14 @@ class Timeline:
 
     def _anchor_at(self, place: float) -> None:
         self._anchor, self._anchored = place, self._clock()
+
+
+def speed(text: str) -> float:
+    """The number that a text names. Raises ValueError if it is none, or too slow or fast."""
+    try:
+        times = float(text.strip().rstrip("x×"))
+    except ValueError:  # it is refused as 0 is
+        times = 0.0
+    if not SLOWEST <= times <= FASTEST:
+        raise ValueError(f"'{text}' is no speed; write a number from {SLOWEST:g} to {FASTEST:g}")
+    return times

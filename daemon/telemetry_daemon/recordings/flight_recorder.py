@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
-from telemetry_daemon.recording.alarms import Alarm
-from telemetry_daemon.recording.bursts import MORE_SECONDS, Bursts, Entry
-from telemetry_daemon.recording.ring import Ring
+from telemetry_daemon.recordings.alarms import MORE_SECONDS, Alarm, Bursts, Entry
+from telemetry_daemon.recordings.last_minutes import Ring
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
 # The process masks all that the ring holds, and a disk may be slow.
 _LONGEST_WRITE_SECONDS = 120.0
-_WRITER = "telemetry_daemon.recording.flight_writer"
+_WRITER = "telemetry_daemon.recordings.flight_writer"
 
 
 class Timer(Protocol):

@@ -23,8 +23,8 @@ from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.replay.reports import Reports
-from telemetry_daemon.replay.tape import Damage, captures_in
+from telemetry_daemon.recordings.parsed_captures import Reports
+from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line

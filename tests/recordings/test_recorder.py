@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.recording.record import Recorder, RecordError
-from telemetry_daemon.replay.tape import Tape
+from telemetry_daemon.recordings.recorder import Recorder, RecordError
+from telemetry_daemon.recordings.recording_file import RecordingFile
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Output
 
@@ -61,7 +61,7 @@ def test_each_capture_is_in_the_file_or_stream_at_once(tmp_path: Path) -> None:
     with Recorder.to_file(path) as recorder:
         for number, capture in enumerate(CAPTURES, start=1):
             recorder.add(capture)
-            assert tuple(Tape(path)) == CAPTURES[:number]
+            assert tuple(RecordingFile(path)) == CAPTURES[:number]
     stream = io.StringIO()
     with Recorder(stream) as recorder:
         for capture in CAPTURES:
@@ -79,7 +79,7 @@ def test_a_second_recording_replaces_the_first_in_a_private_file(tmp_path: Path)
     for capture in CAPTURES:
         with Recorder.to_file(path) as recorder:
             recorder.add(capture)
-    assert tuple(Tape(path)) == CAPTURES[-1:]
+    assert tuple(RecordingFile(path)) == CAPTURES[-1:]
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
@@ -89,7 +89,7 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     large = [Capture("s", str(n), Library("x"), (Output(text=str(n) * 200_000),)) for n in range(6)]
     with Recorder.to_file(path) as recorder, ThreadPoolExecutor(6) as pool:
         list(pool.map(recorder.add, large))
-    assert sorted(Tape(path), key=lambda capture: capture.poll) == large
+    assert sorted(RecordingFile(path), key=lambda capture: capture.poll) == large
 
 
 def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
         with pytest.raises(RecordError, match=f"^cannot record to {path}: File too large; free some space"):
             recorder.add(LARGE)
         recorder.add(CAPTURES[1])
-    assert tuple(Tape(path)) == CAPTURES[:2]
+    assert tuple(RecordingFile(path)) == CAPTURES[:2]
 
 
 def test_what_was_in_a_file_that_is_handed_over_stays(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_data_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RecordError, match="a capture of nvml/readings cannot be recorded"):
             recorder.add(odd)
         recorder.add(CAPTURES[0])
-    assert tuple(Tape(path)) == CAPTURES[:1]
+    assert tuple(RecordingFile(path)) == CAPTURES[:1]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Pat
     for capture in CAPTURES[:2]:
         with Recorder.to_file(path) as recorder:
             recorder.add(capture)
-            assert tuple(Tape(path)) == (capture,)
+            assert tuple(RecordingFile(path)) == (capture,)
         before = path.read_bytes()
         with Recorder.to_file(path) as recorder:
             assert not recorder.has_any
@@ -190,7 +190,7 @@ def test_a_recording_with_nothing_in_it_is_replaced(tmp_path: Path, content: byt
     path.write_bytes(content)
     with Recorder.to_file(path) as recorder:
         recorder.add(CAPTURES[0])
-    assert tuple(Tape(path)) == CAPTURES[:1]
+    assert tuple(RecordingFile(path)) == CAPTURES[:1]
 
 
 def recorded_at_once(path: Path) -> list[Capture | str]:
@@ -218,7 +218,7 @@ def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(tmp_path: Pat
         if attempt % 2:
             path.write_text(encode_line(capture_to_plain(CAPTURES[0])) + "\n")
         told = recorded_at_once(path)
-        assert list(Tape(path)) == [one for one in told if isinstance(one, Capture)]
+        assert list(RecordingFile(path)) == [one for one in told if isinstance(one, Capture)]
         assert sum("another process records to it" in one for one in told if isinstance(one, str)) == 3
 
 

@@ -12,11 +12,9 @@ import pytest
 
 from kits.snapshots import device
 from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
-from telemetry_daemon.recording.alarms import Alarm, Rank
-from telemetry_daemon.recording.bursts import Bursts
-from telemetry_daemon.recording.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recording.ring import Ring
-from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
+from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
+from telemetry_daemon.recordings.last_minutes import Line, Ring, Tap
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.state import flights
 from telemetry_daemon.times import Clock

@@ -12,12 +12,11 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.node import Node
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.replay.moments import Moment, moment
-from telemetry_daemon.replay.places import Survey
-from telemetry_daemon.replay.player import Player, Playing
-from telemetry_daemon.replay.speeds import FASTEST, SLOWEST, speed
-from telemetry_daemon.replay.stage import Stage, in_short, parsers_of
-from telemetry_daemon.replay.tape import RecordingError, Tape
+from telemetry_daemon.recordings.parsed_captures import StoreFeed, in_short, parsers_of
+from telemetry_daemon.recordings.playback import PlaybackControls, PlaybackOptions
+from telemetry_daemon.recordings.playback_clock import FASTEST, SLOWEST, speed
+from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
+from telemetry_daemon.recordings.survey import Moment, Survey, moment
 from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
@@ -35,31 +34,33 @@ log = logging.getLogger(__name__)
 
 
 class ReplayNode(Node):
-    """The sources of a recording that some installed parser reads. Nothing is polled: the player brings what was recorded.
+    """The sources of a recording that some installed parser reads. Nothing is polled: the playback brings what was recorded.
 
     `at` says where to begin. Raises CommandError if there is nothing to play, or not there.
     """
 
-    def __init__(self, path: Path, loaded: Loaded, clock: Clock, playing: Playing, at: Moment | None = None) -> None:
+    def __init__(
+        self, path: Path, loaded: Loaded, clock: Clock, options: PlaybackOptions, at: Moment | None = None
+    ) -> None:
         super().__init__(loaded, clock)
-        tape = Tape(path)
+        file = RecordingFile(path)
         streams.show_progress(f"looking through {clean(path.name)}")  # a day of a busy node takes half a minute
         try:
-            self.survey = Survey.of(tape)
+            self.survey = Survey.of(file)
         except RecordingError as error:
             raise CommandError(str(error)) from None
         finally:
             streams.show_progress("")
-        self.damage = tuple(f"{path}: {text}" for text in tape.damage.lines())
+        self.damage = tuple(f"{path}: {text}" for text in file.damage.lines())
         self._parsers = parsers_of(self.survey, loaded)
-        place = at.place(self.survey) if at is not None else playing.place
-        self.player = Player(tape, self.survey, replace(playing, place=place))
-        self.recorded = self.player.recorded
+        place = at.place(self.survey) if at is not None else options.place
+        self.controls = PlaybackControls(file, self.survey, replace(options, place=place))
+        self.recorded = self.controls.recorded
 
     @property
     def clock(self) -> Clock:
         """The time of the recording."""
-        return self.player.clock
+        return self.controls.clock
 
     def names(self) -> tuple[str, ...]:
         """The names of the recorded sources."""
@@ -91,18 +92,18 @@ class ReplayNode(Node):
         """Begin to play."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})
-        self.player.start(store, self._stage(store, self._parsers), history)
+        self.controls.start(store, self._feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
         """Show the place that is wanted, of these sources or of all. Raises CommandError."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
-            self.player.show(store, self._stage(store, parsers), history)
+            self.controls.show(store, self._feed(store, parsers), history)
         except RecordingError as error:
             raise CommandError(str(error)) from None
 
-    def _stage(self, store: Store, parsers: Mapping[str, Parser]) -> Stage:
-        return Stage(store, self.clock, parsers, self.survey.intervals())
+    def _feed(self, store: Store, parsers: Mapping[str, Parser]) -> StoreFeed:
+        return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def verbs(self) -> Mapping[str, Verb]:
         """What operators can do with the recording while it is played."""
@@ -112,51 +113,51 @@ class ReplayNode(Node):
         return {"replay": Verb(control_requests.Replay, self._act)}
 
     def _act(self, request: control_requests.Replay) -> Mapping[str, Plain]:
-        player = self.player
+        controls = self.controls
         try:
             if request.action == "seek":
-                player.seek(moment(request.value).place(self.survey))
+                controls.seek(moment(request.value).place(self.survey))
             elif request.action in _ACTIONS:
-                _ACTIONS[request.action](player, request.value)
+                _ACTIONS[request.action](controls, request.value)
             else:
                 raise CommandError(f"'{clean(request.action)}' is unknown; write seek, {', '.join(_ACTIONS)}")
         except (CommandError, ValueError) as error:
             return {"error": str(error)}
-        place = player.place
-        return {"place": place, "length": self.survey.length, "shown": player.wall_time(place), "how": player.how()}
+        place = controls.place
+        return {"place": place, "length": self.survey.length, "shown": controls.wall_time(place), "how": controls.how()}
 
     def press(self, key: str) -> bool:
         """Do what a key is for, and say whether it is for something here."""
         act = _KEYS.get(key)
         if act is not None:
-            act(self.player)
+            act(self.controls)
         return act is not None
 
     def close(self) -> None:
         """Play no more."""
-        self.player.close()
+        self.controls.close()
         super().close()
 
 
-def _sooner(seconds: float) -> Callable[[Player], None]:
-    return lambda player: player.seek(player.place + seconds)
+def _sooner(seconds: float) -> Callable[[PlaybackControls], None]:
+    return lambda controls: controls.seek(controls.place + seconds)
 
 
-def _faster(factor: float) -> Callable[[Player], None]:
-    return lambda player: player.set_speed(min(FASTEST, max(SLOWEST, player.speed * factor)))
+def _faster(factor: float) -> Callable[[PlaybackControls], None]:
+    return lambda controls: controls.set_speed(min(FASTEST, max(SLOWEST, controls.speed * factor)))
 
 
 # What `telemetry replay` does, besides going elsewhere.
-_ACTIONS: Mapping[str, Callable[[Player, str], None]] = {
-    "pause": lambda player, _: player.pause(),
-    "play": lambda player, _: player.go_on(),
-    "speed": lambda player, value: player.set_speed(speed(value)),
-    "status": lambda _player, _value: None,
+_ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
+    "pause": lambda controls, _: controls.pause(),
+    "play": lambda controls, _: controls.go_on(),
+    "speed": lambda controls, value: controls.set_speed(speed(value)),
+    "status": lambda _controls, _value: None,
 }
 # What `telemetry top` plays with; the help view lists them.
-_KEYS: Mapping[str, Callable[[Player], None]] = {
-    " ": Player.toggle,
-    "p": Player.toggle,
+_KEYS: Mapping[str, Callable[[PlaybackControls], None]] = {
+    " ": PlaybackControls.toggle,
+    "p": PlaybackControls.toggle,
     ",": _sooner(-10.0),
     ".": _sooner(10.0),
     "{": _sooner(-60.0),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon.replay.moments import moment
-from telemetry_daemon.replay.places import Survey, placed
+from telemetry_daemon.recordings.survey import Survey, moment, placed_captures
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Capture, Library
 
@@ -31,7 +30,7 @@ PLACES: dict[str, tuple[tuple[Capture, ...], list[tuple[float, float]]]] = {
 
 @pytest.mark.parametrize(("captures", "expected"), PLACES.values(), ids=PLACES)
 def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expected: list[tuple[float, float]]) -> None:
-    assert [(one.place, one.age) for one in placed(captures)] == expected
+    assert [(one.place, one.age) for one in placed_captures(captures)] == expected
 
 
 def test_a_survey_tells_length_time_and_pace() -> None:

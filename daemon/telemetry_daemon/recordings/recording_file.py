@@ -54,7 +54,7 @@ class Damage:
             yield self.cut
 
 
-class Tape:
+class RecordingFile:
     """The captures of a recording, in the order in which they came. `damage` is that of the newest pass through it."""
 
     def __init__(self, path: Path) -> None:

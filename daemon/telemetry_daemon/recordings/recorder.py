@@ -1,4 +1,4 @@
-"""Writes captures as JSON lines (`telemetry.capture/1`), packed if the file's name says so: each at once, and whole or not at all."""
+"""Makes a recording: captures of the running daemon, from the first answer of an accelerator on, as JSON lines (`telemetry.capture/1`) in a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import errno
 import os
 import stat
 import threading
+import time
 import zlib  # isal saves an eighth less, and a recording is to be sent
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO, final
@@ -14,8 +17,28 @@ from typing import TextIO, final
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.deflate import GZIP
 from telemetry_daemon.guarded.unpacking import is_packed
-from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_to_plain, encode_line
-from telemetry_parsers.model import Capture
+from telemetry_daemon.recordings.parsed_captures import Reports
+from telemetry_daemon.remote import control_requests
+from telemetry_daemon.remote import control_socket as control
+from telemetry_daemon.remote.control_socket import ControlError
+from telemetry_parsers.codec.captures import (
+    CAPTURE_SCHEMA,
+    CodecError,
+    capture_from_plain,
+    capture_to_plain,
+    encode_line,
+)
+from telemetry_parsers.codec.plain import decode_foreign
+from telemetry_parsers.model import Capture, Report
+
+# Takes a capture, and its parser's report.
+Keep = Callable[[Capture, "Report | None"], None]
+_FAILED = ("failed", "stuck")
+# What the daemon has of the last minutes comes at once.
+_LONGEST_SECONDS = 30.0
+# A line begins with its schema.
+_HEAD_BYTES = 1024
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class RecordError(Exception):
@@ -103,11 +126,6 @@ class Recorder:
     def _error(self, error: OSError) -> RecordError:
         hint = "; free some space or record to another disk" if error.errno in _FULL else ""
         return RecordError(f"cannot record to {self._name}: {error.strerror}{hint}")
-
-
-# A line begins with its schema.
-_HEAD_BYTES = 1024
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _WholeLines:
@@ -206,3 +224,120 @@ def _may_be_replaced(head: bytes) -> bool:
         return False
     is_empty = not unpacked and len(head) < _HEAD_BYTES
     return is_empty or CAPTURE_SCHEMA.encode() in unpacked
+
+
+class FromFirstAnswer:
+    """Hands captures on from the first answer of an accelerator; of what came before, the newest of each poll. From any thread."""
+
+    def __init__(self, keep: Keep, reports: Reports) -> None:
+        self._keep = keep
+        self._reports = reports
+        self._lock = threading.Lock()
+        self._waiting: dict[tuple[str, str], tuple[Capture, Report | None]] = {}
+        self.has_begun = False
+
+    def __call__(self, capture: Capture, report: Report | None) -> None:
+        """Keep a capture, or keep it back."""
+        if not self.has_begun:
+            with self._lock:
+                if not self._begins(capture):
+                    self._waiting[capture.source, capture.poll] = (capture, report)
+                    return
+                while self._waiting:
+                    self._keep(*self._waiting.pop(next(iter(self._waiting))))
+        self._keep(capture, report)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Of each accelerator's source that failed and said nothing: why."""
+        with self._lock:
+            waiting = [capture for capture, _ in self._waiting.values() if self._is_of_accelerator(capture)]
+        failures = ((one.source, one.failure) for one in waiting if one.failure is not None)
+        return {source: failure.text for source, failure in failures if failure.state in _FAILED}
+
+    def _begins(self, capture: Capture) -> bool:
+        self.has_begun = self.has_begun or (self._is_of_accelerator(capture) and _says_something(capture))
+        return self.has_begun
+
+    def _is_of_accelerator(self, capture: Capture) -> bool:
+        parser = self._reports.parser(capture)
+        return parser is not None and bool(parser.vendor)
+
+
+def _says_something(capture: Capture) -> bool:
+    return any(output.text or output.stderr or output.data is not None for output in capture.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A line between captures: how many captures were lost, and when the round of polls ended."""
+
+    lost: int
+    round_ended: float | None
+
+
+class FromDaemon:
+    """The captures until each poll has ended once, and for so many seconds after that, even if the caller takes them slowly.
+
+    A daemon that does not report the end of the round is given `longest_round` seconds. `lost` counts the captures that the daemon
+    dropped because they were not taken in time. `until` is the end of the recording (monotonic).
+    """
+
+    def __init__(
+        self,
+        runtime_directory: str,
+        seconds: float,
+        *,
+        minutes_before: bool,
+        longest_round: float,
+        goes_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._path = control.path_in(runtime_directory)
+        self._seconds = seconds
+        self._minutes_before = minutes_before
+        self._goes_on = goes_on
+        self.lost = 0
+        self.until = time.monotonic() + longest_round + seconds
+
+    def captures(self) -> Iterator[Capture]:
+        """The newest of each poll, or those of the last two minutes, and then each that comes. Raises ControlError.
+
+        `goes_on` is called when the round has ended.
+        """
+        asked = control.lines(
+            self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
+        )
+        has_round = False
+        for line in asked:
+            said = _said(line)
+            if isinstance(said, _Note):
+                self.lost += said.lost
+                if said.round_ended is not None and not has_round:
+                    has_round = True
+                    self.until = min(said.round_ended, time.monotonic()) + (self._seconds if self._goes_on() else 0.0)
+            elif said.monotonic_time <= self.until:  # a slow caller ends the request late
+                yield said
+
+
+def past(runtime_directory: str) -> Iterator[Capture]:
+    """The captures of the last two minutes, if the daemon keeps them. Raises ControlError."""
+    path, until = control.path_in(runtime_directory), time.monotonic() + _LONGEST_SECONDS
+    for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
+        said = _said(line)
+        if isinstance(said, Capture):
+            yield said
+
+
+def _said(line: bytes) -> Capture | _Note:
+    try:
+        plain = decode_foreign(line)
+        if (
+            isinstance(plain, dict)
+            and plain.get("schema") == control_requests.LOST_SCHEMA
+            and isinstance(plain["captures"], int)
+        ):
+            ended = plain.get("round_ended")
+            return _Note(plain["captures"], ended if isinstance(ended, float) else None)
+        return capture_from_plain(plain)
+    except (CodecError, KeyError) as error:
+        raise ControlError(f"the daemon gave what is no capture ({error}); is it of another version?") from None

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from telemetry_daemon.recording.alarms import Alarm, Rank
-from telemetry_daemon.recording.bursts import Bursts
+from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
 
 MINUTE, HOUR = 60.0, 3600.0
 LOST = Alarm("lost", "GPU-1", Rank.GRAVE)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from kits.waiting import comes_true
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
-from telemetry_daemon.recording.record import Recorder
-from telemetry_daemon.replay.moments import moment
-from telemetry_daemon.replay.node import ReplayNode
-from telemetry_daemon.replay.player import Playing
+from telemetry_daemon.recordings.playback import PlaybackOptions
+from telemetry_daemon.recordings.recorder import Recorder
+from telemetry_daemon.recordings.replay_node import ReplayNode
+from telemetry_daemon.recordings.survey import moment
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
@@ -21,7 +21,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Device, Event, Failure, Library, Output, Poll, Reading, Report
 
-AS_IT_WAS = Playing()
+AS_IT_WAS = PlaybackOptions()
 BEGUN = 1_795_000_000.0
 POLLS = (Poll("fast", Library("x"), "fast", 1.0), Poll("slow", Library("x"), "slow", 60.0, lists_devices=False))
 
@@ -79,7 +79,7 @@ class Played:
         )
 
 
-def made(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, at: str = "") -> Played:
+def made(tmp_path: Path, captures: list[Capture], playing: PlaybackOptions = AS_IT_WAS, at: str = "") -> Played:
     path = tmp_path / "recording.jsonl.gz"
     with Recorder.to_file(path) as recorder:
         for each in captures:
@@ -87,14 +87,16 @@ def made(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, 
     return made_of(path, playing, at)
 
 
-def made_of(path: Path, playing: Playing, at: str = "") -> Played:
+def made_of(path: Path, playing: PlaybackOptions, at: str = "") -> Played:
     node = ReplayNode(path, LOADED, Clock(), playing, moment(at) if at else None)
     history = History(node.clock)
     return Played(node, Store("", node.clock, (), Accumulator(Events(), history), node.recorded), history)
 
 
 @contextmanager
-def played(tmp_path: Path, captures: list[Capture], playing: Playing = AS_IT_WAS, at: str = "") -> Iterator[Played]:
+def played(
+    tmp_path: Path, captures: list[Capture], playing: PlaybackOptions = AS_IT_WAS, at: str = ""
+) -> Iterator[Played]:
     it = made(tmp_path, captures, playing, at)
     it.node.play(it.store, it.history)
     try:

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.recording.ring import LARGEST_RAW_BYTES, MOST_RAW_BYTES, Ring
-from telemetry_daemon.recording.tap import Line
+from telemetry_daemon.recordings.last_minutes import LARGEST_RAW_BYTES, MOST_RAW_BYTES, Line, Ring
 
 
 def line(at: float, poll: str = "fast", text: str = "") -> Line:

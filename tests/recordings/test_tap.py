@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.recording import tap as module
-from telemetry_daemon.recording.tap import Line, Tap
+from telemetry_daemon.recordings import last_minutes as module
+from telemetry_daemon.recordings.last_minutes import Line, Tap
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Library, Output
 

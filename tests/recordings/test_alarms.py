@@ -9,7 +9,7 @@ import pytest
 
 from kits.planted_faults import FAULTS, WELL
 from kits.snapshots import device, poll, reading
-from telemetry_daemon.recording.alarms import Alarm, Alarms, Rank
+from telemetry_daemon.recordings.alarms import Alarm, Alarms, Rank
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape

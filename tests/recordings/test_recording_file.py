@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.recording.record import Recorder
-from telemetry_daemon.replay.tape import Damage, RecordingError, Tape, captures_in
+from telemetry_daemon.recordings.recorder import Recorder
+from telemetry_daemon.recordings.recording_file import Damage, RecordingError, RecordingFile, captures_in
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Library, Output
 
@@ -42,10 +42,10 @@ def test_what_was_recorded_is_read_whatever_it_is_called(tmp_path: Path, name: s
     with Recorder.to_file(tmp_path / name) as recorder:
         for capture in CAPTURES:
             recorder.add(capture)
-            assert list(Tape(tmp_path / name)) == CAPTURES[: recorder.captures], "each is in the file at once"
+            assert list(RecordingFile(tmp_path / name)) == CAPTURES[: recorder.captures], "each is in the file at once"
     assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
     renamed = (tmp_path / name).rename(tmp_path / "renamed")
-    tape = Tape(renamed)
+    tape = RecordingFile(renamed)
     assert list(tape) == list(tape) == CAPTURES
     assert list(tape.damage.lines()) == []
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path, make: Callable[[Pa
     path = tmp_path / "recording.jsonl"
     make(path)
     with pytest.raises(RecordingError) as error:
-        list(Tape(path))
+        list(RecordingFile(path))
     assert str(error.value).startswith(f"{path}{says}")
 
 
@@ -166,7 +166,7 @@ def packed_up_to(packed: bytes) -> bytes:
 
 def read_with_peak(path: Path) -> tuple[int, int, str]:
     """How many captures a recording has, how many MiB it takes at most to read it, and what is said of it."""
-    tape = Tape(path)
+    tape = RecordingFile(path)
     tracemalloc.start()
     try:
         count = sum(1 for _ in tape)

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from kits.waiting import comes_true
-from replay import plays
-from replay.plays import BEGUN, LOADED, MINUTE, PARSER, capture, made, made_of, parse, played, shown
+from recordings import plays
+from recordings.plays import BEGUN, LOADED, MINUTE, PARSER, capture, made, made_of, parse, played, shown
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
-from telemetry_daemon.recording.record import Recorder
+from telemetry_daemon.recordings.playback import PAUSE_SECONDS, PlaybackOptions
+from telemetry_daemon.recordings.playback_clock import PlaybackClock
+from telemetry_daemon.recordings.recorder import Recorder
+from telemetry_daemon.recordings.replay_node import ReplayNode
 from telemetry_daemon.remote import control_requests
-from telemetry_daemon.replay.node import ReplayNode
-from telemetry_daemon.replay.performance import PAUSE_SECONDS
-from telemetry_daemon.replay.player import Playing
-from telemetry_daemon.replay.timeline import Timeline
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Failure, Report
@@ -46,51 +45,51 @@ def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list
 
 
 def test_it_is_played_at_its_pace_and_begins_anew(tmp_path: Path) -> None:
-    with played(tmp_path, MINUTE, Playing(speed=20.0)) as it:
+    with played(tmp_path, MINUTE, PlaybackOptions(speed=20.0)) as it:
         assert it.comes(99.0, None)
         assert it.comes(45.0, 50.0), "at the beginning no card is lost"
 
 
 def test_once_it_stays_at_the_end_as_long_as_nobody_goes_elsewhere(tmp_path: Path) -> None:
-    with played(tmp_path, MINUTE, Playing(speed=100.0, loops=False)) as it:
+    with played(tmp_path, MINUTE, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert it.comes(99.0, None)
-        assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+        assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
         time.sleep(0.3)  # thirty seconds of the recording: what is shown does not expire
         assert it.temperatures() == [99.0, None]
-        it.node.player.go_on()
-        assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+        it.node.controls.go_on()
+        assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
 
 
 def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> None:
-    with played(tmp_path, MINUTE, Playing(loops=False), at="end") as it:
-        player = it.node.player
-        assert comes_true(lambda: player.how() == "ended")
-        player.seek(30.0)
-        player.go_on()
-        assert player.how() in ("", "on its way to 2026-11-18 11:07:11 UTC")
-        assert player.place == pytest.approx(30.0, abs=15.0)
-        player.seek(60.0)
-        assert comes_true(lambda: player.how() == "ended")
-        player.toggle()
-        assert player.how() in ("", "on its way to 2026-11-18 11:06:41 UTC")
-        assert player.place == pytest.approx(0.0, abs=15.0)
+    with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="end") as it:
+        controls = it.node.controls
+        assert comes_true(lambda: controls.how() == "ended")
+        controls.seek(30.0)
+        controls.go_on()
+        assert controls.how() in ("", "on its way to 2026-11-18 11:07:11 UTC")
+        assert controls.place == pytest.approx(30.0, abs=15.0)
+        controls.seek(60.0)
+        assert comes_true(lambda: controls.how() == "ended")
+        controls.toggle()
+        assert controls.how() in ("", "on its way to 2026-11-18 11:06:41 UTC")
+        assert controls.place == pytest.approx(0.0, abs=15.0)
 
 
 def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
-    with played(tmp_path, MINUTE, Playing(loops=False)) as it:
-        player = it.node.player
-        player.pause()
-        player.seek(30.2)
+    with played(tmp_path, MINUTE, PlaybackOptions(loops=False)) as it:
+        controls = it.node.controls
+        controls.pause()
+        controls.seek(30.2)
         assert it.comes(71.0, 50.0)
         time.sleep(0.2)
-        assert (player.place, player.how()) == (30.2, "paused")
-        player.seek(1e9)
+        assert (controls.place, controls.how()) == (30.2, "paused")
+        controls.seek(1e9)
         assert it.comes(99.0, None)
-        player.seek(-5.0)
+        controls.seek(-5.0)
         assert it.comes(41.0, 50.0)
-        player.set_speed(50.0)
-        assert player.how() == "50 ×, paused"
-        player.toggle()
+        controls.set_speed(50.0)
+        assert controls.how() == "50 ×, paused"
+        controls.toggle()
         assert it.comes(99.0, None)
 
 
@@ -106,16 +105,16 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
         ("seek", "soon"): "'soon' is no moment of a recording",
         ("rewind", ""): "'rewind' is unknown; write seek, pause, play, speed, status",
     }
-    with played(tmp_path, MINUTE, Playing(loops=False)) as it:
+    with played(tmp_path, MINUTE, PlaybackOptions(loops=False)) as it:
         for (action, value), says in asked.items():
             told = it.node.verbs()["replay"].answer(control_requests.Replay(action, value))
-            assert says in str(told.get("error") or f"{it.node.player.speed:g} ×")
+            assert says in str(told.get("error") or f"{it.node.controls.speed:g} ×")
             assert ("error" in told) == says.startswith("'")
 
 
 def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> None:
-    with played(tmp_path, [capture(0, "40 50"), capture(0, "40 50", "slow")], Playing(speed=100.0)) as it:
-        begun = it.node.player.clock.monotonic
+    with played(tmp_path, [capture(0, "40 50"), capture(0, "40 50", "slow")], PlaybackOptions(speed=100.0)) as it:
+        begun = it.node.controls.clock.monotonic
         assert it.comes(40.0, 50.0)
         start = time.monotonic()
         seen = {begun() for _ in range(20) if not time.sleep(0.01)}  # it would begin anew a hundred times meanwhile
@@ -140,17 +139,17 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         plays, "LOADED", Loaded((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
     )
     hours = [capture(at, f"{at // 60} 50") for at in range(0, 7201, 10)]
-    with played(tmp_path, hours, Playing(tells_then=tells_then), at="10m") as it:
+    with played(tmp_path, hours, PlaybackOptions(tells_then=tells_then), at="10m") as it:
         assert it.comes(10.0, 50.0)
-        it.node.player.pause()
+        it.node.controls.pause()
         before = it.store.snapshot()
         goes_on.clear()
         it.node.press("}")
-        it.node.player.seek(7200.0)
+        it.node.controls.seek(7200.0)
         assert arrived.wait(30)
         try:
             for goal, hour in ((7200.0, "13:06:40"), (3600.0, "12:06:50")):
-                it.node.player.seek(goal)
+                it.node.controls.seek(goal)
                 told = it.store.snapshot()
                 assert told.recorded is not None
                 assert it.temperatures() == [10.0, 50.0]
@@ -160,30 +159,30 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         finally:
             goes_on.set()
         assert it.comes(60.0, 50.0)
-        assert comes_true(lambda: it.node.player.how() == "paused")
+        assert comes_true(lambda: it.node.controls.how() == "paused")
         assert it.node.recorded().shown == pytest.approx(BEGUN + 3610)
 
 
 def test_keys_go_elsewhere(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, at="20s") as it:
         it.node.press(" ")
-        wanted = it.node.player.place
+        wanted = it.node.controls.place
         for key in ".,.,}{,x1/":
             it.node.press(key)
             wanted = min(59.0, max(0.0, wanted + {".": 10.0, ",": -10.0, "}": 60.0, "{": -60.0}.get(key, 0.0)))
-            assert it.node.player.place == pytest.approx(wanted, abs=1.5)
+            assert it.node.controls.place == pytest.approx(wanted, abs=1.5)
 
 
 def test_keys_change_the_speed_within_its_limits(tmp_path: Path) -> None:
     node = made(tmp_path, MINUTE).node
     assert node.press("+")
-    assert node.player.speed == 2.0
+    assert node.controls.speed == 2.0
     node.press("-")
-    assert node.player.speed == 1.0
+    assert node.controls.speed == 1.0
     for key, limit in (("+", 100.0), ("-", 0.1)):
         for _ in range(20):
             node.press(key)
-        assert node.player.speed == limit
+        assert node.controls.speed == limit
     assert not node.press("x")
     node.close()
 
@@ -191,10 +190,10 @@ def test_keys_change_the_speed_within_its_limits(tmp_path: Path) -> None:
 def test_every_capture_is_played_once_at_any_speed(tmp_path: Path) -> None:
     """No event between two polls is lost: at a hundred times the speed, none of these would be seen by asking each second."""
     events = [capture(at / 10, "40 50 xid" if at % 10 == 5 else "40 50") for at in range(600)]
-    with played(tmp_path, events, Playing(speed=100.0, loops=False)) as it:
+    with played(tmp_path, events, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert comes_true(lambda: it.events() == 60.0)
-        it.node.player.seek(0.0)
-        assert comes_true(lambda: it.node.player.how() == "100 ×, ended" and it.events() == 60.0)
+        it.node.controls.seek(0.0)
+        assert comes_true(lambda: it.node.controls.how() == "100 ×, ended" and it.events() == 60.0)
     assert shown(tmp_path, events, "30s").events() == 30.0
 
 
@@ -250,7 +249,7 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
 def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     """And the time that it shows never goes back."""
     now, shown_before = [100.0], 0.0
-    line = Timeline(0.0, 10.0, lambda: now[0])
+    line = PlaybackClock(0.0, 10.0, lambda: now[0])
     for act in (
         line.run,
         line.stop,
@@ -263,7 +262,7 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
         assert line.monotonic() >= shown_before
         shown_before = line.monotonic()
         now[0] += 2
-    line = Timeline(0.0, 10.0, lambda: now[0])
+    line = PlaybackClock(0.0, 10.0, lambda: now[0])
     assert line.place() == 0.0
     line.run()
     now[0] += 2
@@ -291,9 +290,9 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
 
     slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", isolated=False)
     monkeypatch.setattr(plays, "LOADED", Loaded((slow_parser,)))
-    it = made(tmp_path, slow, Playing(speed=100.0, loops=False))
+    it = made(tmp_path, slow, PlaybackOptions(speed=100.0, loops=False))
     it.node.play(it.store, it.history)
-    assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+    assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
     assert it.temperatures() == [78.0, 50.0]
     it.node.close()
     assert seen[1:] == [[40.0 + at, 50.0] for at in range(2, 38, 2)]
@@ -303,7 +302,7 @@ def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl.gz"
     shown(tmp_path, MINUTE)
     path.write_bytes(path.read_bytes()[:-40])
-    node = ReplayNode(path, LOADED, Clock(), Playing())
+    node = ReplayNode(path, LOADED, Clock(), PlaybackOptions())
     assert node.survey.length < 60
     assert "the recording " in node.warnings()[0]
     node.close()
@@ -313,17 +312,17 @@ def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
 def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
-    with played(tmp_path, MINUTE, Playing(loops=False), at="20s") as it:
+    with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="20s") as it:
         assert it.comes(61.0, 50.0)
-        it.node.player.pause()
+        it.node.controls.pause()
         if why.startswith("another"):
             made(tmp_path, [capture(at, "20 20") for at in range(60)])
         else:
             (tmp_path / "recording.jsonl.gz").unlink()
-        it.node.player.seek(5.0)
-        assert comes_true(lambda: it.node.player.how() == "cannot be played on")
+        it.node.controls.seek(5.0)
+        assert comes_true(lambda: it.node.controls.how() == "cannot be played on")
         assert why in str(vars(caplog.records[-1])["error"])
-        assert it.node.player.place >= 20.0
+        assert it.node.controls.place >= 20.0
         assert it.temperatures()[1] == 50.0
 
 
@@ -331,9 +330,9 @@ def test_what_is_recorded_on_while_it_is_played_is_not_played(tmp_path: Path) ->
     with Recorder.to_file(tmp_path / "recording.jsonl") as recorder:
         for each in MINUTE:
             recorder.add(each)
-        it = made_of(tmp_path / "recording.jsonl", Playing(speed=100.0, loops=False))
+        it = made_of(tmp_path / "recording.jsonl", PlaybackOptions(speed=100.0, loops=False))
         recorder.add(capture(80, "20 20"))
     it.node.play(it.store, it.history)
-    assert comes_true(lambda: it.node.player.how() == "100 ×, ended")
+    assert comes_true(lambda: it.node.controls.how() == "100 ×, ended")
     assert it.temperatures() == [99.0, None]
     it.node.close()

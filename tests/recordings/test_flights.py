@@ -20,11 +20,10 @@ import pytest
 from kits.captures import own_cases, registered_parsers
 from kits.planted_identities import PLACES, PLANTS, left_in, planted
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.recording import flight_writer
-from telemetry_daemon.recording.flight_recorder import Writer
-from telemetry_daemon.recording.flight_writer import write
-from telemetry_daemon.recording.ring import Ring
-from telemetry_daemon.recording.tap import Tap
+from telemetry_daemon.recordings import flight_writer
+from telemetry_daemon.recordings.flight_recorder import Writer
+from telemetry_daemon.recordings.flight_writer import write
+from telemetry_daemon.recordings.last_minutes import Ring, Tap
 from telemetry_daemon.state import flights
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Command, Output, Report

@@ -1,1 +1,0 @@
-"""Captures handed on, kept for the last two minutes, and written down."""

@@ -1,1 +1,0 @@
-"""A recording played again, through the parsers that are installed here."""
