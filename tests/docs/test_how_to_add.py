@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
-from telemetry_parsers.demo import BASIC
+from telemetry_parsers.vendor import BASIC
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.node import Merged, merge
+from telemetry_parsers.merge.merged import Merged, merge
+from telemetry_parsers.merge.report_columns import offered
 from telemetry_parsers.model import Absent, Device, Form, MergedDevice, Process, Reading, Report, SourceReport, Value
 
 Values = Mapping[str, Value | Mapping[str, Value]]

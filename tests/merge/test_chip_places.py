@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merge.reports import Node, card, numbers, reported
-from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.model import Device, Report
 
 

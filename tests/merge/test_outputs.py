@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.model import Absent, Device, Event, Problem, Process, Reading, Report
 
 BUS = "0000:33:00.0"

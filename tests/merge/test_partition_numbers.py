@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from merge.reports import Node, card, reported
-from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.model import Device, SourceReport
 
 PARENT = card(0, "amd", bus_id="0000:05:00.0")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.owners.fdinfo import Client, clients, holds
+from telemetry_parsers.owners.proc import Client, clients, holds
 
 BEGIN = "pos:\t0\nflags:\t02100002\ndrm-pdev:\t0000:03:00.0\ndrm-client-id:\t7\n"
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from kits.fake_sysfs import Sysfs, blob
 from telemetry_parsers.model import Absent
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.blob import UnknownBlobError, read_blob
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.layouts import LAYOUTS
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, read_blob
 
 Version = tuple[int, int]
 Places = Mapping[int, tuple[str, int]]

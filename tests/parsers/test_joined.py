@@ -6,10 +6,10 @@ import json
 
 from kits import captures
 from kits.captures import own_case, registered_parsers
-from telemetry_parsers.combining.outputs import combine_reports
-from telemetry_parsers.merge.columns import offered
+from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.node import merge
+from telemetry_parsers.merge.merged import merge
+from telemetry_parsers.merge.report_columns import offered
 from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
 
 PARSERS = registered_parsers()

@@ -9,8 +9,8 @@ import pytest
 from kits.captures import Case, of_each_layout, own_cases, registered_parsers
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Command, Report
+from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import lines
-from telemetry_parsers.text.prefixes import without_prefix
 
 
 def test_what_all_lines_begin_with_is_taken_off() -> None:

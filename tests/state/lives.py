@@ -12,9 +12,9 @@ from telemetry_daemon.state import store as store_module
 from telemetry_daemon.state.health import Basis, Statuses
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import Renderer, Syntax
-from telemetry_parsers.merge import columns, node
-from telemetry_parsers.merge.columns import Offered
-from telemetry_parsers.merge.node import Merged
+from telemetry_parsers.merge import merged, report_columns
+from telemetry_parsers.merge.merged import Merged
+from telemetry_parsers.merge.report_columns import Offered
 from telemetry_parsers.model import Metric, SourceReport, SourceStatus
 
 
@@ -78,12 +78,12 @@ class _NoStatuses:
 def _merge(*given: Any, before: Merged | None, **named: Any) -> Merged:
     """A merge that is not told what it found before."""
     assert before is None or before.arrangement
-    return node.merge(*given, **named)
+    return merged.merge(*given, **named)
 
 
 def _offered(report: SourceReport, extra: Mapping[str, Metric], before: Offered | None) -> Offered:
     assert before is None or before.shape
-    return columns.offered(report, extra)
+    return report_columns.offered(report, extra)
 
 
 def compare(seed: int, count: int) -> None:

@@ -22,7 +22,7 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
 

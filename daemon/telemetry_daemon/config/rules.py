@@ -13,7 +13,7 @@ from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
 from telemetry_exporters.prometheus.compat.peers import PLACES
 from telemetry_parsers.metrics import OWNER_LABELS
-from telemetry_parsers.peaks.peak import DTYPES
+from telemetry_parsers.peaks.table import DTYPES
 
 # Routes that the web site answers itself; see web/.
 RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")

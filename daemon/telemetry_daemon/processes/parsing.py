@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from telemetry_daemon.processes.targets import BrokenProtocolError, load
-from telemetry_parsers.checks.shape import shape_violations
+from telemetry_parsers.checks.declaration import shape_violations
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.wire import Describe, Parse, Question

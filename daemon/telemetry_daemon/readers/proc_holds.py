@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from telemetry_daemon.readers.proc_files import open_cards
 from telemetry_parsers.model import Plain
-from telemetry_parsers.owners.fdinfo import Client, clients, holds
+from telemetry_parsers.owners.proc import Client, clients, holds
 
 # A process with 63 open files takes half a millisecond.
 _AT_ONCE = 8

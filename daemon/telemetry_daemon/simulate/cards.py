@@ -8,8 +8,8 @@ from random import Random
 from types import MappingProxyType
 
 from telemetry_daemon.simulate.workload import IDLE, Job
-from telemetry_parsers.demo import Card, Demo
 from telemetry_parsers.metrics import HEALTH_STATES, PIPES, RECOVERY_ACTIONS
+from telemetry_parsers.vendor import Card, Demo
 
 _AMBIENT_CELSIUS = 27.0
 _HOT_SPELL_CELSIUS = 38.0

@@ -17,7 +17,6 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, finite
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.demo import Demo
 from telemetry_parsers.metrics import BY_KEY, reading
 from telemetry_parsers.model import (
     Absent,
@@ -34,7 +33,7 @@ from telemetry_parsers.model import (
     Reading,
     Report,
 )
-from telemetry_parsers.vendor import Vendor
+from telemetry_parsers.vendor import Demo, Vendor
 from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
 
 _T = TypeVar("_T")

@@ -10,9 +10,8 @@ from typing import NamedTuple, Protocol
 from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.links import Links
-from telemetry_parsers.merge.node import Merged
+from telemetry_parsers.merge.merged import Merged, rebuilt
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.merge.rebuilt import rebuilt
 from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
-from telemetry_parsers.merge.node import Merged
+from telemetry_parsers.merge.merged import Merged
 from telemetry_parsers.merge.owners import Owned, lists_processes, owned
 from telemetry_parsers.merge.parties import Told
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 
 from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ended
 from telemetry_parsers.maintenance import Maintenance
-from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.node import Merged
+from telemetry_parsers.merge.merged import Merged
 from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks
+from telemetry_parsers.merge.report_columns import Offered
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Report, Sample, SourceReport
 
 Key = tuple[str, str]

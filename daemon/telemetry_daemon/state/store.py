@@ -19,11 +19,11 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.admission import admit, short
-from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.node import Merged, merge, with_unknown
+from telemetry_parsers.merge.merged import Merged, merge, with_unknown
 from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
+from telemetry_parsers.merge.report_columns import offered
 from telemetry_parsers.model import (
     Capture,
     Health,

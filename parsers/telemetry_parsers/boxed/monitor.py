@@ -1,14 +1,17 @@
-"""Columns of a monitor: two marked heading lines, names above units, and a row of words for each card."""
+"""Rows of values below named columns: of a monitor, with names above units, and of `--query-gpu=…`, with commas."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
+from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.text.complaints import misfit
+from telemetry_parsers.text.answers import misfit
 from telemetry_parsers.text.lines import Line
 
 _LONGEST = 400
@@ -89,3 +92,97 @@ def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, draft: Dra
             target = shape.columns.get((name, unit))
             if target is not None:
                 draft.take(device, (target,), word, line.where)
+
+
+# The fields that name the card of a row, the best first.
+_PLACES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
+_NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
+_ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
+_LONGEST_ROW = 4000
+_MOST_CELLS = 200
+# A name and the unit in brackets behind it.
+_Head = Sequence[tuple[str, str]]
+# The newest row of each card: its line, the headings above it, its cells.
+_Newest = dict[str, tuple[Line, _Head, list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One tool's fields by their names in lower case; `quiet` are known to give nothing."""
+
+    fields: Mapping[str, Target]
+    quiet: frozenset[str]
+
+
+def is_query(lines: Sequence[Line], query: Query) -> bool:
+    """Whether a line of field names is in these lines."""
+    return any(_head(line, query) for line in lines)
+
+
+def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
+    """Put the newest row of each card into the draft, in the order of the cards."""
+    head: _Head = ()
+    newest: _Newest = {}
+    for line in lines:
+        names = _head(line, query)
+        if names:
+            head = names
+            unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
+            draft.name_unknown(*unknown)
+        elif head and line.text.strip():
+            _keep(draft, head, line, newest)
+    for place, (line, above, cells) in newest.items():
+        index = units.whole(place)
+        device = draft.device(place if index is None else index)
+        for (name, unit), cell in zip(above, cells, strict=True):
+            target = query.fields.get(name)
+            if target is not None:
+                draft.take(device, (target,), _with_unit(cell, unit), line.where)
+
+
+def _head(line: Line, query: Query) -> _Head:
+    """The names of a line that holds nothing but names, one of which names the card."""
+    if not line.ended or len(line.text) > _LONGEST_ROW:
+        return ()
+    cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)
+    matches = [_NAME.match(cell) for cell in cells[:_MOST_CELLS]]
+    if len(matches) < 2 or not all(matches):
+        return ()
+    head = [(match[1].lower(), match[2] or "") for match in matches if match]
+    names = {name for name, _ in head}
+    known = [name for name in names if name in query.fields or name in query.quiet]
+    fields = any("." in name for name in known) or len(known) == len(names)
+    return head if fields and names.intersection(_PLACES) else ()
+
+
+def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
+    """Keep a row as its card's newest; where the text ends inside it, it is kept only if there is no other."""
+    text = line.text[: _LONGEST_ROW + 1]
+    cells = comma_cells(text) if "," in text else text.split()
+    if "," not in text and len(cells) == len(head) + 1 and head[0][0] == "timestamp":
+        cells = [" ".join(cells[:2]), *cells[2:]]
+    names = [name for name, _ in head]
+    place = next((cells[names.index(name)] for name in _PLACES if name in names), "") if len(cells) == len(head) else ""
+    if not place:
+        draft.complain(line.where, misfit(line.text))
+    elif line.ended:
+        newest[place] = (line, head, cells)
+    elif place not in newest:
+        newest[place] = (line, head, [*cells[:-1], ""])  # the last cell may be a fragment
+
+
+def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST_CELLS) -> list[str]:
+    """The cells of a row of comma-separated values; none where the row is no such or too long."""
+    if len(text) > longest or text.count(",") > most_commas:
+        return []
+    try:
+        # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.
+        rows = list(csv.reader([text.replace("\x00", "\ufffd")], skipinitialspace=True))
+    except csv.Error:  # no row of values; the caller reports the line
+        return []
+    return [cell.strip() for cell in rows[0]] if rows else []
+
+
+def _with_unit(cell: str, unit: str) -> str:
+    """A bare number with the unit of its heading."""
+    return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell

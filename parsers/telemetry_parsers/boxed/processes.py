@@ -11,7 +11,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
-from telemetry_parsers.text.complaints import CUT_PROCESSES, PROCESS_TABLE, no_row
+from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, no_row
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line
 

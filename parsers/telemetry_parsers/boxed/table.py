@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.columns import CellReader, Column, Pairs, cell_reader
+from telemetry_parsers.boxed.cells import CellReader, Column, Pairs, cell_reader
 from telemetry_parsers.boxed.processes import is_process_title, read_processes
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity, metric
-from telemetry_parsers.text.complaints import CUT_TABLE, listed_twice, no_row, not_understood, several_runs
+from telemetry_parsers.text.answers import CUT_TABLE, listed_twice, no_row, not_understood, several_runs
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote
 

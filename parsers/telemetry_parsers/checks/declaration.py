@@ -1,4 +1,4 @@
-"""Checks of what a parser declares: its names, metrics and polls. Each violation is a text."""
+"""Checks of what a parser declares: its shape, its names, metrics and polls. Each violation is a text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,44 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.contract import CONTRACT_VERSION, Parser
-from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE
+from telemetry_parsers.merge.report_columns import DECIDED_ELSEWHERE
 from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier
+
+_ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics", "parse")
+
+
+def shape_violations(parser: Any) -> list[str]:
+    """What the object lacks to be a parser; the values of its attributes are checked elsewhere."""
+    missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
+    if missing:
+        return [f"{type(parser).__name__} lacks something of the Parser protocol: {' '.join(missing)}"]
+    violations = [
+        f"{name} is not a string" for name in ("name", "vendor") if not isinstance(getattr(parser, name), str)
+    ]
+    if not isinstance(parser.contract_version, int):
+        violations.append("contract_version is not a number")
+    if not callable(parser.parse):
+        violations.append("parse is no function")
+    violations += _items("gives", parser.gives, str)
+    violations += _items("polls", parser.polls, Poll)
+    violations += _items("metrics", parser.metrics, Metric)
+    return violations
+
+
+def _items(name: str, items: Any, kind: type) -> list[str]:
+    if not isinstance(items, tuple | list):
+        return [f"{name} is not a tuple"]
+    return [
+        f"{name}[{place}] is {type(item).__name__}, not {kind.__name__}"
+        for place, item in enumerate(items)
+        if not isinstance(item, kind)
+    ]
+
 
 # What merge and the daemon make themselves, from devices and other readings.
 MADE_BY_THE_DAEMON = DECIDED_ELSEWHERE | {

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from telemetry_parsers.checks import declaration
+from telemetry_parsers.checks.declaration import shape_violations
 from telemetry_parsers.checks.laws import numbers, report_violations
 from telemetry_parsers.checks.mutations import cuts, mutations
-from telemetry_parsers.checks.shape import shape_violations
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Report
 

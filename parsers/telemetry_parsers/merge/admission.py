@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from telemetry_parsers import bounds
-from telemetry_parsers.combining.devices import canonical_uuid
+from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
 from telemetry_parsers.ownership import Claim, Owner, Task
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from telemetry_parsers.combining.devices import name_of
+from telemetry_parsers.combining import name_of
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
-from telemetry_parsers.merge.columns import Fresh
 from telemetry_parsers.merge.identity import Named
+from telemetry_parsers.merge.joining import sightings
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.precedence import NOWHERE, Choice
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.merge.sightings import sightings
+from telemetry_parsers.merge.report_columns import Fresh
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Identity, MergedDevice, Problem, SourceReport, Value
 from telemetry_parsers.readings import ReadingKey, Shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from telemetry_parsers.combining.devices import canonical_uuid
+from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 

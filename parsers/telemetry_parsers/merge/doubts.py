@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from telemetry_parsers.combining.devices import canonical_uuid, combine, differ, same_slot, without_domain
-from telemetry_parsers.merge.joining import Group
-from telemetry_parsers.merge.sightings import Sighting
+from telemetry_parsers.combining import canonical_uuid, combine, differ, same_slot, without_domain
+from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.model import Device, Identity, Problem
 
 ENOUGH_WITNESSES = 2

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from telemetry_parsers.combining.chip_places import chip_place_of
-from telemetry_parsers.combining.devices import canonical_uuid, differ, same_slot, slot_of, without_domain
+from telemetry_parsers.combining import canonical_uuid, chip_place_of, differ, same_slot, slot_of, without_domain
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group

@@ -1,14 +1,182 @@
-"""Each device once, however many sources list it: sightings in, groups of sightings out."""
+"""Each device once, however many polls and sources list it: reports in, sightings of each source, groups of sightings out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from telemetry_parsers.combining.devices import canonical_uuid, combine, name_of, same_slot, slot_of, without_domain
-from telemetry_parsers.merge.sightings import Sighting
+from telemetry_parsers.combining import (
+    ChipPlaces,
+    canonical_uuid,
+    combine,
+    name_of,
+    repeats_an_index,
+    same_slot,
+    slot_of,
+    without_domain,
+)
 from telemetry_parsers.model import Device, Problem, SourceReport
+
+FORM_RANK = {"data": 0, "json": 1, "text": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A device as one source reports it, over all the source's fresh polls.
+
+    `parts` are the reports that speak of it, each with the device's position in it. An `attached` sighting comes from a
+    source that lists no devices, such as hccn-tool: it speaks of devices that other sources list.
+    """
+
+    source: str
+    rank: tuple[int, str]
+    device: Device
+    parts: tuple[tuple[SourceReport, int], ...]
+    listing: SourceReport
+    index_space: str
+    attached: bool = False
+
+    @property
+    def address(self) -> tuple[str | None, str | None]:
+        """Bus address and partition, which together name one device of a node."""
+        return self.device.bus_id, self.device.partition
+
+
+class _Finder:
+    """Finds a device in one report by address or index; the first if several match."""
+
+    def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
+        self._by_partition = by_partition
+        self._by_bus: dict[tuple[str, str | None, str | None], int] = {}
+        self._by_slot: dict[tuple[str, int | None, str | None], list[int]] = {}
+        self._devices = devices
+        for position, device in enumerate(devices):
+            if device.bus_id:
+                self._by_bus.setdefault((device.vendor, device.bus_id, device.partition), position)
+            self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
+
+    def slot(self, device: Device) -> tuple[int | None, str | None]:
+        """The index, with the partition if several devices have one index."""
+        return device.index, device.partition if self._by_partition else None
+
+    def slots(self) -> set[tuple[int | None, str | None]]:
+        """The slots of all its devices."""
+        return {self.slot(device) for device in self._devices}
+
+    def find(self, device: Device, *, by_index: bool) -> int | None:
+        """The position of a device that another report of the same source has."""
+        by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
+        if not by_index or device.index is None:
+            return by_address
+        # An address tells more than an index: two that differ are two devices.
+        same_slot = self._by_slot.get((device.vendor, *self.slot(device)), ())
+        by_slot = next(
+            (position for position in same_slot if not (device.bus_id and self._devices[position].bus_id)), None
+        )
+        return min((position for position in (by_address, by_slot) if position is not None), default=None)
+
+
+class _NewestList:
+    """The newest list of a source, which decides which devices there are."""
+
+    def __init__(self, report: SourceReport, *, by_partition: bool) -> None:
+        self.report = report
+        self.devices = report.report.devices
+        self.finder = _Finder(self.devices, by_partition=by_partition)
+        self.slots = self.finder.slots()
+        self.places = ChipPlaces(self.devices)
+
+
+class _OtherReport:
+    """Another report of the same source, held against the newest list."""
+
+    def __init__(self, report: SourceReport, newest: _NewestList, *, by_partition: bool) -> None:
+        self.report = report
+        self._newest = newest
+        self._finder = _Finder(report.report.devices, by_partition=by_partition)
+        self._places = ChipPlaces(report.report.devices)
+        # Some tools number the cards anew when one is lost. So two polls are matched by index only
+        # while both list the same indices.
+        self._by_index = self._finder.slots() == newest.slots
+        self._by_place = self._places.agrees_with(newest.places)
+
+    def find(self, listed: Device, known: Device) -> int | None:
+        """The position here of a device of the list; `known` is the same with what newer reports say of it."""
+        if self._by_place:
+            return self._places.find(listed, in_output=self._newest.places)
+        return self._finder.find(known, by_index=self._by_index)
+
+    def parent(self, position: int) -> int | None:
+        """The position in the list of the parent of a device here."""
+        parent = self.report.report.devices[position].parent
+        if parent is None:
+            return None
+        return self._newest.finder.find(self.report.report.devices[parent], by_index=self._by_index)
+
+
+def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
+    """What one source sees: the newest list decides which devices there are."""
+    listings = [report for report in reports if report.lists_devices]
+    if not listings:
+        return _attached(reports)
+    by_partition = any(repeats_an_index(report.report.devices) for report in reports)
+    newest = _NewestList(max(listings, key=lambda report: report.taken), by_partition=by_partition)
+    others = [
+        _OtherReport(report, newest, by_partition=by_partition)
+        for report in sorted(reports, key=lambda report: -report.taken)
+        if report is not newest.report
+    ]
+    return [_sighting(newest, position, others) for position in range(len(newest.devices))]
+
+
+def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
+    """A device of the list with what the source's other reports say of it, the newest report first."""
+    report = newest.report
+    listed = device = newest.devices[position]
+    parts = [(report, position)]
+    for other in others:
+        found_at = other.find(listed, device)
+        if found_at is not None:
+            parts.append((other.report, found_at))
+            parent = other.parent(found_at) if device.parent is None else device.parent
+            device = combine(device, other.report.report.devices[found_at])
+            # Copies are made only of what changes: this runs at every poll, for every device.
+            device = device if device.parent == parent else replace(device, parent=parent)
+    if device.up != listed.up:
+        device = replace(device, up=listed.up)  # an older poll may have seen the card before it was lost
+    rank = (FORM_RANK[report.report.form], report.source)
+    return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
+
+
+def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
+    """The sightings of a source without a list of its own: one for each index in an index space."""
+    parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
+    for report in sorted(reports, key=lambda report: -report.taken):
+        for position, device in enumerate(report.report.devices):
+            if device.index is not None and report.report.index_space:
+                parts.setdefault((report.report.index_space, device.index), []).append((report, position))
+    attached_sightings = []
+    for (space, _), reports_of_device in parts.items():
+        newest, position = reports_of_device[0]
+        device = newest.report.devices[position]
+        for report, elsewhere in reports_of_device[1:]:
+            device = combine(device, report.report.devices[elsewhere])
+        rank = (FORM_RANK[newest.report.form], newest.source)
+        attached_sightings.append(
+            Sighting(newest.source, rank, device, tuple(reports_of_device), newest, space, attached=True)
+        )
+    return attached_sightings
+
+
+def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
+    """All sightings, the most preferred sources first, and those without a list of their own last."""
+    by_source: dict[str, list[SourceReport]] = {}
+    for report in reports:
+        by_source.setdefault(report.source, []).append(report)
+    unordered = [sighting for of_source in by_source.values() for sighting in _sightings_of(of_source)]
+    return sorted(unordered, key=lambda sighting: (sighting.attached, sighting.rank))
+
 
 _MOST_NAMED = 4
 

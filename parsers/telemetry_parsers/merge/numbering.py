@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
-from telemetry_parsers.combining.devices import combine, has_address_or_uuid
-from telemetry_parsers.merge.joining import Group
-from telemetry_parsers.merge.sightings import Sighting
+from telemetry_parsers.combining import combine, has_address_or_uuid
+from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.model import Device, Problem, SourceReport
 
 # The vendor, and what the numbers are counted in.

@@ -9,9 +9,8 @@ from types import MappingProxyType
 
 from telemetry_parsers.merge.admission import short
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
-from telemetry_parsers.merge.parties import Parties, Party, Told
+from telemetry_parsers.merge.parties import Parties, Party, Told, ranks, with_memory
 from telemetry_parsers.merge.shares import Share, Use, shares, slice_of
-from telemetry_parsers.merge.tasks import ranks, with_memory
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem, Value
 from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.merge.rebuilt import rebuilt
+from telemetry_parsers.merge.merged import rebuilt
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
-from telemetry_parsers.peaks.lookup import peak_of_row, row_of
-from telemetry_parsers.peaks.peak import Peak
-from telemetry_parsers.peaks.shares import Part, peak_of_part
+from telemetry_parsers.peaks.lookup import Part, peak_of_part, peak_of_row, row_of
+from telemetry_parsers.peaks.table import Peak
 from telemetry_parsers.readings import Readings
 
 ORIGIN_FACT = "peak_origin"

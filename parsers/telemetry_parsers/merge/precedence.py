@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE, NUMBER, RATIO, RATIO_OF, TELLING, Fresh
 from telemetry_parsers.merge.identity import Named
-from telemetry_parsers.merge.sightings import FORM_RANK
+from telemetry_parsers.merge.joining import FORM_RANK
+from telemetry_parsers.merge.report_columns import DECIDED_ELSEWHERE, NUMBER, RATIO, RATIO_OF, TELLING, Fresh
 from telemetry_parsers.model import Absent, SourceReport
 from telemetry_parsers.readings import ReadingKey
 

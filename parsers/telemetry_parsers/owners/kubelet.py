@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.bounds import MOST_CLAIMS
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.library_answers.plain import items, mapping, objects
+from telemetry_parsers.library_answers import items, mapping, objects
 from telemetry_parsers.model import Capture, Library, Output, Plain, Poll, Problem, Report
 from telemetry_parsers.owners import device_ids
 from telemetry_parsers.ownership import Claim, DeviceName, Owner

@@ -1,15 +1,18 @@
-"""From a capture of a tool to its report: whose output it is, which shape it has, or which error it is."""
+"""How every tool's text becomes a report: which output, which shape, what is left over; and the parser that does it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 
-from telemetry_parsers.combining.outputs import combine_reports
-from telemetry_parsers.model import Capture, Output, Problem, Report
+from telemetry_parsers.combining import combine_reports
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Output, Poll, Problem, Reading, Report
+from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.reports.tool import Several, Text, Tool
 from telemetry_parsers.text.answers import capped, failed_midway
-from telemetry_parsers.text.echoes import Run, runs, without_commands
+from telemetry_parsers.text.echoes import Run, begins_a_document, runs, without_commands, without_prefix
 from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
 from telemetry_parsers.text.outputs import (
     failure_of,
@@ -20,7 +23,6 @@ from telemetry_parsers.text.outputs import (
     report_on_unknown,
     too_long,
 )
-from telemetry_parsers.text.prefixes import begins_a_document, without_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +146,34 @@ def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Repor
     for remnant in tool.remnants:
         why = why or remnant(output, printed)
     return why or report_on_unknown(output, printed, tool.name)
+
+
+def parser_of(
+    tool: Tool, *polls: Poll, also: Iterable[str] = (), keeps: Callable[[str, Reading], bool] | None = None
+) -> SourceParser:
+    """The parser of a tool; its source is named after it, `hccn-tool` after hccn_tool.
+
+    `also` are the metrics that no table names, such as a number of rows. `keeps` says whether a poll of this name gives
+    this reading, for polls whose text has readings that another poll gives more often.
+    """
+    gives = dict.fromkeys((*_metrics([shape.tables for shape in tool.shapes]), *also))
+    read = partial(parse, tool=tool) if keeps is None else partial(_parse_kept, tool=tool, keeps=keeps)
+    return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)
+
+
+def _parse_kept(capture: Capture, tool: Tool, keeps: Callable[[str, Reading], bool]) -> Report:
+    report = parse(capture, tool)
+    return replace(report, readings=tuple(item for item in report.readings if keeps(capture.poll, item)))
+
+
+def _metrics(table: object) -> Iterator[str]:
+    """The metrics of all targets in a table, in tables within it and in the fields of its rows."""
+    if isinstance(table, Target):
+        yield from (table.key,) if table.kind in ("metric", "health") else ()
+    elif isinstance(table, Mapping):
+        yield from _metrics([*table.values()])
+    elif isinstance(table, tuple | list):
+        for item in table:
+            yield from _metrics(item)
+    elif is_dataclass(table):
+        yield from _metrics([getattr(table, field.name) for field in fields(table)])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.messages import is_complaint
-from telemetry_parsers.text.complaints import listed_twice
+from telemetry_parsers.text.answers import listed_twice
 from telemetry_parsers.text.documents import past_foreign_lines
 from telemetry_parsers.text.lines import lines, quote
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from telemetry_parsers.rocm import messages
 from telemetry_parsers.rocm.listing import Entry, Listing
-from telemetry_parsers.text.complaints import CUT_TABLE, listed_twice
+from telemetry_parsers.text.answers import CUT_TABLE, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
 _NOTHING = r"N/A|n/a|None|Unsupported|unsupported|-"

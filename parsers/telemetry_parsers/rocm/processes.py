@@ -14,7 +14,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Device, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
-from telemetry_parsers.text.complaints import listed_twice
+from telemetry_parsers.text.answers import listed_twice
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _ROW = re.compile(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.rocm import messages
 from telemetry_parsers.rocm.listing import Entry, Listing
-from telemetry_parsers.text.complaints import CUT_LINE
+from telemetry_parsers.text.answers import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
 # `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition behind it.

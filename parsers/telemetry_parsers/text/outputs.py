@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
-from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Problem, Reason, Report, Request
 from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read
 from telemetry_parsers.text.echoes import without_echoes, without_notes

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, PCIE_RATES, POWER_CAPS, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    ACCELERATOR,
+    BASIC,
+    DISPLAY,
+    ECC,
+    LINKS,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    PCIE_RATES,
+    POWER_CAPS,
+    RENDER_NODES,
+    Card,
+    Demo,
+    DeviceNodes,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 VENDOR = Vendor(
     word="amd",

@@ -13,13 +13,12 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report
 from telemetry_parsers.model import Value as Number
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import metric, special
 from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_whole
-from telemetry_parsers.text.answers import ErrorText, failed
-from telemetry_parsers.text.complaints import CUT_LINE, not_understood
+from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_understood
+from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.amd import VENDOR
 
 SYSTEM = frozenset(

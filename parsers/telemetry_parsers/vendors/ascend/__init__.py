@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    ACCELERATOR,
+    BASIC,
+    ECC,
+    Card,
+    Demo,
+    DeviceNodes,
+    Mount,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 VENDOR = Vendor(
     word="ascend",

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    BASIC,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    Card,
+    Demo,
+    DeviceNodes,
+    Mount,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 VENDOR = Vendor(
     word="enflame",

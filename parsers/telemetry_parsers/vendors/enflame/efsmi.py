@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, column
+from telemetry_parsers.boxed import cells as look
+from telemetry_parsers.boxed.cells import QUIET, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.model import Command, Poll
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
 from telemetry_parsers.rocm.tool import Brand, is_amds, tool_of
 from telemetry_parsers.vendors.hygon import VENDOR

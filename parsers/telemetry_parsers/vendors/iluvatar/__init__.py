@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import BASIC, Card, Demo, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="iluvatar",

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import DISPLAY, RENDER_NODES, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    BASIC,
+    DISPLAY,
+    ECC,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    RENDER_NODES,
+    Card,
+    Demo,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 VENDOR = Vendor(
     word="intel",

@@ -6,18 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import column, usual
-from telemetry_parsers.boxed.lists import CardList, is_list, read_list
-from telemetry_parsers.boxed.markup import markup
+from telemetry_parsers.boxed import cells as look
+from telemetry_parsers.boxed.cells import column, usual
+from telemetry_parsers.boxed.lists import CardList, is_list, markup, read_list
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, of_lines, shape
-from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.text.complaints import listed_twice
+from telemetry_parsers.text.answers import ErrorText, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.kunlunxin import VENDOR
 

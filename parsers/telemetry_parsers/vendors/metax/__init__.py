@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    BASIC,
+    ECC,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    RENDER_NODES,
+    Card,
+    Demo,
+    DeviceNodes,
+    Mount,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 VENDOR = Vendor(
     word="metax",

@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, CellReader, Column, cell_reader, column, usual
+from telemetry_parsers.boxed import cells as look
+from telemetry_parsers.boxed.cells import QUIET, CellReader, Column, cell_reader, column, usual
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.boxed.processes import is_process_title
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Shape, Text, Tool, shape
-from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.text.complaints import cut_document, miscounted
+from telemetry_parsers.text.answers import ErrorText, cut_document, miscounted
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    ACCELERATOR,
+    BASIC,
+    DISPLAY,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    RENDER_NODES,
+    Card,
+    Demo,
+    DeviceNodes,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 VENDOR = Vendor(
     word="moorethreads",

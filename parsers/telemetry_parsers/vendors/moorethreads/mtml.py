@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.library_answers.answers import RecordedLibrary, answer_in
-from telemetry_parsers.library_answers.devices import device_in, instance_in
-from telemetry_parsers.library_answers.plain import error_in, mapping, objects, text, whole
-from telemetry_parsers.library_answers.readings import Readings, Row
+from telemetry_parsers.library_answers import (
+    Readings,
+    RecordedLibrary,
+    Row,
+    answer_in,
+    device_in,
+    error_in,
+    instance_in,
+    mapping,
+    objects,
+    text,
+    whole,
+)
 from telemetry_parsers.model import Absent, Capture, Device, Library, Output, Plain, Poll, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo, Partition
-from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, DeviceNodes, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import (
+    ACCELERATOR,
+    BASIC,
+    DISPLAY,
+    ECC,
+    LINKS,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    POWER_CAPS,
+    Card,
+    Demo,
+    DeviceNodes,
+    Partition,
+    Pci,
+    Pool,
+    ToolMarks,
+    Vendor,
+)
 
 # What a MIG instance has of its own.
 _OF_INSTANCES = (

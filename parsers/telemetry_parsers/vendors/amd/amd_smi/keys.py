@@ -11,8 +11,15 @@ from collections.abc import Mapping
 from telemetry_parsers.metrics import BOARD_SENSORS
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import Target, metric, special, switch
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Path
-from telemetry_parsers.vendors.amd.amd_smi.words import ACTIVE, ENABLED, THROTTLED, above_zero, megabits, pcie_speed
+from telemetry_parsers.vendors.amd.amd_smi.entries import (
+    ACTIVE,
+    ENABLED,
+    THROTTLED,
+    Path,
+    above_zero,
+    megabits,
+    pcie_speed,
+)
 
 
 def _share(key: str, label: str = "") -> Target:

@@ -1,33 +1,132 @@
-"""amd-smi: which of its shapes a text has, the one parser for all of them, and what to ask."""
+"""amd-smi: which of its shapes a text has, the one parser for all of them, what to ask, and its errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from telemetry_parsers.model import Command, Output, Poll, Report
+from telemetry_parsers.model import Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.parser import parser_of
-from telemetry_parsers.reports.tool import Shape, Text, Tool
-from telemetry_parsers.text.answers import failed
+from telemetry_parsers.reports.frame import parser_of
+from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines
+from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd import VENDOR
-from telemetry_parsers.vendors.amd.amd_smi import cards, documents, keys
-from telemetry_parsers.vendors.amd.amd_smi.saved import shapes
-from telemetry_parsers.vendors.amd.amd_smi.words import ERRORS, SILENT, TOOL
+from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys
+from telemetry_parsers.vendors.amd.amd_smi.cards import fill, without_cards
+from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
+from telemetry_parsers.vendors.amd.amd_smi.saved import csv_rows, sections, tables
+
+_NO_GROUPS = "add the user to the groups render and video"
+_LOAD = "load the module amdgpu"
+_NO_GPU = "ask for a GPU that amd-smi list shows"
+_ASK_OTHERWISE = "this version does not know the command line"
+_REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
+ERRORS = (
+    ErrorText("missing the following required groups", "failed", "no_permission", _NO_GROUPS),
+    ErrorText("requires elevation", "failed", "no_permission", "run it as root"),
+    ErrorText("can not find a device", "wrong_request", None, _NO_GPU),
+    ErrorText("cannot be found on the system", "wrong_request", None, _NO_GPU),
+    ErrorText("devicenotfoundexception", "wrong_request", None, _NO_GPU),
+    ErrorText("unable to detect any gpu", "failed", "driver_gone", _LOAD),
+    ErrorText("unable to get devices", "failed", "driver_gone", _LOAD),
+    ErrorText("not found in modules", "failed", "driver_gone", _LOAD),
+    ErrorText("driver_not_loaded", "failed", "driver_gone", _LOAD),
+    ErrorText("drivernotloaded", "failed", "driver_gone", _LOAD),
+    ErrorText("amdsmi_status_init_error", "failed", "driver_gone", _LOAD),
+    ErrorText("initialization error", "failed", "driver_gone", _LOAD),
+    ErrorText("is invalid. run", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("invalid choice", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("is not supported on the system", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("is not of valid type or format", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("requires a value", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("invalidcommandexception", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("invalidparameter", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("parameternotsupportedexception", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("amd-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
+    ErrorText("libamd_smi", "failed", "library_mismatch", _REINSTALL),
+    ErrorText("no module named", "failed", "library_mismatch", _REINSTALL),
+    ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
+    ErrorText("amdsmi has returned error", "failed", "exit_status"),
+)
+SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load the module amdgpu"
+
+_VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
+_VERSION_NAMES = {
+    "amdsmi tool": "tool_version",
+    "amdsmi library version": "library_version",
+    "rocm version": "rocm_version",
+}
+_BOX = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]{1,4}([0-9]\S{0,40})[ \t]")
+_PYTHON = re.compile(r"\(Pdb\)|\{'[a-z_]{1,40}': ")
+_MATRIX = re.compile(
+    r"\s{0,8}(?:[A-Z -]{2,20} TABLE|(?:XGMI LINK|GPU LINK PORT) STATUS|(?:CURRENT|MEMORY)_PARTITION"
+    r"|ACCELERATOR_PARTITION_(?:PROFILES|RESOURCES)):?\s{0,8}\Z"
+)
+_ADVICE = "; save the output of amd-smi metric --json"
+
+
+def _of_blocks(is_it: Callable[[Sequence[Line]], bool], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
+    return of_lines(is_it, lambda lines, draft: fill(draft, read(lines, draft)), empty=without_cards)
+
+
+def _is_version(lines: Sequence[Line]) -> bool:
+    return any(line.ended and "AMDSMI Tool:" in line.text for line in lines)
+
+
+def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
+    """The line of `amd-smi version`: names and versions between bars."""
+    line = next(line for line in lines if _is_version([line]))
+    for match in _VERSION.finditer(line.text):
+        name = _VERSION_NAMES.get(match[1].strip().lower())
+        if name is not None:
+            draft.facts[name] = match[2].strip()
+    return []
+
+
+SHAPES = (
+    _of_blocks(sections.is_sections, sections.read_sections),
+    _of_blocks(tables.is_table, tables.read_table),
+    of_lines(tables.is_box, tables.read_box),
+    _of_blocks(csv_rows.is_csv, csv_rows.read_csv),
+    _of_blocks(_is_version, _read_version),
+)
+
+
+def refused(_output: Output, lines: Sequence[Line]) -> Report | None:
+    """The report on a shape that is known and not read, with what to ask for instead."""
+    for line in lines:
+        why = _unread(line.text)
+        if why:
+            title = _BOX.match(line.text.strip())
+            facts = (("tool_version", title[1]),) if title else ()
+            return Report("wrong_request", problems=(Problem(line.where, why),), facts=facts)
+    return None
+
+
+def _unread(text: str) -> str:
+    """What a line shows that the text is, empty for other lines."""
+    if "AMD-SMI" in text and text.lstrip().startswith("|"):
+        return f"this is the overview of amd-smi without a sub-command, but not its headings, each on a line of its own{_ADVICE}"
+    if _PYTHON.search(text):
+        return f"this is Python's print of the data, not JSON{_ADVICE}"
+    if _MATRIX.match(text):
+        return "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
+    return ""
+
 
 _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
 
 
 def _read_json(text: Text, draft: Draft) -> bool:
-    blocks = documents.read_documents(text.joined, draft)
+    blocks = json_documents.read_documents(text.joined, draft)
     if blocks is not None:
         cards.fill(draft, blocks)
     return blocks is not None
 
 
 def _error_in_json(output: Output, _lines: Sequence[Line]) -> Report | None:
-    message = documents.error_of(output.text)
+    message = json_documents.error_of(output.text)
     return None if message is None else failed("exit_status", "JSON", quote(message))
 
 
@@ -41,11 +140,11 @@ _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR.word,
     # All that the polls ask for is JSON.
-    shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *shapes.SHAPES),
+    shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *SHAPES),
     silent=SILENT,
     errors=ERRORS,
     marks_first=False,
-    refusals=(shapes.refused,),
+    refusals=(refused,),
     remnants=(_error_in_json, _no_whole_device),
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")

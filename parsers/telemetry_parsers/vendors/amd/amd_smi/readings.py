@@ -1,18 +1,19 @@
-"""The readings of one card: which of its texts counts for each metric."""
+"""The readings of one card: which of its texts counts for each metric; its links, its processes and its bad pages."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from telemetry_parsers import units
 from telemetry_parsers.metrics import reading, states
-from telemetry_parsers.model import Absent, Reading
+from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.targets import Target, metric, switch
+from telemetry_parsers.reports.targets import Target, metric, special, switch
 from telemetry_parsers.rocm.values import level_of
-from telemetry_parsers.vendors.amd.amd_smi import links, processes
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern
+from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, known, link_up, pattern
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     BOARDS,
     ECC_COUNTS,
@@ -25,7 +26,127 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
     is_quiet,
     temperature,
 )
-from telemetry_parsers.vendors.amd.amd_smi.words import ACTIVE, known
+
+_TOPOLOGY = ("links",)
+_XGMI = ("link_metrics", "links")
+_STATUS = ("link_status",)
+# `read` is what the card reads from its neighbour over the link.
+_BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
+
+
+def is_of_links(path: Path) -> bool:
+    """Whether a path belongs to the lists of links."""
+    return path[0] in (_TOPOLOGY[0], _XGMI[0], _STATUS[0])
+
+
+def read_links(draft: Draft, device: int, block: Block) -> None:
+    """Put the links of a card into the draft: by neighbour where it is named, else by their number."""
+    for neighbour, link in _links(block, _TOPOLOGY):
+        if link.get("link_type", "").upper() == "XGMI":
+            _take_state(draft, device, neighbour, link.get("link_status", ""), block)
+    for neighbour, link in _links(block, _XGMI):
+        for key, name in _BYTES:
+            if key in link:
+                draft.take(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
+    for number, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
+        _take_state(draft, device, str(number), text, block)
+
+
+def _take_state(draft: Draft, device: int, link: str, text: str, block: Block) -> None:
+    draft.take(device, (special("link_up", link_up, link),), text, f"{block.where} link {link}")
+
+
+def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The neighbour at the other end of each link in a list, and the texts of the link by key."""
+    links: dict[int, dict[str, str]] = {}
+    for entry in block.entries:
+        if entry.path[:-1] == path:
+            links.setdefault(entry.group, {})[entry.path[-1]] = entry.text
+    for link in links.values():
+        number = units.whole(link.get("gpu", ""))
+        if number is not None and number != block.index:
+            yield f"gpu{number}", link
+
+
+_LIST = "process_list"
+_PROCESS = "process_info"
+NONE = frozenset({"no running processes detected", "[]"})
+NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
+_PAGES = ("retired", "pending", "un_res")
+
+
+def is_of_processes(path: Path) -> bool:
+    """Whether a path belongs to the list of processes or of pages."""
+    return path[0] in (_LIST, _PROCESS, *_PAGES)
+
+
+def read_processes(draft: Draft, device: int, block: Block) -> None:
+    """Put the processes and pages of a card into the draft; a list whose end the text does not show is not counted."""
+    groups, instead = _groups(block)
+    if groups or instead is not None:
+        listed = [item for group in groups if (item := _process(device, group)) is not None]
+        draft.processes += listed
+        draft.give(device, metric("processes"), _number(block, instead, len(listed), len(groups)))
+    retired, pending = _count(block, "retired"), _count(block, "pending")
+    if retired is not None:
+        draft.give(device, metric("retired_pages", "all"), retired)
+    if pending is not None:
+        is_waiting = pending if isinstance(pending, Absent) else float(pending > 0)
+        draft.give(device, metric("retired_pages_pending"), is_waiting)
+
+
+def _groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
+    """The keys of each process, and what stands in place of a list."""
+    groups: list[dict[Path, str]] = []
+    instead: str | None = None
+    for entry in block.entries:
+        path = entry.path[1:] if entry.path[0] == _LIST else entry.path
+        if path[:1] == (_PROCESS,) and len(path) > 1:
+            # A section within a process opens a group of its own in the text form; the name begins the next process.
+            is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
+            if is_next or not groups:
+                groups.append({})
+            groups[-1].setdefault(path[1:], entry.text)
+        elif path in ((_PROCESS,), ()):
+            instead = entry.text.strip().lower()
+    return groups, instead
+
+
+def _number(block: Block, instead: str | None, read: int, listed: int) -> Value:
+    """The number of processes, where all that are listed are read and the list shows its end."""
+    if instead is not None:
+        return float(read) if instead in NONE else Absent.NOT_REPORTED
+    if block.open_at is not None and (block.open_at == () or block.open_at[0] in (_PROCESS, _LIST)):
+        return Absent.NOT_REPORTED
+    return Absent.NOT_UNDERSTOOD if read < listed else float(read)
+
+
+def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
+    pid = units.whole(keys.get(("pid",), ""))
+    return None if pid is None else Process(device, pid, known(keys.get(("name",))) or "", _memory(keys))
+
+
+def _memory(keys: Mapping[Path, str]) -> float | None:
+    """The device memory of a process; `16.0 EB` is a wrapped count and none."""
+    for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
+        if path in keys:
+            value = units.quantity(keys[path], units.BYTES, "B")
+            return None if isinstance(value, Absent) else value
+    return None
+
+
+def _count(block: Block, section: str) -> Value | None:
+    """The number of pages in a list; None where the output has no such list."""
+    entries = [entry for entry in block.entries if entry.path[0] == section]
+    if not entries:
+        return None
+    if entries[0].path == (section,):
+        text = entries[0].text.strip()
+        return 0.0 if text.lower() in NO_PAGES else units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    if block.open_at is not None and block.open_at[:1] == (section,):
+        return Absent.NOT_REPORTED
+    return float(sum(entry.path == (section, "page_address") for entry in entries))
+
 
 # Where errors are counted that no block is named for.
 _TOTAL = "all"
@@ -132,6 +253,4 @@ def _of_a_family(path: Path) -> tuple[Target, ...]:
 
 def _elsewhere(path: Path) -> bool:
     """Whether a path belongs to what links and processes read, or gives no reading below a family's name."""
-    return (
-        path[0] in ("ecc_blocks", "throttle", "csv", "partition_id") or processes.is_mine(path) or links.is_mine(path)
-    )
+    return path[0] in ("ecc_blocks", "throttle", "csv", "partition_id") or is_of_processes(path) or is_of_links(path)

@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import reading, states
 from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.rocm.values import level_of
-from telemetry_parsers.vendors.amd.amdgpu_sysfs import blob, values
+from telemetry_parsers.vendors.amd.amdgpu_sysfs import gpu_metrics, values
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
 
 _MOST_SENSORS = 16
@@ -175,14 +175,14 @@ def _faults(position: int, card: CardFiles, draft: Draft) -> None:
         draft.keep(reading(position, "retired_pages_pending", pages[1]))
 
 
-def _blob(card: CardFiles, draft: Draft) -> list[blob.BlobReading]:
+def _blob(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
     """What the binary table holds; one that cannot be read is an unknown field."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
         return []
     try:
-        return blob.read_blob(blob.content_of(output.data))
-    except blob.UnknownBlobError as error:
+        return gpu_metrics.read_blob(gpu_metrics.content_of(output.data))
+    except gpu_metrics.UnknownBlobError as error:
         draft.name_unknown(f"gpu_metrics {error}")
         return []
 

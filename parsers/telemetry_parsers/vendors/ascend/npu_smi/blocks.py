@@ -11,14 +11,22 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Device, Problem, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
-from telemetry_parsers.text.complaints import miscounted
+from telemetry_parsers.text.answers import miscounted
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import keys
-from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
-from telemetry_parsers.vendors.ascend.npu_smi.readings import KNOWN, Block, is_measured, read_block, read_card_fields
+from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
+from telemetry_parsers.vendors.ascend.npu_smi.readings import (
+    KNOWN,
+    Block,
+    Place,
+    chip_at,
+    is_measured,
+    places_in,
+    read_block,
+    read_card_fields,
+)
 from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
-from telemetry_parsers.vendors.ascend.npu_smi.words import split_key
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")

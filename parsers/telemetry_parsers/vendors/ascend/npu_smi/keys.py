@@ -1,12 +1,29 @@
-"""The keys of npu-smi's `key : value` answers: what each gives, and which are known to give nothing."""
+"""The keys of npu-smi's `key : value` answers: what each gives, which give nothing, and what Huawei's words mean."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from telemetry_parsers.metrics import HEALTH_STATES
+from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, health, metric, switch
+
+# The physical id of a chip, which is also the number of its /dev/davinci node and what hccn_tool takes.
+PHYSICAL = "ascend-physical"
+
+_UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
+# A temperature that could not be read prints as this word.
+NO_NUMBERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """A key in lower case with single blanks, and the unit in brackets at its end: `Temperature (C)`."""
+    bare = " ".join(key.lower().split())
+    match = _UNIT.search(bare)
+    return (bare, "") if match is None else (bare[: match.start()].strip(), match[1].strip())
+
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
 MEMORIES = ("hbm", "ddr")

@@ -8,16 +8,53 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, must_be_whole, of_lines
+from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, foreign_tool, quote
 from telemetry_parsers.vendors.ascend import VENDOR
-from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, mapping, table
-from telemetry_parsers.vendors.ascend.npu_smi.places import Place
-from telemetry_parsers.vendors.ascend.npu_smi.saved import rows
-from telemetry_parsers.vendors.ascend.npu_smi.saved.segments import segments
-from telemetry_parsers.vendors.ascend.npu_smi.words import ERRORS, NO_NUMBERS, SILENT, TOOL
+from telemetry_parsers.vendors.ascend.npu_smi import blocks, default_table, keys, readings, saved
+from telemetry_parsers.vendors.ascend.npu_smi.keys import NO_NUMBERS
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Place
+from telemetry_parsers.vendors.ascend.npu_smi.saved import segments
+
+TOOL = "npu-smi"
+ERRORS = (
+    ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),
+    ErrorText(
+        "ret is -8020", "failed", "no_permission", "another container owns the card; ask there, or on the host itself"
+    ),
+    ErrorText("ret is -8002", "failed", "no_permission", "run it as root or as a member of the group HwHiAiUser"),
+    ErrorText("ret is -8006", "failed", "timeout", "the driver did not answer in time"),
+    ErrorText("ret is -8008", "no_devices", None, "check that lspci shows the cards"),
+    ErrorText("ret is -8012", "failed", "driver_gone", "the device is not ready yet"),
+    ErrorText("ret is -8255", "wrong_request"),
+    ErrorText(
+        "ret is -8005", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"
+    ),
+    ErrorText(
+        "initialize failed", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"
+    ),
+    ErrorText(
+        "initialized failed",
+        "failed",
+        "driver_gone",
+        "load the driver, or join the group HwHiAiUser where it is loaded",
+    ),
+    ErrorText("drvmngget", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"),
+    ErrorText("npu get board type failed", "failed", "driver_gone", "the driver does not know the card; look at dmesg"),
+    ErrorText("invalid card id", "failed", "exit_status", "the card is not on the bus any more: compare with lspci"),
+    ErrorText("libdcmi", "failed", "library_mismatch", "reinstall the driver package"),
+    ErrorText("libdrvdsmi", "failed", "library_mismatch", "set LD_LIBRARY_PATH to the driver's lib64 folders"),
+    ErrorText("does not support", "wrong_request", None, "this product cannot tell it"),
+    ErrorText("there is no npu chip on this card", "failed", "driver_gone", "the card answers and its chips do not"),
+    ErrorText("must input", "wrong_request", None, "this answer wants a card and a chip"),
+    ErrorText("cannot be executed on a", "wrong_request", None, "ask on the host itself"),
+    ErrorText("error parameter of", "wrong_request", None, "this version or product does not know it"),
+    ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not know it"),
+)
+SILENT = "no output: npu-smi prints something whenever it ends by itself"
 
 _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
@@ -87,10 +124,10 @@ _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR.word,
     shapes=(
-        of_lines(table.is_table, table.read, empty=must_be_whole, tables=table.TABLES),
-        of_lines(mapping.is_mapping, mapping.read_mapping, empty=is_fine),
-        of_lines(rows.is_watch, rows.read_watch, empty=is_fine),
-        of_lines(rows.is_topology, rows.read_topology, empty=is_fine),
+        of_lines(default_table.is_table, default_table.read, empty=must_be_whole, tables=default_table.TABLES),
+        of_lines(readings.is_mapping, readings.read_mapping, empty=is_fine),
+        of_lines(saved.is_watch, saved.read_watch, empty=is_fine),
+        of_lines(saved.is_topology, saved.read_topology, empty=is_fine),
         Shape(_read_blocks, empty=is_fine, tables=keys.TABLES),
         Shape(_read_version, empty=is_fine),
     ),

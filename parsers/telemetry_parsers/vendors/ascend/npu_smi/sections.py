@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Problem
-from telemetry_parsers.text.complaints import CUT_LINE, not_understood, without_key
+from telemetry_parsers.text.answers import CUT_LINE, not_understood, without_key
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
+from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Entry, is_measured
-from telemetry_parsers.vendors.ascend.npu_smi.words import split_key
 
 _PROCESS = ("process id:", "process name:", "process memory(mb):")
 _CRIES = ("warning", "[warning", "error:", "[error", "failed to ")

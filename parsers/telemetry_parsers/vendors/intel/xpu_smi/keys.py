@@ -1,15 +1,16 @@
-"""What Intel's labels mean, in the table of 2.x, the grids of 1.x, its CSV and its JSON."""
+"""What Intel's labels mean, in the table of 2.x, the grids of 1.x, its CSV and its JSON; and the health of a device as a whole."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import column, usual
-from telemetry_parsers.boxed.query import Query
+from telemetry_parsers.boxed import cells as look
+from telemetry_parsers.boxed.cells import column, usual
+from telemetry_parsers.boxed.monitor import Query
 from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
 _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
@@ -271,3 +272,12 @@ QUERY = Query(
         }
     ),
 )  # fmt: skip
+
+
+def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
+    """The worst state of the items once all are printed: a text that is cut off would look healthier than the card is."""
+    told_of = [state for state in states.values() if state not in NO_STATE]
+    if HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(STATES_WORST_FIRST):
+        return
+    worst = min(told_of, key=STATES_WORST_FIRST.index)
+    draft.take(device, (HEALTH_STATE,), worst, "health")

@@ -1,11 +1,15 @@
-"""The keys that `mthreads-gmi -q` prints, by section: what each gives, and which are known to give nothing."""
+"""The keys that `mthreads-gmi -q` prints, by section, and what Moore Threads' words mean wherever the tool prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from telemetry_parsers.reports.targets import Target, metric, switch
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ECC, YES_NO
+
+# "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.
+ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
+YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
+
 
 # Section and key, in lower case with single blanks; the section of a card's own keys is empty.
 Key = tuple[str, str]

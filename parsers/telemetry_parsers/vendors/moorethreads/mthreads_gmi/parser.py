@@ -10,14 +10,40 @@ from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.table import is_table
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.parser import parser_of
+from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Shape, Text, Tool, is_fine, may_be_empty, of_lines, shape
+from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.moorethreads import VENDOR
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi import keys, processes, query, table
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ERRORS, SILENT, TOOL
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi import default_table, keys, query
+
+TOOL = "mthreads-gmi"
+_REFUSALS = (
+    "usage:",
+    "invalid argument",
+    "invalid parameter",
+    "unknown argument",
+    "unknown command",
+    "unsupported option",
+)
+ERRORS = (
+    # Exit status 0; the vendor's own checker names a switched-off IOMMU as the usual cause.
+    ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and that the IOMMU is on"),
+    ErrorText("failed to load driver", "failed", "driver_gone", "load the module mtgpu or reinstall the driver"),
+    ErrorText(
+        "failed to initialize mtml",
+        "failed",
+        "driver_gone",
+        "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
+    ),
+    # How a version that does not know a flag says so is nowhere documented: these are what such tools say.
+    *(ErrorText(words, "wrong_request", None, "this version wants other flags") for words in _REFUSALS),
+)
+SILENT = (
+    "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
+)
 
 # `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`; the uuids of the tools that print the like begin with `GPU-`.
 _NAMES = CardList(
@@ -80,8 +106,8 @@ _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR.word,
     shapes=(
-        shape(is_table, table.read_table, table.BOX),
-        of_lines(processes.is_alone, processes.read_alone, empty=may_be_empty),
+        shape(is_table, default_table.read_table, default_table.BOX),
+        of_lines(default_table.is_alone, default_table.read_alone, empty=may_be_empty),
         of_lines(query.is_list, query.read_list, tables=_QUERY),
         Shape(query.read_json, "json", tables=_QUERY),
         shape(is_list, read_list, _NAMES),

@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Plain, Value
 from telemetry_parsers.reports.draft import Draft, by_text
 from telemetry_parsers.reports.tool import Text
-from telemetry_parsers.text.complaints import CUT_LINE, cut_document, listed_twice, miscounted, without_key
+from telemetry_parsers.text.answers import CUT_LINE, cut_document, listed_twice, miscounted, without_key
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads import VENDOR

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.library_answers.answers import answer_in
-from telemetry_parsers.library_answers.plain import error_in, items, mapping, part_of, text, whole
-from telemetry_parsers.library_answers.readings import Readings
+from telemetry_parsers.library_answers import Readings, answer_in, error_in, items, mapping, part_of, text, whole
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.text.outputs import report_on
 from telemetry_parsers.vendors.nvidia import VENDOR
-from telemetry_parsers.vendors.nvidia.nvml import devices, events, links, processes, readings, tables
-from telemetry_parsers.vendors.nvidia.nvml.library import NVML
+from telemetry_parsers.vendors.nvidia.nvml import devices, readings, tables
+from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 
 SOURCE = NVML.source
 _NO_PERMISSION = 4
@@ -44,7 +42,7 @@ def _one(output: Output) -> Report:
     _complain_of_unseen(unseen, draft)
     if not draft.size():
         return _nothing(unseen, draft.report())
-    events.read(answer.data.get("events"), draft)
+    readings.read_events(answer.data.get("events"), draft)
     return draft.report("data")
 
 
@@ -77,10 +75,10 @@ def _take_instance(instance: dict[str, Plain], parent: Device, readings_of_paren
 
 def _take_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
     if "links" in recorded:
-        links.read(recorded["links"], readings_of)
+        readings.read_links(recorded["links"], readings_of)
     if "processes" in recorded:
         use = recorded.get("process_utilization")
-        readings_of.draft.processes += processes.read(recorded["processes"], use, readings_of)
+        readings_of.draft.processes += devices.read_processes(recorded["processes"], use, readings_of)
 
 
 def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.complaints import CUT_LINE, SHORTENED, not_understood
+from telemetry_parsers.text.answers import CUT_LINE, SHORTENED, not_understood
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
-from telemetry_parsers.vendors.amd.amd_smi.processes import NO_PAGES, NONE
+from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NONE
 
 _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 
 from telemetry_parsers.merge.arrangement import (
     Arrangement,
@@ -15,11 +16,23 @@ from telemetry_parsers.merge.arrangement import (
     display_order,
     lost_device,
 )
-from telemetry_parsers.merge.columns import RATIO, RATIO_OF, Fresh, Offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.report_columns import RATIO, RATIO_OF, Fresh, Offered
 from telemetry_parsers.model import Absent, Identity, MergedDevice, Problem, Process, Value
 from telemetry_parsers.readings import Origin, Readings, Shape
+
+_NAMES = [field.name for field in fields(MergedDevice)]
+_VALUES = attrgetter(*_NAMES)
+_FACTS, _READINGS = _NAMES.index("facts"), _NAMES.index("readings")
+
+
+def rebuilt(device: MergedDevice, facts: tuple[tuple[str, str], ...], readings: Readings) -> MergedDevice:
+    """The same device with these."""
+    values = list(_VALUES(device))
+    values[_FACTS], values[_READINGS] = facts, readings
+    return MergedDevice(*values)
+
 
 # Polls of one source that take turns come in a few orders again and again.
 MOST_OTHERS = 3

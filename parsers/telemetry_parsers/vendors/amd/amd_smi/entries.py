@@ -1,51 +1,61 @@
-"""amd-smi's names, its error texts, and what its words mean."""
+"""The one form that every shape of amd-smi's output is brought into, and what the words in it mean: a block of entries for each device."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
-from telemetry_parsers.text.answers import ErrorText
+
+Path = tuple[str, ...]
+
+# Which of several of a kind: GFX_0, XCP_7, Level 3, vclk1. What a key is called otherwise is kept.
+_ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value with its unit as printed, and the keys that lead to it.
+
+    `group` separates the items of a list: the processes, the links, the pages of a block.
+    """
+
+    path: Path
+    text: str
+    group: int
+    where: str
+
+
+@dataclass(slots=True)
+class Block:
+    """What an output holds of the device of this kind and number; `gpu` is a card or a partition of one.
+
+    `open_at` is the path at which the text ends, where it does not show that the block is whole.
+    """
+
+    kind: str
+    index: int | None
+    where: str
+    entries: list[Entry] = field(default_factory=list)
+    open_at: Path | None = None
+
+
+def plain_key(name: str) -> str:
+    """A key in lower case without blanks: text, JSON and CSV spell the same key alike then."""
+    return "_".join(name.lower().split())
+
+
+def pattern(path: Sequence[str]) -> Path:
+    """The path without ordinals: `clock/gfx_3/clk` is one of `clock/gfx_#/clk`."""
+    return tuple(_ORDINAL.sub("_#", key) for key in path)
+
 
 TOOL = "amd-smi"
 # What amd-smi lists besides cards: processors, their cores, network cards and switches.
 OTHER_KINDS = frozenset({"cpu", "core", "nic", "ainic", "brcm_nic", "switch", "brcm_switch"})
 
-_NO_GROUPS = "add the user to the groups render and video"
-_LOAD = "load the module amdgpu"
-_NO_GPU = "ask for a GPU that amd-smi list shows"
-_ASK_OTHERWISE = "this version does not know the command line"
-_REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
-ERRORS = (
-    ErrorText("missing the following required groups", "failed", "no_permission", _NO_GROUPS),
-    ErrorText("requires elevation", "failed", "no_permission", "run it as root"),
-    ErrorText("can not find a device", "wrong_request", None, _NO_GPU),
-    ErrorText("cannot be found on the system", "wrong_request", None, _NO_GPU),
-    ErrorText("devicenotfoundexception", "wrong_request", None, _NO_GPU),
-    ErrorText("unable to detect any gpu", "failed", "driver_gone", _LOAD),
-    ErrorText("unable to get devices", "failed", "driver_gone", _LOAD),
-    ErrorText("not found in modules", "failed", "driver_gone", _LOAD),
-    ErrorText("driver_not_loaded", "failed", "driver_gone", _LOAD),
-    ErrorText("drivernotloaded", "failed", "driver_gone", _LOAD),
-    ErrorText("amdsmi_status_init_error", "failed", "driver_gone", _LOAD),
-    ErrorText("initialization error", "failed", "driver_gone", _LOAD),
-    ErrorText("is invalid. run", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("invalid choice", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("is not supported on the system", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("is not of valid type or format", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("requires a value", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("invalidcommandexception", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("invalidparameter", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("parameternotsupportedexception", "wrong_request", None, _ASK_OTHERWISE),
-    ErrorText("amd-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
-    ErrorText("libamd_smi", "failed", "library_mismatch", _REINSTALL),
-    ErrorText("no module named", "failed", "library_mismatch", _REINSTALL),
-    ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
-    ErrorText("amdsmi has returned error", "failed", "exit_status"),
-)
-SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load the module amdgpu"
 
 # What somebody put in place of a value that is nobody else's business, as in `<redacted>`.
 _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")

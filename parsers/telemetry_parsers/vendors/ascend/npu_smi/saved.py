@@ -1,19 +1,22 @@
-"""The rows of `npu-smi info watch`, and the matrix of `npu-smi info -t topo`."""
+"""What no poll asks npu-smi for: `info watch`, `info -t topo`, and answers in a row without their command lines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
-from telemetry_parsers.text.complaints import no_row
+from telemetry_parsers.text.answers import no_row
+from telemetry_parsers.text.echoes import Run
+from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend import VENDOR
-from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
-from telemetry_parsers.vendors.ascend.npu_smi.words import split_key
+from telemetry_parsers.vendors.ascend.npu_smi import blocks, readings
+from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Place, chip_at
 
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
 # A row of `watch` gives these; what is not here stands for itself.
@@ -112,3 +115,30 @@ def _topology_row(line: Line) -> tuple[Place, str | None] | None:
     last, number = words[-1], int(node[2])
     place = Place(number) if node[1].upper() == "NPU" else Place(physical=number)
     return place, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
+
+
+# One of these in a line shows its shape; most lines go on with the shape of the line before.
+_SHAPES: Mapping[str, Callable[[Sequence[Line]], bool]] = {
+    "table": lambda found: found[0].text.lstrip().startswith("|") or is_rule(found[0].text),
+    "mapping": readings.is_mapping,
+    "watch": is_watch,
+    "topology": is_topology,
+    "blocks": blocks.is_blocks,
+}
+
+
+def segments(run: Run) -> list[Run]:
+    """The answers in a run, one for each change of shape."""
+    parts: list[list[Line]] = [[]]
+    shape = ""
+    for line in run.lines:
+        next_shape = _shape_of(line) or shape
+        if shape and next_shape != shape:
+            parts.append([])
+        shape = next_shape
+        parts[-1].append(line)
+    return [Run(run.arguments, tuple(part)) for part in parts]
+
+
+def _shape_of(line: Line) -> str:
+    return next((shape for shape, is_shape in _SHAPES.items() if line.text.strip() and is_shape([line])), "")

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.complaints import SHORTENED, no_row
+from telemetry_parsers.text.answers import SHORTENED, no_row
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     ECC_COUNTS,
     FIELDS,

@@ -1,0 +1,230 @@
+"""Several outputs of one tool become one report: which of their devices are one, by uuid, address or the chip's place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Reading, Report
+
+
+@dataclass(frozen=True, slots=True)
+class ChipPlace:
+    """The card's id, which is that of its slot, and the chip's number on it where the output gives one."""
+
+    card: str
+    chip: str | None = None
+
+
+def chip_place_of(device: Device) -> ChipPlace | None:
+    """The place that a device's facts give, None for one without a card."""
+    if not device.facts:
+        return None
+    facts = dict(device.facts)
+    card = facts.get("card")
+    return None if card is None else ChipPlace(card, facts.get("chip"))
+
+
+class ChipPlaces:
+    """The devices of one output by their places."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self._positions: dict[ChipPlace, int] = {}
+        self._by_card: dict[str, list[ChipPlace]] = {}
+        places = [chip_place_of(device) for device in devices]
+        for position, place in enumerate(places):
+            if place is not None:
+                self._positions.setdefault(place, position)
+                self._by_card.setdefault(place.card, []).append(place)
+        self._has_all = None not in places and len(places) > 0
+
+    def find(self, device: Device, in_output: ChipPlaces) -> int | None:
+        """The position of the device that is where `device` is; `in_output` are the places of the output that names it.
+
+        An output that names no chip speaks of the card's only chip, if each of the two outputs has one on that card.
+        """
+        place = chip_place_of(device)
+        if place is None:
+            return None
+        if place in self._positions:
+            return self._positions[place]
+        own, others = self._by_card.get(place.card, []), in_output._by_card.get(place.card, [])
+        if len(own) != 1 or len(others) > 1:
+            return None
+        return self._positions[own[0]] if None in (place.chip, own[0].chip) else None
+
+    def agrees_with(self, listed: ChipPlaces) -> bool:
+        """Whether both give a card for every device, and these cards are all on the list: an id then means the same card."""
+        return self._has_all and listed._has_all and self._by_card.keys() <= listed._by_card.keys()
+
+
+_PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
+
+
+def canonical_uuid(text: str | None) -> str | None:
+    """A uuid in the form in which sources can be compared, None for a placeholder."""
+    if text is None:
+        return None
+    bare = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
+    if set(bare) <= _PLACEHOLDER_CHARACTERS or len(bare) < 4:
+        return None
+    return bare
+
+
+def differ(first: str | None, second: str | None) -> bool:
+    """Whether two uuids name two devices; a placeholder names none."""
+    old, new = canonical_uuid(first), canonical_uuid(second)
+    return old is not None and new is not None and old != new
+
+
+def name_of(device: Device) -> str:
+    """How a problem names a device: `amd 0000:c1:00.0`."""
+    return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
+
+
+def combine(first: Device, second: Device) -> Device:
+    """The first device with what only the second knows filled in."""
+    facts = first.facts
+    if second.facts:
+        facts = tuple(sorted({**dict(second.facts), **dict(first.facts)}.items()))
+    bus_id = first.bus_id
+    if bus_id is None or (second.bus_id is not None and second.bus_id.endswith(bus_id)):
+        bus_id = second.bus_id or bus_id
+    return Device(
+        vendor=first.vendor,
+        index=second.index if first.index is None else first.index,
+        model=first.model or second.model,
+        uuid=first.uuid or second.uuid,
+        bus_id=bus_id,
+        partition=second.partition if first.partition is None else first.partition,
+        parent=first.parent,
+        serial=first.serial or second.serial,
+        driver=first.driver or second.driver,
+        up=first.up or second.up,
+        simulated=first.simulated or second.simulated,
+        facts=facts,
+    )
+
+
+def has_address_or_uuid(device: Device | Identity) -> bool:
+    """Whether more than a number is known of it: an address, or a uuid that is no placeholder."""
+    return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
+
+
+def slot_of(bus_id: str, partition: str | None) -> str:
+    """The address to compare by: a partition's without its function, in which AMD's tools count and sysfs does not."""
+    return bus_id if partition is None else bus_id.rpartition(".")[0]
+
+
+def without_domain(slot: str) -> str:
+    """The address without its PCI domain, which some tools leave out."""
+    return ":".join(slot.split(":")[-2:])
+
+
+def same_slot(first: str, second: str) -> bool:
+    """Whether two addresses can be the same, if one of them lacks the PCI domain."""
+    return first == second or first.endswith(":" + second) or second.endswith(":" + first)
+
+
+def repeats_an_index(devices: Sequence[Device]) -> bool:
+    """Whether several devices have one number, such as a card and its partitions."""
+    indices = [device.index for device in devices if device.index is not None]
+    return len(set(indices)) < len(indices)
+
+
+# When the outputs' outcomes differ, the report has the best of them.
+_BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
+
+
+def combine_reports(reports: Sequence[Report]) -> Report:
+    """One report: the same device of several outputs once, the first number of each reading."""
+    if len(reports) == 1:
+        return reports[0]
+    by_partition = any(repeats_an_index(report.devices) for report in reports)
+    best = min(reports, key=lambda report: _BEST_FIRST.index(report.outcome))
+    devices: list[Device] = []
+    readings: dict[tuple[int | None, str, str], Reading] = {}
+    events: list[Event] = []
+    processes: list[Process] = []
+    for report in reports:
+        positions = _positions(devices, report.devices, by_partition=by_partition)
+        for reading in report.readings:
+            _keep_first_number(readings, replace(reading, device=_moved(positions, reading.device)))
+        events += [replace(event, device=_moved(positions, event.device)) for event in report.events]
+        listed = {process.device for process in processes}
+        moved = [replace(process, device=positions[process.device]) for process in report.processes]
+        processes += [process for process in moved if process.device not in listed]
+    return replace(
+        best,
+        devices=tuple(devices),
+        readings=tuple(readings.values()),
+        events=tuple(events),
+        processes=tuple(processes),
+        problems=tuple(dict.fromkeys(problem for report in reports for problem in report.problems)),
+        unknown_fields=tuple(dict.fromkeys(field for report in reports for field in report.unknown_fields)),
+        is_cut=any(report.is_cut for report in reports),
+        facts=tuple(sorted({key: value for report in reversed(reports) for key, value in report.facts}.items())),
+    )
+
+
+def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
+    """Whether two devices without a common chip place are one: they agree in index and partition, and contradict nothing.
+
+    A partition may be missing from one of them, if each partition has an index of its own.
+    """
+    if first.vendor != second.vendor or first.index != second.index:
+        return False
+    untold = None in (first.partition, second.partition) and not by_partition
+    if first.partition != second.partition and not untold:
+        return False
+    if chip_place_of(first) is not None and chip_place_of(second) is not None:
+        return False
+    return _agree(first, second) and (first.index is not None or bool(_identities_of_both(first, second)))
+
+
+def _agree(first: Device, second: Device) -> bool:
+    """Whether the devices have the same address, uuid and serial, as far as both give them."""
+    return all(one == other for one, other in _identities_of_both(first, second))
+
+
+def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
+    identities = [
+        (first.bus_id, second.bus_id),
+        (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
+        (first.serial, second.serial),
+    ]
+    return [(one, other) for one, other in identities if one is not None and other is not None]
+
+
+def _positions(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
+    """The positions of the added devices in `devices`, to which those that are new are appended."""
+    earlier_count = len(devices)
+    earlier_places, added_places = ChipPlaces(devices), ChipPlaces(added)
+    positions = []
+    for device in added:
+        unlinked = replace(device, parent=None)
+        position = earlier_places.find(device, added_places)
+        if position is None or not _agree(devices[position], device):
+            same = (at for at in range(earlier_count) if _same(devices[at], device, by_partition=by_partition))
+            position = next(same, None)
+        if position is None:
+            position = len(devices)
+            devices.append(unlinked)
+        else:
+            devices[position] = combine(devices[position], unlinked)
+        positions.append(position)
+    for device, position in zip(added, positions, strict=True):
+        if device.parent is not None and devices[position].parent is None:
+            devices[position] = replace(devices[position], parent=positions[device.parent])
+    return positions
+
+
+def _moved(positions: Sequence[int], position: int | None) -> int | None:
+    return None if position is None else positions[position]
+
+
+def _keep_first_number(readings: dict[tuple[int | None, str, str], Reading], reading: Reading) -> None:
+    key = (reading.device, reading.metric, reading.label)
+    known = readings.get(key)
+    if known is None or (isinstance(known.value, Absent) and not isinstance(reading.value, Absent)):
+        readings[key] = reading

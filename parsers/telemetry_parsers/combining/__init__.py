@@ -1,1 +1,0 @@
-"""Several outputs of one tool become one report."""

@@ -1,0 +1,231 @@
+"""What the parsers of vendors' libraries share: from what a library answered to devices and readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from telemetry_parsers.metrics import BY_KEY, in_range, reading
+from telemetry_parsers.model import Absent, Device, Output, Plain, Problem, Reading, Report, Value
+from telemetry_parsers.reports.draft import Draft, why
+from telemetry_parsers.sentinels import ALL_BITS
+from telemetry_parsers.text.answers import failed
+from telemetry_parsers.text.lines import TOOL_MARKS, bus_address, quote
+
+# Above any number that a library gives.
+_LARGEST = 2**64
+
+
+def error_in(answer: Plain) -> int | None:
+    """The number of the error that an answer is; None for a value, -1 for an error that nobody knows."""
+    if not isinstance(answer, dict) or "error" not in answer:
+        return None
+    code = answer["error"]
+    return code if type(code) is int and abs(code) < _LARGEST else -1
+
+
+def part_of(answer: Plain, part: str | int | None) -> Plain:
+    """A member of an object or an item of a list; the answer itself where no part is asked for."""
+    if part is None:
+        return answer
+    if isinstance(answer, dict) and isinstance(part, str):
+        return answer.get(part)
+    if isinstance(answer, list) and isinstance(part, int):
+        return answer[part] if part < len(answer) else None
+    return None if answer is None else "not understood"
+
+
+def number(answer: Plain) -> Value:
+    """A number as a library gives it: no truth value, no text, no sentinel."""
+    if answer is None:
+        return Absent.NOT_REPORTED
+    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # NaN is not
+        return Absent.NOT_UNDERSTOOD
+    return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
+
+
+def text(answer: Plain) -> str | None:
+    """A text that is not blank."""
+    return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
+
+
+def whole(answer: Plain, below: int = 2**31) -> int | None:
+    """A whole number from 0 on, None for anything else; all bits set are none."""
+    return answer if type(answer) is int and 0 <= answer < below and answer not in ALL_BITS else None
+
+
+def items(answer: Plain) -> list[Plain]:
+    """A list; an empty one for anything else."""
+    return answer if isinstance(answer, list) else []
+
+
+def objects(answer: Plain) -> list[dict[str, Plain]]:
+    """The objects in a list; none for anything else."""
+    return [item for item in items(answer) if isinstance(item, dict)]
+
+
+def mapping(answer: Plain) -> dict[str, Plain]:
+    """An object; an empty one for anything else."""
+    return answer if isinstance(answer, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLibrary:
+    """A library and its reader: what it calls devices (an answer's key for them, too), and the most that a node has.
+
+    `reasons` are its error numbers for one call: what the card or its driver does not have, what we may not see, what was
+    not to be had this time.
+    """
+
+    name: str
+    source: str
+    vendor: str
+    devices: str
+    most: int
+    reasons: Mapping[int, Absent]
+
+    def draft(self) -> Draft:
+        """An empty draft for one of its answers."""
+        return Draft(self.vendor, _by_source, index_space=self.source)
+
+
+def _by_source(item: Reading, source: str) -> str:
+    """`GpuTemperature: temperature_celsius is implausible`."""
+    return f"{source}: {item.metric} is {why(item).replace('_', ' ')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a reader recorded of one poll: the node's part, the devices', and whatever else there is."""
+
+    node: dict[str, Plain]
+    devices: list[Plain]
+    data: dict[str, Plain]
+
+
+def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
+    """The answer that an output holds, or the report on why it holds none."""
+    where = output.name or "output"
+    if output.status:
+        return failed("not_understood", where, f"{library.name} error {output.status}: {quote(output.stderr)}")
+    if output.data is None and (output.text or output.stderr):
+        return _printed(output, library)
+    data = mapping(output.data)
+    node, devices = data.get("node"), data.get(library.devices.lower())
+    if not isinstance(devices, list) or not isinstance(node, dict):
+        text_of = f"no answer of the reader {library.source}: it lists no {library.devices}"
+        return failed("not_understood", where, text_of)
+    if len(devices) > library.most:
+        return failed("not_understood", where, f"{len(devices)} {library.devices}, as no node has")
+    return Answer(node, devices, data)
+
+
+def _printed(output: Output, library: RecordedLibrary) -> Report:
+    """The report on a text: a library prints none, so it is some tool's."""
+    printed = output.text + output.stderr
+    tool = next((tool for tool, marks in TOOL_MARKS.items() if any(mark in printed for mark in marks)), "another tool")
+    how = f"the source {library.source} reads recordings of the library, made by 'telemetry record'"
+    return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {how}"),))
+
+
+_Facts = tuple[tuple[str, str], ...]
+
+
+def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
+    """A whole device; one that does not answer any more is down."""
+    return Device(
+        vendor=vendor,
+        index=whole(recorded.get("index")),
+        model=text(recorded.get("name")),
+        uuid=text(recorded.get("uuid")),
+        bus_id=_bus_id(recorded),
+        serial=text(recorded.get("serial")),
+        driver=text(driver),
+        up="lost" not in recorded,
+        facts=facts,
+    )
+
+
+def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
+    """An instance of the device at that position; None for one without a number."""
+    index = whole(recorded.get("index"))
+    if index is None:
+        return None
+    return Device(
+        vendor=parent.vendor,
+        index=parent.index,
+        model=text(recorded.get("name")),
+        uuid=text(recorded.get("uuid")),
+        bus_id=_bus_id(recorded) or parent.bus_id,
+        partition=str(index),
+        parent=position,
+        driver=parent.driver,
+        up=parent.up,
+        facts=facts,
+    )
+
+
+def _bus_id(recorded: dict[str, Plain]) -> str | None:
+    return bus_address(text(recorded.get("bus_id")) or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Where a number goes: its metric and label, the factor to its base unit, and which part of an answer it is."""
+
+    metric: str
+    label: str = ""
+    times: int = 1
+    over: int = 1
+    part: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The readings of one device, which go into the draft."""
+
+    library: RecordedLibrary
+    draft: Draft
+    device: int
+    where: str
+
+    def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
+        """Keep a value; one that is not plausible becomes a problem of its source."""
+        item = reading(self.device, metric, value, label)
+        if isinstance(item.value, Absent):
+            self.draft.complain_of(item, source or metric, self.where)
+        self.draft.keep(item)
+
+    def complain(self, text: str) -> None:
+        """Report a problem of the device."""
+        self.draft.complain(self.where, text)
+
+    def row(self, row: Row, answer: Plain, source: str) -> None:
+        """Keep the reading that a row of a table makes of an answer."""
+        self.add(row.metric, self._scaled(row, answer, source), row.label, source)
+
+    def greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
+        """Keep the greatest of several answers; nothing where one of them is none, since that one may be it."""
+        values = [in_range(BY_KEY[row.metric], self._scaled(row, answer, name)) for name, answer in answers.items()]
+        numbers = [value for value in values if not isinstance(value, Absent)]
+        absent = [value for value in values if isinstance(value, Absent)]
+        if values:
+            self.add(row.metric, absent[0] if absent else max(numbers), row.label)
+
+    def error(self, answer: Plain, source: str) -> Absent:
+        """The reason that an error stands for; one without a known meaning becomes a problem."""
+        code = error_in(answer)
+        if code is not None and code in self.library.reasons:
+            return self.library.reasons[code]
+        self.complain(f"{source}: {self.library.name} error {quote(str(code))}")
+        return Absent.NOT_REPORTED
+
+    def value(self, answer: Plain, source: str) -> Value:
+        """The number that an answer is, or why it is none."""
+        return self.error(answer, source) if error_in(answer) is not None else number(answer)
+
+    def _scaled(self, row: Row, answer: Plain, source: str) -> Value:
+        if error_in(answer) is not None:
+            return self.error(answer, source)
+        value = number(part_of(answer, row.part))
+        return value if isinstance(value, Absent) else value * row.times / row.over
