@@ -16,7 +16,7 @@ pytest_plugins = ("kits.pytest_levels", "kits.pytest_limits")
 # What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
 _OF_THE_CALLER = re.compile(
     "MAKE(FLAGS|LEVEL|OVERRIDES|FILES)|MFLAGS|ARGS|BASH_ENV|ENV|CDPATH|COLUMNS|LINES|NO_COLOR|(CLICOLOR_)?FORCE(_COLOR)?"
-    "|LC_.*|LANG|LANGUAGE|PYTHON(PATH|HOME|WARNINGS|OPTIMIZE)|(http|all)_proxy|(HTTP|ALL)_PROXY"
+    "|LC_.*|LANG|LANGUAGE|PYTHON(PATH|HOME|WARNINGS|OPTIMIZE|DONTWRITEBYTECODE)|(http|all)_proxy|(HTTP|ALL)_PROXY"
     "|TELEMETRY_(?!TEST_|SHARED$).*"
 )
 for _name in filter(_OF_THE_CALLER.fullmatch, list(os.environ)):
