@@ -80,7 +80,7 @@ def _by_json(path: Path) -> object:
 
 
 def _by_us(path: Path) -> object:
-    from telemetry_profile.files.reading import Found, installed, read_one
+    from telemetry_profile.files.read_files import Found, installed, read_one
 
     outcome = read_one(Found(str(path), str(path), is_named=True), installed())
     if outcome.facts is None or outcome.facts.problems:

@@ -39,7 +39,7 @@ COMMANDS = (
     ("version", "print the version"),
 )
 # Commands that are packages of their own, which nothing else imports.
-_ELSEWHERE = {"profile": "telemetry_profile.command"}
+_ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
 
 
 # What a full disk, a broken terminal or a closed descriptor says.

@@ -45,7 +45,7 @@ PLACES = {
     "recordings/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
     "doctor/bundle.py": {"open": "an archive in memory"},
     "telemetry_profile/files/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
-    "telemetry_profile/files/reading.py": {"fdopen": "the descriptor that guarded.reading gave"},
+    "telemetry_profile/files/read_files.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recordings/recorder.py": {"ftruncate": "by the descriptor that guarded.named gave"},
     "remote/control_socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from telemetry_profile.contract import Call, Device, Facts, Kernel, Link, Split
+from telemetry_profile.format_contract import Call, Device, Facts, Kernel, Link, Split
 
 
 def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:

@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from telemetry_profile.contract import DatabaseFormat, Facts
 from telemetry_profile.files.database import open_database
+from telemetry_profile.format_contract import DatabaseFormat, Facts
 from telemetry_profile.formats import ascend_tables, hipprof, msprof_database, nsys_sqlite, rocprof_databases
 
 FORMATS = (

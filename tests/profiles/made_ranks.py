@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from telemetry_profile.files.reading import find, installed, read_one
-from telemetry_profile.verdict.answer import Answer
+from telemetry_profile.files.read_files import find, installed, read_one
 from telemetry_profile.verdict.combine import Profile, ReadFile, combine
+from telemetry_profile.verdict.summary import Answer
 from telemetry_profile.verdict.usual_step import usual_of
 
 STEPS = 4

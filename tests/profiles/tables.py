@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from telemetry_profile.contract import HEAD_BYTES, Clue, Facts, TextFormat
-from telemetry_profile.files.reading import installed
+from telemetry_profile.files.read_files import installed
+from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TextFormat
 
 TEXTS = [one for one in installed() if isinstance(one, TextFormat)]
 

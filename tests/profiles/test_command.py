@@ -26,8 +26,8 @@ from kits.fake_nvml.profile import load_profile
 from kits.prometheus import Prometheus
 from kits.waiting import PATIENCE_SECONDS, until
 from profiles.traces import event
-from telemetry_profile.files import reading
-from telemetry_profile.files.reading import Found, Outcome
+from telemetry_profile.files import read_files
+from telemetry_profile.files.read_files import Found, Outcome
 
 SCHEMA = json.loads((ROOT / "docs/profile.schema.json").read_text())
 THERMAL = 0x40  # nvmlClocksEventReasonHwThermalSlowdown
@@ -68,11 +68,11 @@ def file(tmp_path: Path) -> Path:
 def profiled(*arguments: str | Path) -> Completed:
     """Run the command here; its files are read one after the other, and by no processes of their own."""
 
-    def read_all(files: Sequence[Found], read: reading.Read) -> Iterator[Outcome]:
+    def read_all(files: Sequence[Found], read: read_files.Read) -> Iterator[Outcome]:
         return (read(one) for one in files)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "read_all", read_all)
+        patch.setattr(read_files, "read_all", read_all)
         return run_main("profile", *map(str, arguments), environment={"COLUMNS": "80"})
 
 

@@ -23,7 +23,7 @@ from profiles.made_databases import (
     read,
     write,
 )
-from telemetry_profile.contract import Device, Facts
+from telemetry_profile.format_contract import Device, Facts
 
 
 def _read(tmp_path: Path, tables: Tables) -> Facts:

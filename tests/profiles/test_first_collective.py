@@ -9,7 +9,7 @@ import pytest
 
 from profiles.tables import facts_of
 from profiles.test_traces import NOW, event, kineto, one, read
-from telemetry_profile.contract import Facts
+from telemetry_profile.format_contract import Facts
 from telemetry_profile.verdict.combine import ReadFile, combine
 from telemetry_profile.verdict.usual_step import Usual, usual_of
 

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles.made_databases import ALL, FORMATS, HIPPROF, NSYS, ROCPD, T, Tables, known, read, write
-from telemetry_profile.contract import Facts, NotReadError
 from telemetry_profile.files import database
 from telemetry_profile.files.database import open_database
+from telemetry_profile.format_contract import Facts, NotReadError
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS BeginNs, x + 1 AS EndNs FROM c"
 

@@ -15,8 +15,8 @@ import pytest
 from profiles.facts_text import of_facts
 from profiles.made_ranks import communication
 from profiles.tables import TEXTS, facts_of, known_facts
-from telemetry_profile.contract import Facts, NotReadError, Split
-from telemetry_profile.facts.timeline import OTHERS
+from telemetry_profile.facts.device_timeline import OTHERS
+from telemetry_profile.format_contract import Facts, NotReadError, Split
 from telemetry_profile.formats import mindspore_tables
 
 SECRET = "planted-s3cret.example"

@@ -16,10 +16,10 @@ from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_profile.contract import Facts
-from telemetry_profile.document import render
-from telemetry_profile.files.reading import Outcome, find, installed, read_one
-from telemetry_profile.screen import LINES, screen
+from telemetry_profile.files.read_files import Outcome, find, installed, read_one
+from telemetry_profile.format_contract import Facts
+from telemetry_profile.profile_document import render
+from telemetry_profile.profile_screen import LINES, screen
 from telemetry_profile.verdict.combine import ReadFile, combine
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))

@@ -15,8 +15,8 @@ from profiles.test_first_collective import WAITING
 from profiles.test_traces import NOW, event, kineto, step_of_torch
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_profile import document
-from telemetry_profile.screen import LINES, screen
+from telemetry_profile import profile_document
+from telemetry_profile.profile_screen import LINES, screen
 
 GOLDEN = Path(__file__).parent / "screens"
 LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>>(int, 核心, \x1b[31mred\u202e)"
@@ -108,6 +108,6 @@ def test_screens_and_document(tmp_path: Path, assert_golden: Callable[[Path, str
         assert max(display_width(line) for line in lines) <= width
         assert PLANTED not in shown
         assert_golden(GOLDEN / f"{name}-{width}.txt", shown)
-    assert PLANTED not in document.render(answer)
+    assert PLANTED not in profile_document.render(answer)
     assert "10.11.12.13" not in repr([member.device for member in answer.profile.members])
-    assert_golden(GOLDEN / f"{name}.json", document.render(answer))
+    assert_golden(GOLDEN / f"{name}.json", profile_document.render(answer))

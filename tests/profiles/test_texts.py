@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from profiles.facts_text import of_facts
 from profiles.traces import profile_captures
-from telemetry_profile.contract import Clue, Facts, TextFormat
-from telemetry_profile.files.reading import Found, read_one
+from telemetry_profile.files.read_files import Found, read_one
+from telemetry_profile.format_contract import Clue, Facts, TextFormat
 from telemetry_profile.formats import hipprof, nvidia_csv, rocprof_csv
 from telemetry_profile.verdict.combine import ReadFile, combine
 

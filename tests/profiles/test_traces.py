@@ -11,7 +11,7 @@ import pytest
 
 from profiles.facts_text import of_facts
 from profiles.traces import event, read_as
-from telemetry_profile.contract import Device, Facts, Flops
+from telemetry_profile.format_contract import Device, Facts, Flops
 from telemetry_profile.formats import ascend_trace, hipprof, mindspore_trace, torch_trace
 
 FORMATS = (torch_trace.FORMAT, ascend_trace.FORMAT, hipprof.HIPPROF, hipprof.ROCPROF, mindspore_trace.FORMAT)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kits.captures import in_ci, shared_folder
-from telemetry_profile.contract import HEAD_BYTES, Clue, Facts, TraceEvent, TraceFormat, TraceReader, TraceSample
 from telemetry_profile.files.trace import read_trace
 from telemetry_profile.files.trace_events import BLOCK_BYTES
+from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TraceEvent, TraceFormat, TraceReader, TraceSample
 
 
 def profile_captures() -> Path | None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import Clue, Device, Kernel, Work, largest_first
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, count_of, nanoseconds
+from telemetry_profile.format_contract import Clue, Device, Kernel, Work, largest_first
 
 _LONGEST_NAME = 4_096
 _ROUNDED = 0.01
@@ -26,7 +26,7 @@ _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\]
 _HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
 # What the words of a heading mean, in every tool and version; a heading is compared in lower case, without blanks and underscores.
-ROLES: Mapping[str, str] = {
+_ROLES: Mapping[str, str] = {
     "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
     "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
     "totalduration": "total", "totaltime": "total", "time": "total", "sum": "total", "total": "total",
@@ -68,7 +68,7 @@ class Row:
 
     def time(self, role: str) -> int | None:
         """The nanoseconds in a cell, None where there is no time."""
-        return time_in(self.cells.get(role, ""), self.units.get(role, 0))
+        return _time_in(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
         """The whole number in a cell."""
@@ -98,7 +98,7 @@ class Table:
         return frozenset(_plain(column.heading) for column in self.columns)
 
 
-def time_in(cell: str, unit: int) -> int | None:
+def _time_in(cell: str, unit: int) -> int | None:
     """The nanoseconds of a cell, whose own unit goes before that of its column; None where there is no time or no unit.
 
     A tool that writes the unit in the cell chooses it so that there are no thousands: a comma is then a decimal one.
@@ -122,7 +122,7 @@ def _column(heading: str) -> Column:
         words, unit = heading[:-2], "ns"
     if unit == "%":  # a share of something that is told beside it
         return Column("", 0, heading)
-    return Column(ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
+    return Column(_ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
 
 
 def _plain(heading: str) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from telemetry_profile.contract import Flops
-from telemetry_profile.facts.timeline import Interval
+from telemetry_profile.facts.device_timeline import Interval
+from telemetry_profile.format_contract import Flops
 
 _MOST_FLOPS = 10**21
 """More in one operator is nonsense: an hour of a thousand of the fastest cards."""
@@ -34,24 +34,24 @@ _DTYPES = {
 }
 """`float` has no row: a trace does not tell whether it was multiplied as fp32 or as tf32."""
 
-Shape = tuple[int, ...]
+_Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """The inputs of one operator: their shapes, and the printed values of those that are no tensors."""
 
-    shapes: Sequence[Shape | None]
+    shapes: Sequence[_Shape | None]
     printed: Sequence[str]
 
-    def shape(self, place: int, least: int) -> Shape | None:
+    def shape(self, place: int, least: int) -> _Shape | None:
         found = self.shapes[place] if place < len(self.shapes) else None
         return found if found is not None and len(found) >= least else None
 
     def text(self, place: int) -> str:
         return self.printed[place] if place < len(self.printed) else ""
 
-    def numbers(self, place: int) -> Shape:
+    def numbers(self, place: int) -> _Shape:
         return tuple(int(number) for number in _NUMBER.findall(self.text(place)[:200]))
 
 
@@ -116,7 +116,7 @@ _COUNTS: Mapping[str, Callable[[_Inputs], int | None]] = {
 MATRIX_OPERATORS = frozenset(_COUNTS)
 
 
-def flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
+def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
     """The operations of one operator; None where its shapes are not told or do not fit."""
     shapes, printed = arguments.get("Input Dims"), arguments.get("Concrete Inputs")
     if not isinstance(shapes, list):
@@ -126,7 +126,7 @@ def flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
     return found if found is not None and 0 < found < _MOST_FLOPS else None
 
 
-def _shape(printed: object) -> Shape | None:
+def _shape(printed: object) -> _Shape | None:
     if not isinstance(printed, list) or len(printed) > 8:
         return None
     sizes = tuple(size for size in printed if isinstance(size, int) and 0 <= size < 2**40)
@@ -172,7 +172,7 @@ class MatrixWork:
 
     def operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
         """One of MATRIX_OPERATORS ran on the host."""
-        flops = flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
+        flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:
             return
         lane = self._threads.setdefault(thread, _Thread())

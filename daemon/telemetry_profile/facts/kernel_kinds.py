@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from telemetry_profile.contract import Work
+from telemetry_profile.format_contract import Work
 
 # The collective libraries of the vendors: NCCL, RCCL, MCCL (Moore Threads, MetaX), HCCL (Ascend), CNCL (Cambricon), BKCL (Kunlunxin),
 # oneCCL, ECCL (Enflame), IXCCL; AMD's MSCCL++; and the names of collectives where an operator's name is all there is.

@@ -6,8 +6,8 @@ import re
 from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
-MOST_NS = 10**19  # beyond the year 2286; what a broken file prints
-MOST_DIGITS = 20
+_MOST_NS = 10**19  # beyond the year 2286; what a broken file prints
+_MOST_DIGITS = 20
 _PLAIN = re.compile(r"\s*(-?\d{1,19})(?:\.(\d{1,40}))?\s*$", re.ASCII)
 
 
@@ -22,7 +22,7 @@ def nanoseconds(printed: str, unit: int) -> int | None:
     except InvalidOperation:  # words, which are no time
         return None
     # Decimal raises for a number such as 1e400000000000 as soon as it is computed with.
-    is_possible = value.is_finite() and value.adjusted() < MOST_DIGITS
+    is_possible = value.is_finite() and value.adjusted() < _MOST_DIGITS
     return _bounded(int((value * unit).to_integral_value())) if is_possible else None
 
 
@@ -43,4 +43,4 @@ def number_of(cell: str) -> int | None:
 
 
 def _bounded(value: int) -> int | None:
-    return value if abs(value) < MOST_NS else None
+    return value if abs(value) < _MOST_NS else None

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from telemetry_profile.contract import Schema, Tables
-from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.facts.device_timeline import Timeline
+from telemetry_profile.format_contract import Schema, Tables
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*\Z", re.ASCII)
 _MOST = 2**63  # what sqlite stores

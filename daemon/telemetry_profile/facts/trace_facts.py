@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.contract import Clock, Clue, Device, Step, TraceSample
+from telemetry_profile.format_contract import Clock, Clue, Device, Step, TraceSample
 
 _OF_PYTORCH = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)

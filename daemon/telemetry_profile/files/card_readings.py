@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from telemetry_parsers.metrics import OTHER_SENSORS
 from telemetry_parsers.model import Absent, MergedDevice
-from telemetry_profile.contract import Card
-from telemetry_profile.verdict.answer import Match, Spread, Then
+from telemetry_profile.format_contract import Card
+from telemetry_profile.verdict.summary import Match, Spread, Then
 
 if TYPE_CHECKING:  # for recordings only, and large
     from telemetry_daemon.recordings.recording_file import RecordingFile

@@ -15,10 +15,10 @@ from telemetry_daemon.guarded.reading import open_file
 from telemetry_daemon.guarded.scratch import scratch
 from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import NotReadError, Schema
+from telemetry_profile.format_contract import NotReadError, Schema
 
 MOST_UNPACKED_BYTES = 8 << 30
-MOST_COLUMNS = 200_000
+_MOST_COLUMNS = 200_000
 _STEPS_BETWEEN_LOOKS = 100_000
 _PIECE_BYTES = 1 << 20
 # Functions in the file's own schema are not trusted, and nothing is written, also not beside the file.
@@ -67,7 +67,7 @@ class Database:
 
     def _read_schema(self) -> Schema:
         found: dict[str, tuple[str, ...]] = {}
-        for table, column in self.rows(_STORED, (MOST_COLUMNS,)):
+        for table, column in self.rows(_STORED, (_MOST_COLUMNS,)):
             if isinstance(table, str) and isinstance(column, str) and "\0" not in table + column:
                 found[table] = (*found.get(table, ()), column)
         return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from telemetry_daemon.guarded import named
 from telemetry_parsers.ownership import DeviceName, PartSeconds, StepCounts
 from telemetry_parsers.steps import SCHEMA
-from telemetry_profile.contract import Card
+from telemetry_profile.format_contract import Card
 from telemetry_profile.verdict.combine import Member
 
 _READABLE = 0o644

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import Clue, Device, Facts, Split, TraceReader, TraceSample
 from telemetry_profile.files.trace_events import (
     BLOCK_BYTES,
     NEAR_THE_END,
@@ -26,20 +25,21 @@ from telemetry_profile.files.trace_events import (
     value_at,
     walk,
 )
+from telemetry_profile.format_contract import Clue, Device, Facts, Split, TraceReader, TraceSample
 
-MOST_EVENTS = 100_000_000
+_MOST_EVENTS = 100_000_000
 MOST_EVENT_BYTES = 32 * 2**20
 """An event is no larger; names of 10 MB have been tried."""
 
-MOST_KEY_BYTES = 2**20
+_MOST_KEY_BYTES = 2**20
 """A key beside the events that is larger is passed over."""
 
-NOT_READ = object()
+_NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
 _TAIL = 64  # what the look of a next event may need
-MOST_KEYS = 1000
+_MOST_KEYS = 1000
 Choose = Callable[[TraceSample], TraceReader | None]
 
 
@@ -56,7 +56,7 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
         elif not reading.events(member):
             return None
     facts = reading.facts()
-    return lower_bounds(facts, _problems_of(damage)) if facts else None
+    return _lower_bounds(facts, _problems_of(damage)) if facts else None
 
 
 class _Reading:
@@ -73,7 +73,7 @@ class _Reading:
         """Take a key beside the events."""
         if self._reader is not None:
             self._reader.key(name, value)
-        elif len(self._keys) < MOST_KEYS:
+        elif len(self._keys) < _MOST_KEYS:
             self._keys[name] = value
 
     def events(self, events: list[Event]) -> bool:
@@ -107,7 +107,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def lower_bounds(facts: Facts, problems: Sequence[Problem]) -> Facts:
+def _lower_bounds(facts: Facts, problems: Sequence[Problem]) -> Facts:
     """Facts of a file with these problems. Idle time and what is not hidden need every interval, so they are unknown, and each step is cut."""
     if not problems:
         return facts
@@ -179,17 +179,17 @@ def _member(name: str, window: Window, damage: Damage) -> Iterator[Key | list[Ev
     if window.first() == b"[" and name == _EVENTS:
         window.use(1)
         yield from _events(window, damage)
-    elif (value := _value(window)) is not NOT_READ:
+    elif (value := _value(window)) is not _NOT_READ:
         yield Key(name, value)
     else:
-        skip_value(window)
+        _skip_value(window)
 
 
 def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     """The blocks of a list that was opened; an empty one at least."""
     count = 0
     yield []
-    while count < MOST_EVENTS:
+    while count < _MOST_EVENTS:
         window.grow()
         window.first(b",")
         block = next_block(window)
@@ -232,16 +232,16 @@ def _leave_event(window: Window) -> None:
 def _value(window: Window) -> Any:
     """The next value, or what stands for one that is too large or too deep to be decoded."""
     while True:
-        text = _text(window.data[:MOST_KEY_BYTES])
+        text = _text(window.data[:_MOST_KEY_BYTES])
         try:
             value, end = value_at(text, 0)
         except IncompleteError:
-            if len(window.data) >= MOST_KEY_BYTES:
-                return NOT_READ
+            if len(window.data) >= _MOST_KEY_BYTES:
+                return _NOT_READ
             if not window.grow():
                 raise
         except UnreadableError:
-            return NOT_READ
+            return _NOT_READ
         else:
             if end + NEAR_THE_END > len(text) and window.grow():  # a number may go on
                 continue
@@ -249,7 +249,7 @@ def _value(window: Window) -> Any:
             return value
 
 
-def skip_value(window: Window) -> None:
+def _skip_value(window: Window) -> None:
     """Go to what follows a value, without keeping it."""
     depth = 0
     for place, char in _structure(window):

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 import msgspec
 from typing_extensions import Self
 
-from telemetry_profile.contract import NotReadError
 from telemetry_profile.facts.printed_numbers import US, nanoseconds
+from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
 _SCALES = (1000, 100, 10, 1)  # nanoseconds, by the digits behind the point of microseconds

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from telemetry_profile.contract import (
+from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, LinkSums, waiting_first
+from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
+from telemetry_profile.format_contract import (
     THIS_RANK,
     Card,
     Clue,
@@ -30,8 +32,6 @@ from telemetry_profile.contract import (
     TextFormat,
     largest_first,
 )
-from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
-from telemetry_profile.facts.timeline import MOST_NAME_CHARACTERS, LinkSums, waiting_first
 
 _TOOL = "Ascend profiler"
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"

@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from telemetry_profile.contract import (
+from telemetry_profile.facts.csv_tables import Rows, begins_with, with_headings
+from telemetry_profile.facts.device_timeline import LinkSums, Timeline
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.printed_numbers import MS, US, S, count_of, decimal_ns, nanoseconds, number_of
+from telemetry_profile.facts.sql_columns import integer, records, text
+from telemetry_profile.format_contract import (
     Call,
     Card,
     Clue,
@@ -26,11 +31,6 @@ from telemetry_profile.contract import (
     Work,
     largest_first,
 )
-from telemetry_profile.facts.csv_tables import Rows, begins_with, with_headings
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, US, S, count_of, decimal_ns, nanoseconds, number_of
-from telemetry_profile.facts.sql_columns import integer, records, text
-from telemetry_profile.facts.timeline import LinkSums, Timeline
 
 _TOOL = "Ascend profiler"
 # The same columns in kernel_details.csv (torch_npu) and in op_summary.csv (msprof).

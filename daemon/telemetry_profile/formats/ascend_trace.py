@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from telemetry_profile.contract import (
+from telemetry_profile.facts.device_timeline import LinkSums, Timeline
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, whole
+from telemetry_profile.format_contract import (
     Card,
     Clue,
     Device,
@@ -22,9 +25,6 @@ from telemetry_profile.contract import (
     TraceSample,
     Work,
 )
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.timeline import LinkSums, Timeline
-from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, whole
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from telemetry_profile.contract import Clue, Refusal
 from telemetry_profile.facts.csv_tables import first_cells
+from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _is(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:

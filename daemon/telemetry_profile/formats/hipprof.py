@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from telemetry_profile.contract import (
+from telemetry_profile.facts.device_timeline import LONGEST_NS, Timeline
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.printed_numbers import MS, NS, US, S, nanoseconds
+from telemetry_profile.facts.sql_columns import NO_NAME, Row, integer, interval, named, records, text
+from telemetry_profile.facts.trace_facts import clock_of, rank_in_name
+from telemetry_profile.format_contract import (
     Card,
     Clock,
     Clue,
@@ -29,11 +34,6 @@ from telemetry_profile.contract import (
     TraceSample,
     largest_first,
 )
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, NS, US, S, nanoseconds
-from telemetry_profile.facts.sql_columns import NO_NAME, Row, integer, interval, named, records, text
-from telemetry_profile.facts.timeline import LONGEST_NS, Timeline
-from telemetry_profile.facts.trace_facts import clock_of, rank_in_name
 
 _TOOL = "hipprof"
 _KERNELS, _COPIES, _RANGES, _MPI = "HIPOPS_", "HIPCOPY_", "HIPTX_", "MPI_"

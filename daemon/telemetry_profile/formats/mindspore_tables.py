@@ -14,7 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import (
+from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
+from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS, LinkSums, Union
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
+from telemetry_profile.format_contract import (
     Call,
     Clue,
     Device,
@@ -27,10 +31,6 @@ from telemetry_profile.contract import (
     TextFormat,
     largest_first,
 )
-from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
-from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
-from telemetry_profile.facts.timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS, LinkSums, Union
 
 _TOOL = "MindSpore Profiler"
 _TICK = 10  # nanoseconds: the counter of the device runs at 100 MHz

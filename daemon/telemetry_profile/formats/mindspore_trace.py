@@ -10,10 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.contract import Card, Clue, Device, Facts, Split, TraceEvent, TraceFormat, TraceSample, Work
+from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.timeline import Timeline
 from telemetry_profile.facts.trace_facts import clock_of
+from telemetry_profile.format_contract import (
+    Card,
+    Clue,
+    Device,
+    Facts,
+    Split,
+    TraceEvent,
+    TraceFormat,
+    TraceSample,
+    Work,
+)
 
 _NAME, _TOOL = "mindspore-timeline", "MindSpore Profiler"
 _FILE = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from telemetry_profile.contract import Card, DatabaseFormat, Facts, Schema, Tables
+from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import is_data_wait, work_of
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,
@@ -22,7 +22,7 @@ from telemetry_profile.facts.sql_columns import (
     selected,
     text,
 )
-from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables
 
 _TOOL = "msprof"
 _TIMES = ("startNs", "endNs")

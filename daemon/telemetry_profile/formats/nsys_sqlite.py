@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from telemetry_profile.contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
+from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.sql_columns import NO_NAME, add_calls, columns_of, integer, interval, records, shape, text
-from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
 
 _TOOL = "Nsight Systems"
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import Call, Card, Clue, Facts, Kernel, TextFormat, Work
 from telemetry_profile.facts.csv_tables import (
     UNITS,
     Row,
@@ -25,9 +24,10 @@ from telemetry_profile.facts.csv_tables import (
     split_line,
     tables,
 )
+from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import nanoseconds
-from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.format_contract import Call, Card, Clue, Facts, Kernel, TextFormat, Work
 
 _SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
 _SEARCHED_LINES = 400

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import Call, Card, Clue, Device, Facts, Kernel, Split, TextFormat
 from telemetry_profile.facts.csv_tables import Row, Table, columns_of, device_of_sums, kernel, left_out, tables
+from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.format_contract import Call, Card, Clue, Device, Facts, Kernel, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
 # What the host does of a device's memory: it names the device, too.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Sequence
 
-from telemetry_profile.contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
+from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step, work_of
 from telemetry_profile.facts.sql_columns import (
     NO_NAME,
@@ -27,7 +27,7 @@ from telemetry_profile.facts.sql_columns import (
     shape,
     text,
 )
-from telemetry_profile.facts.timeline import Timeline
+from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
 
 _DISPATCHES, _REGIONS = "rocpd_kernel_dispatch", "rocpd_region"
 _SIZES = (

@@ -6,12 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.contract import Card, Clue, Device, Facts, Step, TraceEvent, TraceFormat, TraceSample, Work
+from telemetry_profile.facts.device_timeline import Interval, Timeline
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
 from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape
-from telemetry_profile.facts.timeline import Interval, Timeline
 from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shifted, whole
+from telemetry_profile.format_contract import (
+    Card,
+    Clue,
+    Device,
+    Facts,
+    Step,
+    TraceEvent,
+    TraceFormat,
+    TraceSample,
+    Work,
+)
 
 _NAME = "torch-trace"
 

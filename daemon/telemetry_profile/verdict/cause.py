@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.thresholds import pattern
-from telemetry_profile.verdict.answer import Then
 from telemetry_profile.verdict.combine import Profile
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
+from telemetry_profile.verdict.summary import Then
 from telemetry_profile.verdict.usual_step import Usual
 
 Cause = Literal["throttled", "straggler", "data", "communication", "copy", "host", "compute", "unknown"]

@@ -12,7 +12,19 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import THIS_RANK, Call, Card, Clock, Device, Facts, Hint, Kernel, Link, Split, Step
+from telemetry_profile.format_contract import (
+    THIS_RANK,
+    Call,
+    Card,
+    Clock,
+    Device,
+    Facts,
+    Hint,
+    Kernel,
+    Link,
+    Split,
+    Step,
+)
 
 # _Folders inside one result. What lies in them belongs to the folder that holds them.
 _INSIDE = re.compile(

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telemetry_profile.contract import Link
+from telemetry_profile.format_contract import Link
 from telemetry_profile.verdict.usual_step import Usual
 
 # Cards of one model and one node differed by 8 % in matrix rate without any fault (rocprofiler-compute on 8 x MI300X).
-LEAST_EXCESS = 0.10
+_LEAST_EXCESS = 0.10
 _NOISES = 3.0
 _SLOW_LINK = 0.5
 _EQUAL = 1.05  # waits that differ by less are the same
@@ -68,7 +68,7 @@ def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
     median = statistics.median(rank.split.compute_ns or 0 for rank in others)
     compute = worst.split.compute_ns or 0
     excess = compute / median - 1.0
-    if excess < max(LEAST_EXCESS, _NOISES * _noise(told)) or not _waits_least(worst, others):
+    if excess < max(_LEAST_EXCESS, _NOISES * _noise(told)) or not _waits_least(worst, others):
         return None
     return Straggler(worst.member.device.rank or 0, excess, compute, round(median))
 

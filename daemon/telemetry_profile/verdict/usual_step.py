@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from telemetry_profile.contract import Split, Step
+from telemetry_profile.format_contract import Split, Step
 from telemetry_profile.verdict.combine import Member
 
 _FEWEST_FOR_WARM_UP = 3
@@ -44,7 +44,7 @@ def usual_of(member: Member) -> Usual:
     means = [step for step in device.steps if step.is_mean]
     kept, left_out = _counted([step for step in device.steps if not step.is_mean])
     if not kept and means:
-        return Usual(member, 1, possible(means[0].split), (), ("only the tool's own mean is in the file",))
+        return Usual(member, 1, _possible(means[0].split), (), ("only the tool's own mean is in the file",))
     if not kept:
         return _without_first_collective(member, left_out)
     compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
@@ -55,10 +55,10 @@ def _without_first_collective(member: Member, left_out: Sequence[str]) -> Usual:
     """All of the time, but the collective in which the ranks wait for each other's profiler."""
     device, rest = member.device, member.device.without_first_collective()
     if rest is None or device.first_collective is None:
-        return Usual(member, 0, possible(device.split), (), tuple(left_out))
+        return Usual(member, 0, _possible(device.split), (), tuple(left_out))
     length = device.first_collective.length_ns / 1e6
     sentence = f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)"
-    return Usual(member, 0, possible(rest), (), (*left_out, sentence))
+    return Usual(member, 0, _possible(rest), (), (*left_out, sentence))
 
 
 def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
@@ -78,10 +78,10 @@ def mean(splits: Sequence[Split]) -> Split:
         values = [getattr(split, field.name) for split in splits]
         numbers = [value for value in values if value is not None]
         told[field.name] = round(statistics.fmean(numbers)) if numbers and len(numbers) == len(values) else None
-    return possible(Split(**told))
+    return _possible(Split(**told))
 
 
-def possible(split: Split) -> Split:
+def _possible(split: Split) -> Split:
     """The split without waits that are longer than the span: sums over streams that wait at the same time."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
         return replace(split, wait_ns=None)

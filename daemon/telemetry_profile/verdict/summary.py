@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from telemetry_profile.contract import Kernel
+from telemetry_profile.format_contract import Kernel
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.usual_step import Usual
 

@@ -23,7 +23,7 @@ from typing import BinaryIO
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import (
+from telemetry_profile.format_contract import (
     HEAD_BYTES,
     Clue,
     DatabaseFormat,
@@ -38,8 +38,8 @@ from telemetry_profile.contract import (
 )
 
 _SQLITE = b"SQLite format 3\0"
-LONGEST_LINE = 1 << 20
-DATABASE_SECONDS = 120.0
+_LONGEST_LINE = 1 << 20
+_DATABASE_SECONDS = 120.0
 MOST_FILES, DEEPEST = 20_000, 12
 # What no honest file needs: 5 GB took 90 s and 200 MiB.
 MOST_CPU_SECONDS = 900
@@ -220,7 +220,7 @@ def read_one(found: Found, formats: Sequence[ProfileFormat]) -> Outcome:
 def _of_database(found: Found, formats: Sequence[ProfileFormat]) -> Facts | None:
     from telemetry_profile.files.database import open_database  # sqlite3 is for these alone
 
-    with open_database(Path(found.path), DATABASE_SECONDS) as tables:
+    with open_database(Path(found.path), _DATABASE_SECONDS) as tables:
         for one in formats:
             if isinstance(one, DatabaseFormat) and one.recognises(tables.schema):
                 facts = one.read(tables)
@@ -228,7 +228,7 @@ def _of_database(found: Found, formats: Sequence[ProfileFormat]) -> Facts | None
     return None
 
 
-def _of_text(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _of_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     for one in formats:
         if isinstance(one, Refusal) and one.recognises(clue):
             raise NotReadError(f"{one.tool}: {one.remedy}")
@@ -237,7 +237,7 @@ def _of_text(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> 
     return None
 
 
-def _of_trace(clue: Clue, content: Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _of_trace(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     if clue.text.lstrip()[:1] not in ("{", "["):
         return None
     from telemetry_profile.files.trace import read_trace  # msgspec is for these alone
@@ -257,14 +257,14 @@ def _looked_for(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
 
 
 @contextlib.contextmanager
-def _content(path: str) -> Iterator[Content]:
+def _content(path: str) -> Iterator[_Content]:
     with os.fdopen(open_file(path), "rb") as stream:
         packed = is_packed(stream.read(2))
         stream.seek(0)
-        yield Content(Unpacked(stream) if packed else stream)
+        yield _Content(Unpacked(stream) if packed else stream)
 
 
-class Content(io.BufferedReader):
+class _Content(io.BufferedReader):
     """What a file holds, unpacked."""
 
     def __init__(self, raw: Unpacked | BinaryIO) -> None:
@@ -279,7 +279,7 @@ class Content(io.BufferedReader):
     def lines(self) -> Iterator[str]:
         """The lines without their ends; of a longer one than any tool writes, the beginning."""
         encoding = "utf-8-sig"
-        while line := self.readline(LONGEST_LINE):
+        while line := self.readline(_LONGEST_LINE):
             if not line.endswith(b"\n"):
                 self._pass_over_the_rest()
                 if self.damage:  # the line is torn, and so may be a number in it
@@ -288,6 +288,6 @@ class Content(io.BufferedReader):
             encoding = "utf-8"
 
     def _pass_over_the_rest(self) -> None:
-        while rest := self.readline(LONGEST_LINE):
+        while rest := self.readline(_LONGEST_LINE):
             if rest.endswith(b"\n"):
                 return

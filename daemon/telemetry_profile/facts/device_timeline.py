@@ -11,7 +11,8 @@ from itertools import islice
 from operator import le
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.contract import (
+from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
+from telemetry_profile.format_contract import (
     Call,
     Card,
     Clock,
@@ -24,7 +25,6 @@ from telemetry_profile.contract import (
     Step,
     Work,
 )
-from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
 
 MOST_NAME_CHARACTERS = 1000
 MOST_NAMES = 100_000

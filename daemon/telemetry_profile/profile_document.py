@@ -8,15 +8,15 @@ from dataclasses import fields
 from typing import Any
 
 from telemetry_exporters.text import cleaned
-from telemetry_profile.contract import Card, Kernel, Split
-from telemetry_profile.verdict.answer import Achieved, Answer, Spread, Then, kernel_sums
+from telemetry_profile.format_contract import Card, Kernel, Split
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member
 from telemetry_profile.verdict.slowest_rank import slow_links, spread_of, straggler_of
+from telemetry_profile.verdict.summary import Achieved, Answer, Spread, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual
 
 SCHEMA = "telemetry.profile/1"
-MOST_KERNELS = 100
+_MOST_KERNELS = 100
 _NANO = 1e9
 
 
@@ -38,7 +38,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "devices": [_device(rank, achieved, then) for rank, achieved, then in each],
         "kernels": [
             _kernel(one.longest) | {"calls": one.calls, "total_seconds": one.total_ns / _NANO, "mean_seconds": _mean(one.total_ns, one.calls)}
-            for one in kernel_sums(profile.members)[:MOST_KERNELS]
+            for one in kernel_sums(profile.members)[:_MOST_KERNELS]
         ],
         "links": [
             {"kind": link.kind, "source": link.source, "target": link.target, "bytes": link.bytes_moved, "seconds": link.busy_ns / _NANO}
@@ -91,7 +91,7 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> dict[s
             {"name": step.name, "begin_seconds": _seconds(step.begin_ns), "is_cut": step.is_cut, "is_mean": step.is_mean, **_split(step.split)}
             for step in device.steps
         ],
-        "kernels": [_kernel(kernel) for kernel in device.kernels[:MOST_KERNELS]],
+        "kernels": [_kernel(kernel) for kernel in device.kernels[:_MOST_KERNELS]],
         "flops": None if device.flops is None else {
             "basis": device.flops.basis, "total": device.flops.total, "per_step": device.flops.per_step, "per_second": device.flops.per_second,
         },

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import clean, cut, pad_left, pad_right
-from telemetry_profile.contract import Split
-from telemetry_profile.verdict.answer import Achieved, Answer, KernelSum, Then, kernel_sums
+from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member
 from telemetry_profile.verdict.slowest_rank import slow_links, spread_of, straggler_of
+from telemetry_profile.verdict.summary import Achieved, Answer, KernelSum, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual, mean
 
 LINES, COLUMNS = 24, 80

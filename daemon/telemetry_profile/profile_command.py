@@ -19,9 +19,9 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
 if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
-    from telemetry_profile.files.reading import Found, Outcome
-    from telemetry_profile.verdict.answer import Answer, Then
+    from telemetry_profile.files.read_files import Found, Outcome
     from telemetry_profile.verdict.combine import Member, Profile
+    from telemetry_profile.verdict.summary import Answer, Then
 
 _MOST_TOLD = 5
 _LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _files(paths: Sequence[str]) -> list[Found]:
-    from telemetry_profile.files.reading import find
+    from telemetry_profile.files.read_files import find
 
     try:
         files = find(paths)
@@ -115,7 +115,7 @@ def _files(paths: Sequence[str]) -> list[Found]:
 
 def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
     """What came of the files, in their order; of all that were read when somebody ended it, and that it was so."""
-    from telemetry_profile.files.reading import BadFormatError, installed, read_all, read_one
+    from telemetry_profile.files.read_files import BadFormatError, installed, read_all, read_one
 
     try:
         read = partial(read_one, formats=installed())
@@ -149,11 +149,11 @@ def _tell(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
 def _text(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
-        from telemetry_profile import document
+        from telemetry_profile import profile_document
 
-        return document.render(answer)
+        return profile_document.render(answer)
     from telemetry_daemon.commands.rendering import colour
-    from telemetry_profile.screen import screen
+    from telemetry_profile.profile_screen import screen
 
     return screen(answer, _width(), colour())
 
@@ -177,7 +177,7 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
 
 
 def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
-    from telemetry_profile.verdict.answer import Answer, achieved_of
+    from telemetry_profile.verdict.summary import Answer, achieved_of
     from telemetry_profile.verdict.usual_step import usual_of
 
     members = _with_begin(profile.members, arguments.begin)
