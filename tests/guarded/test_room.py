@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import clean_environment
-from telemetry_daemon.guarded import named, way
+from telemetry_daemon.guarded import folders, named
+from telemetry_daemon.guarded.folders import UnsafeError
+from telemetry_daemon.guarded.named import bound, connected
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file
-from telemetry_daemon.guarded.sockets import bound, connected
-from telemetry_daemon.guarded.way import UnsafeError
 
 NOBODY = 65534
 needs_root = pytest.mark.needs("root")
@@ -96,7 +96,7 @@ def test_root_of_a_user_namespace_is_held_to_no_more_than_the_user_who_made_it(
     path = made(made(made(tmp_path / "x", owner=NOBODY) / "y", owner=NOBODY - 1) / "a")
     with pytest.raises(UnsafeError, match="chown root"):
         OwnFolder.at(path)
-    monkeypatch.setattr(way, "Path", Foreign)
+    monkeypatch.setattr(folders, "Path", Foreign)
     OwnFolder.at(path).close()
 
 

@@ -10,7 +10,7 @@ from telemetry_daemon.config.settings import Settings, reads
 from telemetry_daemon.doctor.beside import Beside
 from telemetry_daemon.doctor.unit import unit
 from telemetry_daemon.doctor.view import ask
-from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.remote.address import Address
 from telemetry_daemon.remote.http_client import BrokenError, Credentials, NodeError
 from telemetry_daemon.version import __version__

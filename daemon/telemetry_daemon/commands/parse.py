@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.commands import options, rendering
+from telemetry_daemon.guarded.packing import is_packed
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
-from telemetry_daemon.guarded.unpacking import is_packed
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recordings.recording_file import Damage, captures_in

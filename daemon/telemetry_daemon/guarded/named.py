@@ -1,47 +1,55 @@
-"""Files that the user named: others may share the folder, and still cannot make us write elsewhere."""
+"""Files and Unix sockets at paths that the user named: others may share the folder, and still cannot make us write elsewhere."""
 
 from __future__ import annotations
 
+import array
 import contextlib
 import errno
 import fcntl
 import os
 import re
+import socket
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import final
 
-from telemetry_daemon.guarded import below
+from telemetry_daemon.guarded import folders
+from telemetry_daemon.guarded.folders import ROOT, UnsafeError, reach
 from telemetry_daemon.guarded.reading import NotAFileError
-from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach
 
 _OWN_STREAM = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]+))\Z|/proc/self/fd/([0-9]+)\Z")
 _STREAMS = {"stdout": 1, "stderr": 2}
+_PROBE_SECONDS = 1.0
+_CREDENTIALS = struct.Struct("3i")
+# Python has no name for it (socket(7), Linux 4.13).
+_SO_PEERGROUPS = 59
+_MOST_GROUPS = 256  # Python reads options of at most 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
     """Put a file with this content and mode under the name, in one step; a link is replaced. Raises OSError."""
-    with _folder_of(path) as folder, below.replacing(folder, path.name) as descriptor:
-        below.write(descriptor, content)
+    with _folder_of(path) as folder, folders.replacing(folder, path.name) as descriptor:
+        folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def put(path: Path, content: bytes) -> None:
     """Put a file with this content, for its owner alone, under the name in one step; nothing but a regular file is replaced. Raises OSError."""
     with _folder_of(path) as folder:
-        status = _status(folder, path.name)
+        status = folders.status_of(folder, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
             raise NotAFileError(status.st_mode, str(path))
-        with below.replacing(folder, path.name) as descriptor:
-            below.write(descriptor, content)
+        with folders.replacing(folder, path.name) as descriptor:
+            folders.write(descriptor, content)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
 
 def remove(path: Path) -> None:
     """Remove what has the name, if there is anything. Raises OSError."""
     with _folder_of(path) as folder:
-        below.remove(folder, path.name)
+        folders.remove(folder, path.name)
 
 
 def stream(path: Path) -> int | None:
@@ -50,14 +58,14 @@ def stream(path: Path) -> int | None:
     if stream is not None:
         return os.dup(_STREAMS[stream[1]] if stream[1] else int(stream[2] or stream[3]))
     with _folder_of(path) as folder:
-        status = _status(folder, path.name)
+        status = folders.status_of(folder, path.name)
         return None if status is None or stat.S_ISREG(status.st_mode) else _opened(folder, path.name, status)
 
 
 def existing(path: Path) -> int | None:
     """A descriptor to read the regular file with that name; None if there is none. Raises OSError."""
     with _folder_of(path) as folder:
-        status = _status(folder, path.name)
+        status = folders.status_of(folder, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
             return None
         return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -91,8 +99,8 @@ class Claim:
         """A descriptor to write on to: of a new file for its owner alone, which has this content and takes the name in one step. Raises OSError."""
         with _folder_of(self._path) as folder:
             self._check(folder)
-            with below.replacing(folder, self._path.name) as descriptor:
-                below.write(descriptor, content)
+            with folders.replacing(folder, self._path.name) as descriptor:
+                folders.write(descriptor, content)
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # for as long as it is written to
                 kept = os.dup(descriptor)
         self._is_made = False
@@ -106,14 +114,14 @@ class Claim:
         try:
             if self._is_made:
                 with _folder_of(self._path) as folder:
-                    if _has(folder, self._path.name, held):
-                        below.remove(folder, self._path.name)
+                    if folders.has(folder, self._path.name, held):
+                        folders.remove(folder, self._path.name)
         finally:
             os.close(held)
 
     def _check(self, folder: int) -> None:
         """Raise BlockingIOError if somebody else was faster."""
-        if not _has(folder, self._path.name, self._held):
+        if not folders.has(folder, self._path.name, self._held):
             raise BlockingIOError(errno.EAGAIN, "somebody else put a file there meanwhile", str(self._path))
 
 
@@ -128,24 +136,12 @@ def _folder_of(path: Path) -> Iterator[int]:
         os.close(folder)
 
 
-def _status(folder: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:  # a new file, then
-        return None
-
-
 def _made_or_opened(folder: int, name: str) -> tuple[int, bool]:
     """A descriptor to read the file with that name, and whether it was made just now, as there was none."""
     try:
-        return below.create(folder, name, os.O_RDWR), True
+        return folders.create(folder, name, os.O_RDWR), True
     except FileExistsError:  # an earlier one
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder), False
-
-
-def _has(folder: int, name: str, descriptor: int) -> bool:
-    status = _status(folder, name)
-    return status is not None and os.path.samestat(status, os.fstat(descriptor))
 
 
 def _opened(folder: int, name: str, status: os.stat_result) -> int:
@@ -162,3 +158,77 @@ def _opened(folder: int, name: str, status: os.stat_result) -> int:
         return descriptor
     os.close(descriptor)
     raise UnsafeError("somebody put another one there meanwhile")
+
+
+@contextlib.contextmanager
+def new_socket() -> Iterator[socket.socket]:
+    """A new Unix socket, which stays open after the block; an error in the block closes it."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        yield made
+    except BaseException:
+        made.close()
+        raise
+
+
+def connected(path: Path, timeout_seconds: float) -> socket.socket:
+    """A connection to the Unix socket at the path; a link is refused. Raises OSError."""
+    with _folder_of(path) as folder, contextlib.ExitStack() as undo:
+        opened = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        undo.callback(os.close, opened)
+        if not stat.S_ISSOCK(os.fstat(opened).st_mode):
+            raise UnsafeError(f"{path} is no socket; remove it, and start its daemon anew")
+        with new_socket() as connection:
+            connection.settimeout(timeout_seconds)
+            connection.connect(f"/proc/self/fd/{opened}")
+        return connection
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens there; a socket that nobody listens on is a dead daemon's."""
+    try:
+        connected(path, _PROBE_SECONDS).close()
+    except OSError:  # no socket, or nobody behind it
+        return False
+    return True
+
+
+def is_own_user(connection: socket.socket) -> bool:
+    """Whether the process at the other end belongs to our user or to root."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    return uid in (0, os.geteuid())
+
+
+def is_own_user_or_group(connection: socket.socket) -> bool:
+    """Return whether the process at the other end belongs to our user, to root or to our group."""
+    if is_own_user(connection):
+        return True
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    groups = array.array("I", [_CREDENTIALS.unpack(credentials)[2]])
+    with contextlib.suppress(OSError):  # more groups than Python can ask for, or Linux before 4.13
+        groups.frombytes(connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUPS * groups.itemsize))
+    return os.getegid() in groups
+
+
+def bound(path: Path) -> socket.socket:
+    """A socket at the path; one that nobody listens on is replaced. Raises OSError: FileExistsError if it is no socket."""
+    with _folder_of(path) as folder:
+        _clear(folder, path)
+        with new_socket() as listener:
+            listener.bind(str(path))  # the name by which `ss` shows it; a link in its place is not followed
+        return listener
+
+
+def _clear(folder: int, path: Path) -> None:
+    status = folders.status_of(folder, path.name)
+    if status is None:
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        raise FileExistsError(errno.EEXIST, "a file that is not a socket is there", str(path))
+    try:
+        connected(path, _PROBE_SECONDS).close()
+    except ConnectionRefusedError:  # nobody listens: it was left behind
+        folders.remove(folder, path.name)
+    else:
+        raise OSError(errno.EADDRINUSE, "taken")

@@ -1,4 +1,4 @@
-"""The daemon's own folders (state, locks, runtime): nobody else can write there or make us write elsewhere."""
+"""Folders held open: our own, where nobody else can write (state, locks, runtime), and those in which others leave files for us."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import contextlib
 import os
 import socket
 import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import final
 
-from telemetry_daemon.guarded import below, reading
-from telemetry_daemon.guarded.sockets import answers, new_socket
-from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach, reach_own
+from telemetry_daemon.guarded import folders, reading
+from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, reach, reach_own
+from telemetry_daemon.guarded.named import answers, new_socket
 
 # Folders with content that nobody else may read are made with a narrower mode.
 FOLDER_MODE = 0o755
@@ -64,8 +67,8 @@ class OwnFolder:
 
     def replace(self, name: str, content: bytes) -> None:
         """Put a file with this content under the name, in one step; a power cut does not undo it."""
-        with below.replacing(self._descriptor, name) as descriptor:
-            below.write(descriptor, content)
+        with folders.replacing(self._descriptor, name) as descriptor:
+            folders.write(descriptor, content)
             self._give(descriptor)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
@@ -79,22 +82,19 @@ class OwnFolder:
                 os.rename(name, older, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
                 descriptor = self.lock_file(name)
                 undo.callback(os.close, descriptor)
-            below.append(descriptor, content)
+            folders.append(descriptor, content)
 
     def hand_over(self, name: str, content: bytes) -> None:
         """Put a file with this content under the name, in one step, for the folder's group to read."""
-        with below.replacing(self._descriptor, name) as descriptor:
-            below.write(descriptor, content)
+        with folders.replacing(self._descriptor, name) as descriptor:
+            folders.write(descriptor, content)
             os.fchown(descriptor, -1, self._owner[1])
             os.fchmod(descriptor, 0o640)
 
     def lend(self, group: int) -> None:
         """Give the folder to this group, which can read what is handed over."""
-        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor)
-        try:
+        with _opened(self._descriptor) as folder:
             os.fchown(folder, -1, group)
-        finally:
-            os.close(folder)
         self._owner = (self._owner[0], group)
 
     @property
@@ -111,21 +111,14 @@ class OwnFolder:
         return {name: status.st_size for name, status in self._listed().items() if stat.S_ISREG(status.st_mode)}
 
     def _listed(self) -> dict[str, os.stat_result]:
-        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._descriptor)
-        found: dict[str, os.stat_result] = {}
-        try:
-            with os.scandir(folder) as listed:
-                for one in listed:
-                    with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                        found[one.name] = one.stat(follow_symlinks=False)
-        finally:
-            os.close(folder)
-        return found
+        with _opened(self._descriptor) as folder, os.scandir(folder) as listed:
+            found = {entry.name: folders.status_of(folder, entry.name) for entry in listed}
+        return {name: status for name, status in found.items() if status is not None}
 
     def lock_file(self, name: str) -> int:
         """A descriptor of a file to lock, which is made if it is missing; the caller closes it."""
         try:
-            descriptor = below.create(self._descriptor, name, os.O_RDWR)
+            descriptor = folders.create(self._descriptor, name, os.O_RDWR)
         except FileExistsError:  # as nearly always: it stays for the next one
             return self.existing_lock_file(name)
         self._give(descriptor)
@@ -143,23 +136,18 @@ class OwnFolder:
 
     def has(self, name: str, descriptor: int) -> bool:
         """Whether the open file still has the name."""
-        try:
-            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
-        except FileNotFoundError:  # removed meanwhile, so it is another's
-            return False
-        return os.path.samestat(status, os.fstat(descriptor))
+        return folders.has(self._descriptor, name, descriptor)
 
     def remove(self, name: str) -> None:
         """Remove what has the name, if there is anything."""
-        below.remove(self._descriptor, name)
+        folders.remove(self._descriptor, name)
 
     def bound(self, name: str, mode: int) -> socket.socket:
         """Return a Unix socket with that name and mode; a file that has the name is replaced."""
         self.remove(name)
         with new_socket() as listener:
-            os.fchmod(
-                listener.fileno(), 0o600
-            )  # the kernel gives the file this mode (unix(7)); umask is every thread's
+            # The kernel gives the file this mode (unix(7)); umask is every thread's.
+            os.fchmod(listener.fileno(), 0o600)
             path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() takes no folder's descriptor
             listener.bind(path)
             os.chmod(path, mode)  # noqa: PTH101  # no other user can write in our folder, so the path is still the socket
@@ -195,10 +183,11 @@ def _make(path: Path, mode: int) -> None:
         _make(path.parent, FOLDER_MODE)
         above = reach(path.parent)
     try:
-        with contextlib.suppress(FileExistsError):  # somebody else was faster; it is looked at like any other
-            os.mkdir(path.name, mode, dir_fd=above)
-            if os.geteuid() == ROOT:
-                _give_folder(path.name, above)
+        os.mkdir(path.name, mode, dir_fd=above)
+        if os.geteuid() == ROOT:
+            _give_folder(path.name, above)
+    except FileExistsError:  # somebody else was faster; it is looked at like any other
+        return
     finally:
         os.close(above)
 
@@ -206,9 +195,109 @@ def _make(path: Path, mode: int) -> None:
 def _give_folder(name: str, above: int) -> None:
     """Give the folder that root just made to the owner of the folder above, if it is still that folder."""
     owner = os.fstat(above)
-    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
-    try:
+    with _opened(above, name) as folder:
         if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
             os.fchown(folder, owner.st_uid, owner.st_gid)
+
+
+@contextlib.contextmanager
+def _opened(above: int, name: str = ".") -> Iterator[int]:
+    """A descriptor to list or give away a folder; a link is not followed."""
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        yield folder
     finally:
         os.close(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What tells one content of a file from the next; `changed` is when it last got one, in nanoseconds of the wall clock."""
+
+    inode: int
+    size: int
+    changed: int
+    owner: int
+
+
+@final
+class Inbox:
+    """A folder in which root, its owner, or everybody leaves files for us: no link in it is followed. Every method raises OSError; an UnsafeError says who else could write there and what to do."""
+
+    def __init__(self, descriptor: int, owner: int | None) -> None:
+        self._descriptor = descriptor
+        self._owner = owner  # None: everybody may leave files
+
+    @classmethod
+    def at(cls, path: Path, owners: tuple[int, ...] = ()) -> Inbox:
+        """The existing folder, which belongs to one of the owners if any are named; others cannot write to it."""
+        descriptor, step = _opened_inbox(path, lambda step: _refusal(step, owners))
+        return cls(descriptor, step.status.st_uid)
+
+    @classmethod
+    def of_everybody(cls, path: Path) -> Inbox:
+        """The existing folder in which everybody may leave files, and nobody may remove or replace those of others."""
+        return cls(_opened_inbox(path, _refusal_of_everybody)[0], None)
+
+    def __enter__(self) -> Inbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def entries(self, wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:
+        """The first files with such names, by name."""
+        with os.scandir(self._descriptor) as listed:
+            names = list(islice((one.name for one in listed if wanted(one.name)), most))
+        found = ((name, self._entry(name)) for name in sorted(names))
+        return {name: entry for name, entry in found if entry is not None}
+
+    def read(self, name: str, limit_bytes: int) -> bytes:
+        """The whole of a regular file that root, we or the folder's owner put there, or anybody where everybody may."""
+        owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
+        if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
+            raise UnsafeError(f"it belongs to user {owner}, who has no business here; remove it")
+        return reading.read_file(name, limit_bytes, self._descriptor)
+
+    def _entry(self, name: str) -> Entry | None:
+        status = folders.status_of(self._descriptor, name)
+        if status is None:
+            return None
+        return Entry(status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns), status.st_uid)
+
+
+def _opened_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Step]:
+    """A descriptor of the folder, and what it is. Raises OSError, UnsafeError with the refusal."""
+    way = reach(path)
+    try:
+        step = Step(path, os.fstat(way))
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way)
+    finally:
+        os.close(way)
+    refusal = refusal_of(step)
+    if refusal:
+        os.close(descriptor)
+        raise UnsafeError(refusal)
+    return descriptor, step
+
+
+def _refusal_of_everybody(step: Step) -> str:
+    """Why a folder for everybody is not read: without the sticky bit anybody could replace the files of others."""
+    mode, owner = step.status.st_mode, step.status.st_uid
+    if owner not in (ROOT, os.geteuid()):
+        return f"{step.place} belongs to user {owner}: chown root {step.place}"
+    if mode & (stat.S_IWOTH | stat.S_IWGRP) and not mode & stat.S_ISVTX:
+        return f"{step.place} lets its users replace the files of others: chmod +t {step.place}"
+    return ""
+
+
+def _refusal(step: Step, owners: tuple[int, ...]) -> str:
+    """Why the folder is not read; empty if it is."""
+    mode, owner = step.status.st_mode, step.status.st_uid
+    if owners and owner not in owners:
+        return f"{step.place} belongs to user {owner}: chown root {step.place}"
+    if mode & (stat.S_IWOTH | (0 if step.status.st_gid == ROOT else stat.S_IWGRP)):
+        return f"{step.place} can be written by others: chmod go-w {step.place}"
+    return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from typing import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
@@ -47,7 +48,8 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
-        return _content(descriptor, limit_bytes, path)
+        # It may grow, or be a file of /sys, whose size says nothing.
+        return _content(lambda size: os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
 
@@ -74,20 +76,15 @@ def open_file(path: str, folder: int | None = None) -> int:
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
     """All bytes of a stream that the user named, such as a pipe; TooLargeError if there are too many."""
+    return _content(stream.read, limit_bytes, name)
+
+
+def _content(read: Callable[[int], bytes], limit_bytes: int, name: str) -> bytes:
     content = bytearray()
-    while chunk := stream.read(_CHUNK_BYTES):
+    while chunk := read(_CHUNK_BYTES):
         content += chunk
         if len(content) > limit_bytes:
             raise TooLargeError(limit_bytes, name)
-    return bytes(content)
-
-
-def _content(descriptor: int, limit_bytes: int, path: str) -> bytes:
-    content = bytearray()
-    while chunk := os.read(descriptor, _CHUNK_BYTES):
-        content += chunk
-        if len(content) > limit_bytes:  # it grew, or is a file of /sys, whose size says nothing
-            raise TooLargeError(limit_bytes, path)
     return bytes(content)
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
-from telemetry_daemon.guarded.trust import other_writer
-from telemetry_daemon.guarded.way import ROOT
+from telemetry_daemon.guarded.folders import ROOT, other_writer
 from telemetry_daemon.plugins.candidates import MODULE_PARSER, Candidate, Candidates, PluginFailure
 
 OWN_DISTRIBUTION = "device-telemetry"

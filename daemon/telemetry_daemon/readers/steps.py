@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from telemetry_daemon.guarded.inbox import Entry, Inbox
+from telemetry_daemon.guarded.own_folder import Entry, Inbox
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.newcomers import MOST_NEW_OF_A_USER, Newcomers
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.guarded.trust import other_writer
-from telemetry_daemon.guarded.way import ROOT
+from telemetry_daemon.guarded.folders import ROOT, other_writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.guarded.deflate import zlib
 from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.guarded.packing import zlib
 from telemetry_daemon.masking.local_names import names_here
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.plugins.loading import load

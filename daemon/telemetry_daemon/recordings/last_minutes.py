@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from telemetry_daemon.guarded.deflate import GZIP, zlib
+from telemetry_daemon.guarded.packing import GZIP, zlib
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.captures import CodecError, capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Report

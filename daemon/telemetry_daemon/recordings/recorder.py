@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import TextIO, final
 
 from telemetry_daemon.guarded import named
-from telemetry_daemon.guarded.deflate import GZIP
-from telemetry_daemon.guarded.unpacking import is_packed
+from telemetry_daemon.guarded.packing import GZIP, is_packed
 from telemetry_daemon.recordings.parsed_captures import Reports
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote import control_socket as control

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from telemetry_daemon.guarded.packing import Unpacked, is_packed
 from telemetry_daemon.guarded.reading import open_file
-from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Plain
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.guarded.folders import UnsafeError
+from telemetry_daemon.guarded.named import connected, is_own_user
 from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
-from telemetry_daemon.guarded.sockets import connected, is_own_user
-from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.guarded.sockets import connected
-from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.guarded.folders import UnsafeError
+from telemetry_daemon.guarded.named import connected
 from telemetry_daemon.remote.address import Address
 from telemetry_exporters.text import clean, cut
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.guarded.deflate import GZIP, zlib
+from telemetry_daemon.guarded.packing import GZIP, zlib
 from telemetry_daemon.recordings.alarms import Alarm, Alarms, Bursts, Rank
 from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
 from telemetry_daemon.recordings.last_minutes import Line, Ring, Tap

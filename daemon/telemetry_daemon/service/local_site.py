@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from telemetry_daemon.guarded.named import is_own_user_or_group
 from telemetry_daemon.guarded.own_folder import own_socket
-from telemetry_daemon.guarded.sockets import is_own_user_or_group
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
 from telemetry_daemon.web.messages import Handler, Request, Response

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Protocol
 
-from telemetry_daemon.guarded.deflate import GZIP
-from telemetry_daemon.guarded.deflate import zlib as _usual
+from telemetry_daemon.guarded.packing import GZIP
+from telemetry_daemon.guarded.packing import zlib as _usual
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import Snapshot
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from telemetry_daemon.guarded.folders import scratch
+from telemetry_daemon.guarded.packing import Unpacked, is_packed
 from telemetry_daemon.guarded.reading import open_file
-from telemetry_daemon.guarded.scratch import scratch
-from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import NotReadError, Schema
 

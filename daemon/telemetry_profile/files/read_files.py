@@ -20,8 +20,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import BinaryIO
 
+from telemetry_daemon.guarded.packing import Unpacked, is_packed
 from telemetry_daemon.guarded.reading import open_file
-from telemetry_daemon.guarded.unpacking import Unpacked, is_packed
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import (
     HEAD_BYTES,

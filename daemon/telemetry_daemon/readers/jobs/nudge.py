@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from telemetry_daemon.guarded.sockets import connected
+from telemetry_daemon.guarded.named import connected
 
 _PATIENCE_SECONDS = 0.3
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from telemetry_daemon.guarded.inbox import Entry, Inbox
+from telemetry_daemon.guarded.own_folder import Entry, Inbox
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.jobs.cgroups import JobCgroups
 from telemetry_daemon.readers.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id

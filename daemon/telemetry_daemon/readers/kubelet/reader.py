@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
-from telemetry_daemon.guarded.sockets import connected
-from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.guarded.folders import UnsafeError
+from telemetry_daemon.guarded.named import connected
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.kubelet import places
 from telemetry_parsers.library import ReaderRefusal

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.guarded import named
-from telemetry_daemon.guarded.sockets import bound
-from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.guarded.folders import UnsafeError
+from telemetry_daemon.guarded.named import bound
 from telemetry_daemon.web.addresses import UNIX_PREFIX, TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.errors import ListenError, WebError
 from telemetry_daemon.web.server import port_owner

@@ -1,19 +1,23 @@
-"""The way to a folder, step by step from /, held by descriptors: nobody can change it while we go."""
+"""Folders held by descriptors, and new files below them: nobody can change the way there while we go, or be there before us."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 ROOT = 0
 # As many as the kernel follows (path_resolution(7)).
 _MOST_LINKS = 40
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnsafeError(PermissionError):
@@ -161,3 +165,130 @@ def _opened(name: str, folder: int) -> int:
         return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:  # a link or a file
         return os.open(name, _STEP, dir_fd=folder)
+
+
+def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
+    """A descriptor of a new, empty file for its owner alone; FileExistsError if anything has the name."""
+    return os.open(name, _NEW | access, 0o600, dir_fd=folder)
+
+
+def status_of(folder: int, name: str) -> os.stat_result | None:
+    """What has the name, a link itself; None if nothing has it."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:  # it may have been removed meanwhile
+        return None
+
+
+def has(folder: int, name: str, descriptor: int) -> bool:
+    """Whether the open file still has the name."""
+    status = status_of(folder, name)
+    return status is not None and os.path.samestat(status, os.fstat(descriptor))
+
+
+def remove(folder: int, name: str) -> None:
+    """Remove what has the name, if there is anything; a link itself is removed. Raises OSError, as for a folder."""
+    with contextlib.suppress(FileNotFoundError):  # it is gone already
+        os.unlink(name, dir_fd=folder)
+
+
+@contextlib.contextmanager
+def replacing(folder: int, name: str) -> Iterator[int]:
+    """A new file to write to. After the block it takes the name in one step; after an error it is removed."""
+    temporary = f".{name}.{os.urandom(8).hex()}.new"  # where others may write, nobody can be there before us
+    descriptor = create(folder, temporary)
+    try:
+        yield descriptor
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):  # the first error is the one to report
+            remove(folder, temporary)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def write(descriptor: int, content: bytes) -> None:
+    """Write all of it. Raises OSError."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def append(descriptor: int, content: bytes) -> None:
+    """Write all of it behind what a file has, on a line of its own, so that a power cut does not undo it; or nothing of it. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    is_half = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    try:
+        os.lseek(descriptor, size, os.SEEK_SET)
+        write(descriptor, b"\n" * is_half + content)
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
+    """Who besides these users and groups could put another file there, and the remedy: `/opt/x can be written by others …`.
+
+    None if nobody could. Raises OSError if the way there cannot be followed to its end.
+    """
+    real = path.resolve(strict=True)
+    # In a sticky folder further up, such as /tmp, nobody can replace what belongs to another.
+    close = (real, real.parent)
+    way: list[Step] = []
+    os.close(walk(path, way.append))
+    return next((text for step in way if (text := _writer(step, users, groups, close)) is not None), None)
+
+
+def _writer(step: Step, users: Container[int], groups: Container[int], close: tuple[Path, ...]) -> str | None:
+    place, status = step.place, step.status
+    if status.st_uid not in users:
+        return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
+    if step.is_link:  # its mode says nothing; only who may write to its folder can point it elsewhere
+        return None
+    shared = stat.S_IWOTH | (0 if status.st_gid in groups else stat.S_IWGRP)
+    sticky = bool(status.st_mode & stat.S_ISVTX) and place not in close
+    if status.st_mode & shared and not sticky:
+        return f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The open file, and the name that it may have."""
+
+    stream: BinaryIO
+    _path: str
+
+    def named(self) -> str:
+        """Its path, from now until `unnamed`."""
+        self.stream.flush()
+        with contextlib.suppress(FileExistsError):  # where there are no files without a name it has its name already
+            # A descriptor for the source's folder makes Python call linkat, which follows this link to its file.
+            os.link(f"/proc/self/fd/{self.stream.fileno()}", self._path, src_dir_fd=self.stream.fileno())
+        return self._path
+
+    def unnamed(self) -> None:
+        """Take the name away; who has the file open keeps it."""
+        Path(self._path).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Scratch]:
+    """A new file in the folder for such files, that only this user may open."""
+    path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"
+    with os.fdopen(_nameless(path), "w+b") as stream:
+        made = Scratch(stream, path)
+        try:
+            yield made
+        finally:
+            made.unnamed()
+
+
+def _nameless(path: str) -> int:
+    """A new file without a name; with this path where its file system has no others (overlayfs before Linux 6.1)."""
+    try:
+        return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:  # what the docstring says; where the folder is at fault, this says so, too
+        return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
