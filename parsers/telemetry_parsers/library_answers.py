@@ -10,7 +10,8 @@ from telemetry_parsers.model import Absent, Device, Output, Plain, Problem, Read
 from telemetry_parsers.reports.draft import Draft, why
 from telemetry_parsers.sentinels import ALL_BITS
 from telemetry_parsers.text.answers import failed
-from telemetry_parsers.text.lines import TOOL_MARKS, bus_address, quote
+from telemetry_parsers.text.lines import bus_address, quote
+from telemetry_parsers.text.tool_marks import tool_of
 
 # Above any number that a library gives.
 _LARGEST = 2**64
@@ -122,8 +123,7 @@ def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
 
 def _printed(output: Output, library: RecordedLibrary) -> Report:
     """The report on a text: a library prints none, so it is some tool's."""
-    printed = output.text + output.stderr
-    tool = next((tool for tool, marks in TOOL_MARKS.items() if any(mark in printed for mark in marks)), "another tool")
+    tool = tool_of(output.text + output.stderr) or "another tool"
     how = f"the source {library.source} reads recordings of the library, made by 'telemetry record'"
     return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {how}"),))
 

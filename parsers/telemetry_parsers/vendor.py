@@ -112,20 +112,6 @@ RENDER_NODES = DeviceNodes(("/dev/dri/renderD*",), ("226",), "/dev/dri/card*, re
 
 
 @dataclass(frozen=True, slots=True)
-class ToolMarks:
-    """A tool, and the words that only it prints: they name it when its output was given to another tool's parser.
-
-    Where `is_common`, other tools may print these words too, so the marks of all others are looked for first.
-    `captures` is the folder of its real outputs among those that all projects share.
-    """
-
-    name: str
-    marks: tuple[str, ...] = ()
-    captures: str = ""
-    is_common: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Mount:
     """A file or folder of the node that a pod needs; its name is that of the pod's volume."""
 
@@ -166,7 +152,6 @@ class Vendor:
     pci: Pci
     nodes: tuple[DeviceNodes, ...]
     permissions: str
-    tools: tuple[ToolMarks, ...]
     pool: Pool
     demo: Demo
     other_demos: tuple[tuple[str, Demo], ...] = ()

@@ -29,12 +29,15 @@ from telemetry_parsers.checks.suite import (
 )
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture
-from telemetry_parsers.vendors import VENDORS
 
 PARSERS = registered_parsers()
 # Which folder of the shared captures holds a parser's own; the host has none.
 SHARED_FOLDERS = {
-    tool.name.replace("_", "-"): tool.captures for vendor in VENDORS for tool in vendor.tools if tool.captures
+    "amdgpu-sysfs": "sysfs",
+    "hccn-tool": "hccn_tool",
+    **{name: name for name in ("amd-smi", "rocm-smi", "rocminfo", "hy-smi", "mthreads-gmi", "npu-smi")},
+    **{name: f"others/{name}" for name in ("cnmon", "mx-smi", "ixsmi", "efsmi", "xpu-smi-kunlun")},
+    "xpu-smi": "others/xpu-smi-intel",
 }
 # Outputs of a source that lie in another's folder.
 ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}

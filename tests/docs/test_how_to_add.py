@@ -30,6 +30,7 @@ NOT_COPIED = shutil.ignore_patterns(
 SOURCE_FOLDERS = ("benchmarks", "daemon", "exporters", "grafana", "parsers", "tests")
 WORDS = {"vendor": "anvil", "module": "acme_smi", "source": "acme-smi", "group": "presence", "command": "greet"}
 VENDORS = "parsers/telemetry_parsers/vendors"
+MARKS = "parsers/telemetry_parsers/text/tool_marks.py"
 
 
 class House:
@@ -113,6 +114,7 @@ def add_vendor(house: House) -> None:
     house.write(f"{VENDORS}/anvil/__init__.py", (ADDED / "vendor.txt").read_text())
     house.insert(f"{VENDORS}/__init__.py", "    ascend,\n", "    anvil,\n")
     house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    anvil.VENDOR,\n")
+    house.insert(MARKS, '    "amdgpu-sysfs"', '    "acme-smi": ("Acme System Management",),\n')
     house.write(f"{VENDORS}/anvil/acme_smi.py", plugins_parser())
     house.insert("pyproject.toml", "amd-smi = ", 'acme-smi = "telemetry_parsers.vendors.anvil.acme_smi:PARSER"\n')
     for capture in sorted((PLUGIN / "captures").glob("*.txt")):

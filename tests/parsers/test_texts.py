@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_parsers.text.lines import TOOL_MARKS, bus_address, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import bus_address, lines, quote
+from telemetry_parsers.text.tool_marks import TOOL_MARKS, foreign_tool
 
 
 def test_lines_are_numbered_and_lose_colours_and_carriage_returns() -> None:

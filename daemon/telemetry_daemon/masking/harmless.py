@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from telemetry_parsers.metrics import CATALOGUE
+from telemetry_parsers.text.tool_marks import TOOL_MARKS
 from telemetry_parsers.vendors import VENDORS
 
 _PLACES = """
@@ -66,8 +67,7 @@ _OF_METRICS = {
 # The words of the vendors and of their tools' names, as in `hy-smi`.
 _OF_VENDORS = {
     part
-    for vendor in VENDORS
-    for name in (vendor.word, vendor.demo.source, *(tool.name for tool in vendor.tools))
+    for name in (*TOOL_MARKS, *(name for vendor in VENDORS for name in (vendor.word, vendor.demo.source)))
     for part in re.split("[-_ ]", name)
 }
 

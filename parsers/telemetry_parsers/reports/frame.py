@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.reports.tool import Several, Text, Tool
 from telemetry_parsers.text.answers import capped, failed_midway
 from telemetry_parsers.text.echoes import Run, begins_a_document, runs, without_commands, without_prefix
-from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import Line, lines, quote
 from telemetry_parsers.text.outputs import (
     failure_of,
     report_on,
@@ -23,6 +23,7 @@ from telemetry_parsers.text.outputs import (
     report_on_unknown,
     too_long,
 )
+from telemetry_parsers.text.tool_marks import foreign_tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,9 @@
-"""What every text parser needs before it looks at its own tool: lines, quotes, tool marks, bus addresses."""
+"""What every text parser needs before it looks at its own tool: lines, quotes, bus addresses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-from telemetry_parsers.vendors import VENDORS
 
 # All counts are bounded, so that no input makes these backtrack.
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
@@ -16,12 +13,6 @@ _BUS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7]
 _QUOTE_LENGTH = 160
 # No tool prints as many lines for one node; a text that has more is not worth the time of the rest.
 MOST_LINES = 20_000
-
-# Words that only one tool prints, to name the tool whose output was given to the wrong parser; common words come last.
-TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
-    tool.name: tool.marks
-    for tool in sorted((tool for vendor in VENDORS for tool in vendor.tools), key=lambda tool: tool.is_common)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +54,6 @@ def quote(text: str) -> str:
     piece = " ".join(text[: 4 * _QUOTE_LENGTH].split())
     piece = "".join(sign if sign.isprintable() else "?" for sign in piece)
     return piece if len(piece) <= _QUOTE_LENGTH else piece[: _QUOTE_LENGTH - 1] + "…"
-
-
-def foreign_tool(text: str, own: str) -> str | None:
-    """The tool that printed this text when it bears another tool's marks and none of `own`'s."""
-    if any(mark in text for mark in TOOL_MARKS.get(own, ())):
-        return None
-    for tool, marks in TOOL_MARKS.items():
-        if any(mark in text for mark in marks):
-            return tool
-    return None
 
 
 def bus_address(text: str) -> str | None:

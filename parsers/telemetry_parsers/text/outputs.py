@@ -9,7 +9,8 @@ from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Problem, Reason, Report, Request
 from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read
 from telemetry_parsers.text.echoes import without_echoes, without_notes
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, quote
+from telemetry_parsers.text.lines import MOST_LINES, Line, quote
+from telemetry_parsers.text.tool_marks import foreign_tool
 
 
 def report_on(

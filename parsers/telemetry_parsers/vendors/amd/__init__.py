@@ -18,7 +18,6 @@ from telemetry_parsers.vendor import (
     DeviceNodes,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -35,17 +34,6 @@ VENDOR = Vendor(
     permissions=(
         "nothing for the driver's files in /sys and for `rocm-smi`; the groups `render` and `video` for "
         "`rocminfo` and `amd-smi`"
-    ),
-    tools=(
-        ToolMarks("amdgpu-sysfs", ("gpu_busy_percent", "simd_per_cu"), "sysfs"),
-        ToolMarks("amd-smi", ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'), "amd-smi"),
-        ToolMarks(
-            "rocm-smi", ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"), "rocm-smi"
-        ),
-        ToolMarks(
-            "rocminfo", ("HSA System Attributes", "HSA Agents", "ROCk module", "hygon module is loaded"), "rocminfo"
-        ),
-        ToolMarks("rocm-smi or hy-smi", ('"card0"',), is_common=True),
     ),
     pool=Pool(
         comment=(

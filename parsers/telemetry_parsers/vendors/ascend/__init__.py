@@ -12,7 +12,6 @@ from telemetry_parsers.vendor import (
     Mount,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -30,10 +29,6 @@ VENDOR = Vendor(
         ),
     ),
     permissions="the driver's group, `HwHiAiUser` by default",
-    tools=(
-        ToolMarks("npu-smi", ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"), "npu-smi"),
-        ToolMarks("hccn_tool", ("hccn_tool", "link status:", "roce_rx_"), "hccn_tool"),
-    ),
     pool=Pool(
         comment=(
             "npu-smi and hccn_tool of the node's driver with its libraries. On nodes that have npu-smi in "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.vendor import BASIC, Card, Demo, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import BASIC, Card, Demo, DeviceNodes, Mount, Pci, Pool, Vendor
 
 VENDOR = Vendor(
     word="cambricon",
@@ -10,7 +10,6 @@ VENDOR = Vendor(
     pci=Pci(0xCABC),
     nodes=(DeviceNodes(("/dev/cambricon_ctl", "/dev/cambricon_dev*"), ("cambricon*",)),),
     permissions="`/dev/cambricon_ctl`, `/dev/cambricon_dev*`",
-    tools=(ToolMarks("cnmon", ("CNMON",), "others/cnmon"),),
     pool=Pool(
         comment="The tool, and the devices.",
         sources=("cnmon",),

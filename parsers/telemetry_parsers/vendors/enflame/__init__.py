@@ -12,7 +12,6 @@ from telemetry_parsers.vendor import (
     Mount,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -22,7 +21,6 @@ VENDOR = Vendor(
     pci=Pci(0x1E36),
     nodes=(DeviceNodes(("/dev/gcu*",), ("gcu*",)),),
     permissions="`/dev/gcu*`",
-    tools=(ToolMarks("efsmi", ("EFSMI", "Enflame System Management"), "others/efsmi"),),
     pool=Pool(
         comment="The tool.",
         sources=("efsmi",),

@@ -13,7 +13,6 @@ from telemetry_parsers.vendor import (
     Mount,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -28,9 +27,6 @@ VENDOR = Vendor(
         DeviceNodes(("/dev/mkfd",), ("mkfd",)),
     ),
     permissions="as for AMD; in containers `/dev/mkfd` as well",
-    tools=(
-        ToolMarks("hy-smi", ("HCU[", "DCU[", "HCU%", "DCU%", "HCU use (%)", "DCU use (%)", "End of SMI Log"), "hy-smi"),
-    ),
     pool=Pool(
         comment=(
             "The driver's files need no rights; hy-smi, which has memory and power where the driver has no files "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.vendor import BASIC, Card, Demo, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
+from telemetry_parsers.vendor import BASIC, Card, Demo, DeviceNodes, Mount, Pci, Pool, Vendor
 
 VENDOR = Vendor(
     word="iluvatar",
@@ -10,7 +10,6 @@ VENDOR = Vendor(
     pci=Pci(0x1E3E),
     nodes=(DeviceNodes(("/dev/iluvatar*",), ("iluvatar*",)),),
     permissions="`/dev/iluvatar*`",
-    tools=(ToolMarks("ixsmi", ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"), "others/ixsmi"),),
     pool=Pool(
         comment="The toolkit with its tool and library.",
         sources=("ixsmi",),

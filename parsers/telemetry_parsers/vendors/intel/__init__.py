@@ -13,7 +13,6 @@ from telemetry_parsers.vendor import (
     Demo,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -25,23 +24,6 @@ VENDOR = Vendor(
     pci=Pci(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),
     permissions="the group `render`; root for all counters",
-    tools=(
-        ToolMarks(
-            "xpu-smi",
-            (
-                "Intel XPU",
-                "Intel(R)",
-                "Xe Link",
-                "GPU Engines",
-                "PCI BDF Address",
-                "pci_bdf_address",
-                "DeviceID",
-                "DeviceId",
-            ),
-            "others/xpu-smi-intel",
-            is_common=True,
-        ),
-    ),
     pool=Pool(
         comment="xpu-smi needs its libraries and Level Zero: use an image that has them (`image`).",
         sources=("xpu-smi",),

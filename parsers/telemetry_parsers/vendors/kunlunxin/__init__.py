@@ -12,7 +12,6 @@ from telemetry_parsers.vendor import (
     Mount,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -22,9 +21,6 @@ VENDOR = Vendor(
     pci=Pci(0x1D22),
     nodes=(DeviceNodes(("/dev/xpuctrl", "/dev/xpu[0-9]*"), ("xpu*",)),),
     permissions="`/dev/xpuctrl`, `/dev/xpu*`",
-    tools=(
-        ToolMarks("xpu-smi-kunlun", ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'), "others/xpu-smi-kunlun"),
-    ),
     pool=Pool(
         comment="The tool and its library.",
         sources=("xpu-smi-kunlun",),

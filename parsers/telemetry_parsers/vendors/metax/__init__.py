@@ -14,7 +14,6 @@ from telemetry_parsers.vendor import (
     Mount,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -24,13 +23,6 @@ VENDOR = Vendor(
     pci=Pci(0x9999),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
     permissions="`/dev/mxcd`, `/dev/dri`",
-    tools=(
-        ToolMarks(
-            "mx-smi",
-            ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
-            "others/mx-smi",
-        ),
-    ),
     pool=Pool(
         comment="The driver with its tool. For cards sold with ht-smi mount /opt/htdriver.",
         sources=("mx-smi",),

@@ -14,7 +14,6 @@ from telemetry_parsers.vendor import (
     DeviceNodes,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -27,7 +26,6 @@ VENDOR = Vendor(
         DeviceNodes(("/dev/mtgpu*",), ("mtgpu*",)),
     ),
     permissions="`/dev/mtgpu.*`, through the group `render` or `video`",
-    tools=(ToolMarks("mthreads-gmi", ("mthreads-gmi", "MTBios Version", "MPC Capable"), "mthreads-gmi"),),
     pool=Pool(
         comment="Moore Threads' container toolkit brings the library, the tool and the devices in.",
         sources=("mtml", "mthreads-gmi"),

@@ -19,7 +19,6 @@ from telemetry_parsers.vendor import (
     Partition,
     Pci,
     Pool,
-    ToolMarks,
     Vendor,
 )
 
@@ -137,11 +136,6 @@ VENDOR = Vendor(
     permissions=(
         "`/dev/nvidiactl` and `/dev/nvidia*`, which every user may open; for GPM, root or `CAP_SYS_ADMIN`, "
         "see [nvidia](vendors/nvidia.md#permissions)"
-    ),
-    tools=(
-        ToolMarks(
-            "nvidia-smi", ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]")
-        ),
     ),
     pool=Pool(
         comment=(

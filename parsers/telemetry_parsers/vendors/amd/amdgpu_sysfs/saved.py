@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers.model import Output, Problem, Report
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.echoes import without_prefix
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import MOST_LINES, Line, lines, quote
+from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import belongs, is_folder, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")

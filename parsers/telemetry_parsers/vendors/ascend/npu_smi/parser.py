@@ -12,7 +12,8 @@ from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, must_be_whole, of_lines
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
-from telemetry_parsers.text.lines import Line, foreign_tool, quote
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, default_table, keys, readings, saved
 from telemetry_parsers.vendors.ascend.npu_smi.keys import NO_NUMBERS

@@ -1,0 +1,38 @@
+"""The words that only one tool prints: they name the tool whose output was given to another tool's parser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# By tool; a tool of ours is called as its source is, or as the command where the two differ.
+TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
+    "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]"),
+    "amdgpu-sysfs": ("gpu_busy_percent", "simd_per_cu"),
+    "amd-smi": ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'),
+    "rocm-smi": ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"),
+    "rocminfo": ("HSA System Attributes", "HSA Agents", "ROCk module", "hygon module is loaded"),
+    "hy-smi": ("HCU[", "DCU[", "HCU%", "DCU%", "HCU use (%)", "DCU use (%)", "End of SMI Log"),
+    "mthreads-gmi": ("mthreads-gmi", "MTBios Version", "MPC Capable"),
+    "npu-smi": ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"),
+    "hccn_tool": ("hccn_tool", "link status:", "roce_rx_"),
+    "cnmon": ("CNMON",),
+    "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
+    "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
+    "efsmi": ("EFSMI", "Enflame System Management"),
+    "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
+    # Other tools may print these words, too: they stand last, behind the marks of all others.
+    "rocm-smi or hy-smi": ('"card0"',),
+    "xpu-smi": (
+        "Intel XPU", "Intel(R)", "Xe Link", "GPU Engines", "PCI BDF Address", "pci_bdf_address", "DeviceID", "DeviceId",
+    ),
+}  # fmt: skip
+
+
+def tool_of(text: str) -> str | None:
+    """The tool whose marks this text bears, None for a text without any."""
+    return next((tool for tool, marks in TOOL_MARKS.items() if any(mark in text for mark in marks)), None)
+
+
+def foreign_tool(text: str, own: str) -> str | None:
+    """The tool that printed this text when it bears another tool's marks and none of `own`'s."""
+    return None if any(mark in text for mark in TOOL_MARKS.get(own, ())) else tool_of(text)
