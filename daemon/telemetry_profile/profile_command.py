@@ -11,17 +11,19 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
+from telemetry_daemon.commands.rendering import colour
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
-
-if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
-    from telemetry_profile.files.read_files import Found, Outcome
-    from telemetry_profile.verdict.combine import Member, Profile
-    from telemetry_profile.verdict.summary import Answer, Then
+from telemetry_parsers.peaks.lookup import peak_of
+from telemetry_profile import profile_document
+from telemetry_profile.files.read_files import BadFormatError, Found, Outcome, find, installed, read_all, read_one
+from telemetry_profile.profile_screen import screen
+from telemetry_profile.verdict.combine import Member, Profile, ReadFile, combine
+from telemetry_profile.verdict.summary import Answer, Then, achieved_of
+from telemetry_profile.verdict.usual_step import usual_of
 
 _MOST_TOLD = 5
 _LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
@@ -84,25 +86,24 @@ def _positive(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what the files say; 2 when something could not be read, 3 when nothing is about a device."""
-    from telemetry_profile.verdict.combine import ReadFile, combine
-
     outcomes, was_ended = _outcomes(_files(arguments.paths))
-    profile = combine(
-        [ReadFile(one.found.folders, one.found.shown, one.facts) for one in outcomes if one.facts is not None]
-    )
-    _tell([one for one in outcomes if one.facts is None], was_ended=was_ended)
-    if any(one.facts is not None for one in outcomes):
+    read = [
+        ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)
+        for outcome in outcomes
+        if outcome.facts is not None
+    ]
+    profile = combine(read)
+    _report([outcome for outcome in outcomes if outcome.facts is None], was_ended=was_ended)
+    if read:
         sys.stdout.write(_text(profile, arguments))
     if arguments.publish:
         _publish(profile, arguments)
-    if profile.problems or was_ended or any(one.facts is None for one in outcomes):
+    if profile.problems or was_ended or len(read) < len(outcomes):
         return exits.PROBLEMS
     return exits.OK if profile.members else exits.NOTHING_FOUND
 
 
 def _files(paths: Sequence[str]) -> list[Found]:
-    from telemetry_profile.files.read_files import find
-
     try:
         files = find(paths)
     except OSError as error:
@@ -115,8 +116,6 @@ def _files(paths: Sequence[str]) -> list[Found]:
 
 def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
     """What came of the files, in their order; of all that were read when somebody ended it, and that it was so."""
-    from telemetry_profile.files.read_files import BadFormatError, installed, read_all, read_one
-
     try:
         read = partial(read_one, formats=installed())
     except BadFormatError as error:
@@ -132,7 +131,7 @@ def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
     return sorted(outcomes, key=lambda one: places[one.found.path]), was_ended
 
 
-def _tell(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
+def _report(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
     """What was not read, on standard error: each file that was named, of those in folders a few."""
     named = [one for one in troubles if one.found.is_named or one.is_known]
     others = [one for one in troubles if not (one.found.is_named or one.is_known)]
@@ -149,12 +148,7 @@ def _tell(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
 def _text(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
-        from telemetry_profile import profile_document
-
         return profile_document.render(answer)
-    from telemetry_daemon.commands.rendering import colour
-    from telemetry_profile.profile_screen import screen
-
     return screen(answer, _width(), colour())
 
 
@@ -177,9 +171,6 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
 
 
 def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
-    from telemetry_profile.verdict.summary import Answer, achieved_of
-    from telemetry_profile.verdict.usual_step import usual_of
-
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
     ranks = tuple(usual_of(member) for member in members)
@@ -189,8 +180,6 @@ def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
 
 
 def _peak(model: str, dtype: str) -> float | None:
-    from telemetry_parsers.peaks.lookup import peak_of
-
     peak = peak_of(model)
     return None if peak is None or not dtype else peak.flops(dtype)
 

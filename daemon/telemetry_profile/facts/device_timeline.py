@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
@@ -30,6 +31,7 @@ MOST_NAME_CHARACTERS = 1000
 MOST_NAMES = 100_000
 OTHERS = "(others)"
 LONGEST_NS = 400 * 86_400 * 10**9  # no run is longer; what broken times give
+_EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _FAR_LONGER = 2
 """No collective of the same program takes so many times as long as each of the others without a reason outside it."""
 
@@ -109,7 +111,6 @@ def _ascending(numbers: Sequence[int]) -> Sequence[int]:
 
 @dataclass(slots=True)
 class _Tally:
-    work: Work
     calls: int = 0
     total_ns: int = 0
     longest_ns: int = -1
@@ -128,16 +129,13 @@ class _Lane:
     runs: dict[Work, _Runs] = field(
         default_factory=lambda: {"compute": _Runs(), "communication": _Runs(), "copy": _Runs()}
     )
-    tallies: dict[tuple[Work, str], _Tally] = field(default_factory=dict)
+    tallies: defaultdict[tuple[Work, str], _Tally] = field(default_factory=lambda: defaultdict(_Tally))
 
     def tally(self, work: Work, name: str) -> _Tally:
         key = (work, name[:MOST_NAME_CHARACTERS])
         if key not in self.tallies and len(self.tallies) >= MOST_NAMES:
             key = (work, OTHERS)
-        found = self.tallies.get(key)
-        if found is None:
-            found = self.tallies[key] = _Tally(work)
-        return found
+        return self.tallies[key]
 
 
 class LinkSums:
@@ -199,14 +197,15 @@ class Timeline:
         occupancy_ratio: float | None = None,
     ) -> None:
         """Something ran on a device; what has impossible times is counted as a problem and adds nothing."""
-        if begin_ns is None or length_ns is None or not self._is_possible(begin_ns, length_ns):
-            self._impossible += 1
+        span = self._span(begin_ns, length_ns)
+        if span is None:
             return
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(Card(index=key if isinstance(key, int) else None))
-        lane.runs[work].add(begin_ns, begin_ns + length_ns)
+        lane.runs[work].add(*span)
         tally = lane.tally(work, name)
+        length_ns = span[1] - span[0]
         tally.calls += 1
         tally.total_ns += length_ns
         if length_ns > tally.longest_ns:
@@ -222,17 +221,15 @@ class Timeline:
         process: Hashable = None,
     ) -> None:
         """The host ran one step."""
-        if begin_ns is None or length_ns is None or not self._is_possible(begin_ns, length_ns):
-            self._impossible += 1
-        elif len(self._steps) < MOST_NAMES:
-            self._steps.append((process, name[:MOST_NAME_CHARACTERS], begin_ns, begin_ns + length_ns, is_cut))
+        span = self._span(begin_ns, length_ns)
+        if span is not None and len(self._steps) < MOST_NAMES:
+            self._steps.append((process, name[:MOST_NAME_CHARACTERS], *span, is_cut))
 
     def data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """The host waited for its data."""
-        if begin_ns is None or length_ns is None or not self._is_possible(begin_ns, length_ns):
-            self._impossible += 1
-        else:
-            self._data_waits.setdefault(process, _Runs()).add(begin_ns, begin_ns + length_ns)
+        span = self._span(begin_ns, length_ns)
+        if span is not None:
+            self._data_waits.setdefault(process, _Runs()).add(*span)
 
     def marked(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
         """The program marked a range; whether it is a step or a wait for data, which alone are kept."""
@@ -258,7 +255,7 @@ class Timeline:
 
     def launch(self, begin_ns: int | None) -> None:
         """The host launched a kernel, or a graph of them."""
-        if begin_ns is not None and self._is_possible(begin_ns, 0):
+        if begin_ns is not None and _EARLIEST_NS < begin_ns < _LATEST_NS:
             self._launches.append(begin_ns)
             self._launches_in_order = False
 
@@ -285,9 +282,17 @@ class Timeline:
             return ()
         return (Problem("events", f"{self._impossible} have an impossible time or length, and are left out"),)
 
-    @staticmethod
-    def _is_possible(begin_ns: int, length_ns: int) -> bool:
-        return 0 <= length_ns < LONGEST_NS and -(2**62) < begin_ns < 2**62
+    def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
+        """Begin and end; None, and counted, where they are impossible."""
+        if (
+            begin_ns is None
+            or length_ns is None
+            or not 0 <= length_ns < LONGEST_NS
+            or not _EARLIEST_NS < begin_ns < _LATEST_NS
+        ):
+            self._impossible += 1
+            return None
+        return begin_ns, begin_ns + length_ns
 
     def _launched(self, split: Split, begin: int, end: int) -> Split:
         """The split of a step with what the host launched in it; of several cards nobody knows on which."""

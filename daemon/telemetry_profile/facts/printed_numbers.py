@@ -8,15 +8,13 @@ from decimal import Decimal, InvalidOperation
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
 _MOST_NS = 10**19  # beyond the year 2286; what a broken file prints
 _MOST_DIGITS = 20
-_PLAIN = re.compile(r"\s*(-?\d{1,19})(?:\.(\d{1,40}))?\s*$", re.ASCII)
+_WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
     """The nanoseconds of a number printed in `unit` (NS, US, MS, S), rounded; None where it is none."""
-    if plain := _PLAIN.match(printed):
-        whole, fraction = plain.groups()
-        if fraction is None:
-            return _bounded(int(whole) * unit)
+    if _WHOLE.match(printed):
+        return _bounded(int(printed) * unit)
     try:
         value = Decimal(printed.strip())
     except InvalidOperation:  # words, which are no time

@@ -62,12 +62,8 @@ class Found:
         return Path(os.path.abspath(self.path)).parent.parts[1:]  # noqa: PTH100  # resolve() would follow links
 
 
-class TooManyFilesError(OSError):
-    """A folder has more files than are read."""
-
-
 def find(paths: Sequence[str]) -> list[Found]:
-    """The files in the order of their names. Raises OSError for a path that is not there, TooManyFilesError."""
+    """The files in the order of their names. Raises OSError for a path that is not there, and for a folder with too many files."""
     found: dict[str, Found] = {}
     for path in paths:
         if Path(path).is_dir():
@@ -75,9 +71,7 @@ def find(paths: Sequence[str]) -> list[Found]:
             for one in inside:
                 found.setdefault(one.path, one)
                 if len(found) > MOST_FILES:
-                    raise TooManyFilesError(
-                        0, f"it has more than {MOST_FILES:,} files; name the folder of one run", path
-                    )
+                    raise OSError(0, f"it has more than {MOST_FILES:,} files; name the folder of one run", path)
         else:
             Path(path).stat()
             found[path] = Found(path, path, is_named=True)

@@ -48,54 +48,37 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
 
     The stream holds unpacked JSON; it is read once, forwards. Where it raises, what came before counts.
     """
-    damage = Damage()
-    reading = _Reading(clue, choose)
+    damage, keys, has_events = Damage(), dict[str, Any](), False
+    reader: TraceReader | None = None
     for member in members(Window(stream, damage, block_bytes), damage):
         if isinstance(member, Key):
-            reading.key(member.name, member.value)
-        elif not reading.events(member):
+            _take_key(member, keys, reader)
+            continue
+        has_events = True
+        if member and reader is None and (reader := _reader(choose, TraceSample(clue, keys, member))) is None:
             return None
-    facts = reading.facts()
-    return _lower_bounds(facts, _problems_of(damage)) if facts else None
+        if reader is not None:
+            reader.events(member)
+    if reader is None and has_events:  # an empty trace is known by its keys
+        reader = _reader(choose, TraceSample(clue, keys, []))
+    return None if reader is None else _lower_bounds(reader.facts(), _problems_of(damage))
 
 
-class _Reading:
-    """Holds the keys back until the first events have shown who reads them."""
+def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
+    """Who reads the trace, with the keys that came before the first events."""
+    reader = choose(sample)
+    if reader is not None:
+        for name, value in sample.keys.items():
+            reader.key(name, value)
+    return reader
 
-    def __init__(self, clue: Clue, choose: Choose) -> None:
-        self._clue = clue
-        self._choose = choose
-        self._keys: dict[str, Any] = {}
-        self._has_list = False
-        self._reader: TraceReader | None = None
 
-    def key(self, name: str, value: Any) -> None:
-        """Take a key beside the events."""
-        if self._reader is not None:
-            self._reader.key(name, value)
-        elif len(self._keys) < _MOST_KEYS:
-            self._keys[name] = value
-
-    def events(self, events: list[Event]) -> bool:
-        """Take events; whether somebody reads them."""
-        self._has_list = True
-        if events and (self._reader is not None or self._find(events)):
-            self._reader.events(events)  # type: ignore[union-attr]  # _find has set it
-        return not events or self._reader is not None
-
-    def facts(self) -> Facts | None:
-        """What the trace says. An empty one is known by its keys."""
-        if self._reader is not None or (self._has_list and self._find([])):
-            return self._reader.facts()  # type: ignore[union-attr]  # _find has set it
-        return None
-
-    def _find(self, events: list[Event]) -> bool:
-        self._reader = self._choose(TraceSample(self._clue, self._keys, events))
-        if self._reader is None:
-            return False
-        for name, value in self._keys.items():
-            self._reader.key(name, value)
-        return True
+def _take_key(key: Key, keys: dict[str, Any], reader: TraceReader | None) -> None:
+    """Hand a key to the reader, or keep it until the first events have shown who reads them."""
+    if reader is not None:
+        reader.key(key.name, key.value)
+    elif len(keys) < _MOST_KEYS:
+        keys[key.name] = key.value
 
 
 def _problems_of(damage: Damage) -> tuple[Problem, ...]:

@@ -61,12 +61,8 @@ class Event(msgspec.Struct, gc=False):
         """The arguments; empty where there are none, or where they are no object."""
         try:
             found = msgspec.json.decode(self.inner)
-        except (
-            msgspec.DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-        ):  # none, or nonsense: an event without arguments
-            return {}
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}  # none, or nonsense: an event without arguments
         return found if isinstance(found, dict) else {}
 
 

@@ -99,8 +99,7 @@ class _Found:
     links: LinkSums = field(default_factory=LinkSums)
 
 
-def _read_communication(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
     found = _Found()
     for path, info in _infos(_document(lines, _LARGEST_MIB), ()):
         if _TIME in info:
@@ -257,9 +256,8 @@ def _recognises_nodes(clue: Clue) -> bool:
     return clue.name == "host_ips_mapping.txt"
 
 
-def _read_nodes(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
     """In which folder the results of each node lie: its address and the folder's name in each line."""
-    del clue
     pairs = [line.split() for line in islice(lines, _MOST_NODES)]
     folders = tuple(NodeFolder(_node(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
@@ -286,8 +284,7 @@ def _recognises_silent(clue: Clue) -> bool:
     return bool(_SILENT.match(clue.name))
 
 
-def _read_silent(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue, lines
+def _read_silent(_clue: Clue, _lines: Iterable[str]) -> Facts:
     return Facts("ascend-other", _TOOL)
 
 

@@ -66,8 +66,7 @@ def _is_of_runs(cells: Sequence[str]) -> bool:
     return all(any(name in cells for name in names) for names in (_TYPE, _NAME, _BEGIN, _LENGTH))
 
 
-def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_runs(_clue: Clue, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
     rows = Rows(lines, _is_of_runs)
     for row in rows:
@@ -105,8 +104,7 @@ def _is_of_sums(cells: Sequence[str]) -> bool:
     return _SUM_HEADINGS(cells) or _CALL_HEADINGS(cells)
 
 
-def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
     kernels: dict[int | None, list[Kernel]] = {}
     calls: list[Call] = []
     rows = Rows(lines, _is_of_sums)
@@ -173,8 +171,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
     return Split(span, compute, communication, exposed, idle_ns=free)
 
 
-def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     rows, ranks = Rows(lines, _STEP_HEADINGS), _Ranks()
     for row in rows:
         if row.get("Type", "rank") != "rank":  # a stage is a group of ranks that have rows of their own
@@ -189,9 +186,8 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("ascend-steps", _TOOL, ranks=ranks.size(), devices=ranks.devices(), problems=rows.problems())
 
 
-def _read_iterations(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
     """Each iteration of each device, from the end of the one before where the wait for data lies between."""
-    del clue
     rows = Rows(lines, _ITERATION_HEADINGS)
     devices: dict[int | None, list[Step]] = {}
     for row in rows:

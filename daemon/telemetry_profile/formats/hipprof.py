@@ -135,8 +135,7 @@ def _recognises_counters(clue: Clue) -> bool:
     return any(_KERNEL_NAME.match(line) for line in lines) and any("kernel dispatch index" in line for line in lines)
 
 
-def _read_counters(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
     cards: dict[int | None, dict[str, Kernel]] = {}
     for block in _blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)

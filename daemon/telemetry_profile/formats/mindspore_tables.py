@@ -233,9 +233,8 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_rank(_ANY_RANK, clue), flops=flops),))
 
 
-def _read_queue(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
     """How full the last queue of the data pipeline was: the one that the card takes its batches from."""
-    del clue
     row = next(iter(Rows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0

@@ -51,8 +51,7 @@ def _is_ours(line: str) -> bool:
     return table.has(*_RUNS) and bool(words & {"corrid", "strm", "corr id"})
 
 
-def _read_nsys(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
     kernels: dict[str, Kernel] = {}
     calls: list[Call] = []
     timeline = Timeline()
@@ -147,8 +146,7 @@ class _Sums:
     bad: int = 0
 
 
-def _read_nvprof(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
     sums, timeline = _Sums(), Timeline()
     for table in tables(lines, (_SUMS, _RUNS)):
         for row in table.rows:
@@ -249,8 +247,7 @@ def _recognises_ncu(clue: Clue) -> bool:
     )
 
 
-def _read_ncu(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
     waiting = iter(lines)
     heading = _ncu_heading(waiting) or []
     runs: dict[str, _Run] = {}

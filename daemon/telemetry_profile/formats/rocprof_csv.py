@@ -192,8 +192,7 @@ def _recognises_top_kernels(clue: Clue) -> bool:
     return "kernelname" in words and "count" in words and any(word.startswith("sum(") for word in words)
 
 
-def _read_top_kernels(clue: Clue, lines: Iterable[str]) -> Facts:
-    del clue
+def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:
     kernels = [
         found
         for table in tables(lines, (_SUM_ROLES,))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.thresholds import pattern
+from telemetry_profile.format_contract import Hint
 from telemetry_profile.verdict.combine import Profile
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
 from telemetry_profile.verdict.summary import Then
@@ -17,7 +18,7 @@ from telemetry_profile.verdict.usual_step import Usual
 Cause = Literal["throttled", "straggler", "data", "communication", "copy", "host", "compute", "unknown"]
 
 # Below these shares of a step nothing is worth a sentence.
-_LEAST_THROTTLED, _LEAST_WAIT, _LEAST_DATA, _LEAST_COPY = 0.10, 0.10, 0.05, 0.10
+_LEAST_THROTTLED, _LEAST_PART, _LEAST_DATA = 0.10, 0.10, 0.05
 # An H200 that waits for its host most of the time says `sw_power_cap` all the time, at 1,950 of 1,980 MHz (tests/h200).
 _LEAST_LOST = 0.05
 _FEWEST_LAUNCHES = 10  # of fewer the gap between two says nothing
@@ -62,8 +63,8 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
         return throttled.verdict
     if slow_rank is not None:
         return throttled.verdict if throttled is not None else _straggler(slow_rank)
-    found = [verdict for cause in _CAUSES if (verdict := cause(ranks, profile)) is not None]
-    largest = max(found, key=lambda verdict: verdict.share or 0.0) if found else None
+    found = (_data(ranks, profile.hints), _communication(ranks), _copies(ranks), _host(ranks))
+    largest = max(filter(None, found), key=lambda verdict: verdict.share or 0.0, default=None)
     if throttled is not None and (largest is None or throttled.lost >= (largest.share or 0.0)):
         return throttled.verdict
     return largest or _working(ranks, profile)
@@ -121,7 +122,7 @@ def _straggler(slow: Straggler) -> Verdict:
     return Verdict("straggler", text, slow.excess / (1.0 + slow.excess))
 
 
-def _data(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
+def _data(ranks: Sequence[Usual], all_hints: Sequence[Hint]) -> Verdict | None:
     span, idle = _sum(ranks, "span_ns"), _sum(ranks, "idle_ns")
     waits = _sum(ranks, "data_wait_ns")
     if span and waits is not None:
@@ -136,51 +137,45 @@ def _data(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
                 f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)}; the data loader takes {each}",
                 idle / span,
             )
-    hints = [hint for hint in profile.hints if hint.cause == "data"]
+    hints = [hint for hint in all_hints if hint.cause == "data"]
     if not hints or waits is not None:  # how long it waited says more than how full a queue was
         return None
     told = max(hints, key=lambda hint: hint.share or 0.0)
     return Verdict("data", told.text, told.share or _LEAST_DATA)
 
 
-def _communication(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
-    del profile
-    span, exposed = _sum(ranks, "span_ns"), _sum(ranks, "exposed_communication_ns")
-    if not span or exposed is None or exposed / span < _LEAST_WAIT:
+def _communication(ranks: Sequence[Usual]) -> Verdict | None:
+    share = _share(ranks, "exposed_communication_ns")
+    if share is None:
         return None
     waits = _sum(ranks, "wait_ns")
     told = f", of which {human.span(round(waits / len(ranks)))} are waiting for other ranks" if waits else ""
-    return Verdict(
-        "communication",
-        f"communication that nothing hides takes {human.percent(exposed / span)} of the {_span_word(ranks)}{told}",
-        exposed / span,
-    )
+    text = f"communication that nothing hides takes {human.percent(share)} of the {_span_word(ranks)}{told}"
+    return Verdict("communication", text, share)
 
 
-def _copies(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
-    del profile
-    span, exposed = _sum(ranks, "span_ns"), _sum(ranks, "exposed_copy_ns")
-    if not span or exposed is None or exposed / span < _LEAST_COPY:
+def _copies(ranks: Sequence[Usual]) -> Verdict | None:
+    share = _share(ranks, "exposed_copy_ns")
+    if share is None:
         return None
-    return Verdict(
-        "copy",
-        f"copies that nothing hides take {human.percent(exposed / span)} of the {_span_word(ranks)}",
-        exposed / span,
-    )
+    text = f"copies that nothing hides take {human.percent(share)} of the {_span_word(ranks)}"
+    return Verdict("copy", text, share)
 
 
-def _host(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
-    del profile
-    span, idle, launches = _sum(ranks, "span_ns"), _sum(ranks, "idle_ns"), _sum(ranks, "launches")
-    if not span or idle is None or idle / span < _LEAST_WAIT:
+def _host(ranks: Sequence[Usual]) -> Verdict | None:
+    share, idle, launches = _share(ranks, "idle_ns"), _sum(ranks, "idle_ns"), _sum(ranks, "launches")
+    if share is None or idle is None:
         return None
-    text = f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)} for the host"
+    text = f"the card waits {human.percent(share)} of the {_span_word(ranks)} for the host"
     if launches and launches >= _FEWEST_LAUNCHES * len(ranks):
         text += f"; between two launches {human.span(round(idle / launches))} on average"
-    return Verdict("host", text, idle / span)
+    return Verdict("host", text, share)
 
 
-_CAUSES: tuple[Callable[[Sequence[Usual], Profile], Verdict | None], ...] = (_data, _communication, _copies, _host)
+def _share(ranks: Sequence[Usual], part: str) -> float | None:
+    """How much of a step a part takes; None where that is not told, or not worth a sentence."""
+    span, length = _sum(ranks, "span_ns"), _sum(ranks, part)
+    return length / span if span and length is not None and length / span >= _LEAST_PART else None
 
 
 def _working(ranks: Sequence[Usual], profile: Profile) -> Verdict:
