@@ -48,6 +48,7 @@ class CommandTree:
     name: str
     help: str
     arguments: tuple[Argument, ...]
+    examples: Mapping[str, str]
 
     @property
     def options(self) -> tuple[Argument, ...]:
@@ -63,7 +64,10 @@ class CommandTree:
 @cache
 def commands() -> tuple[CommandTree, ...]:
     """Every command."""
-    return tuple(CommandTree(name, text, _arguments(cli.build_parser(name))) for name, text in cli.COMMANDS)
+    return tuple(
+        CommandTree(name, text, _arguments(cli.build_parser(name)), cli.module_of(name).EXAMPLES)
+        for name, text in cli.COMMANDS
+    )
 
 
 @cache

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from command_tree import Argument, CommandTree, commands, common_options
 
-from telemetry_daemon.commands.examples import EXAMPLES
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
@@ -109,7 +108,7 @@ def man_page() -> str:
         *_section("ENVIRONMENT", _environment()),
         *_section("FILES", _items(_files())),
         *_section("SIGNALS", _items(_SIGNALS)),
-        *_section("EXAMPLES", _items({typed: what for each in EXAMPLES.values() for typed, what in each.items()})),
+        *_section("EXAMPLES", _items({typed: what for each in commands() for typed, what in each.examples.items()})),
         *_section("SEE ALSO", [r"\fBsystemctl\fR(1), \fBjournalctl\fR(1), \fBprometheus\fR(1), \fBpromtool\fR(1)"]),
     ]
     return "\n".join(lines) + "\n"

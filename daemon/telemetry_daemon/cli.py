@@ -8,7 +8,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -59,7 +59,9 @@ def _line_width() -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with the exit status of sysexits(3)."""
+    """argparse with the exit status of sysexits(3), and examples at the end of the help."""
+
+    examples: Mapping[str, str] = {}
 
     def error(self, message: str) -> NoReturn:
         """Print one line and end with 64."""
@@ -68,9 +70,8 @@ class _Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help, with examples at its end."""
-        from telemetry_daemon.commands import examples
-
-        return super().format_help() + examples.shown(self.prog.removeprefix("telemetry "))
+        lines = [f"  {typed}\n      {what}\n" for typed, what in self.examples.items()]
+        return super().format_help() + ("\nexamples:\n" + "".join(lines) if lines else "")
 
 
 def _overview() -> str:
@@ -100,12 +101,16 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         formatter_class=partial(argparse.HelpFormatter, width=_line_width()),
         allow_abbrev=False,
     )
-    _module(command).configure(parser)
+    module = module_of(command)
+    module.configure(parser)
+    parser.examples = module.EXAMPLES
     return parser
 
 
 class _Command(Protocol):
-    """What each module of `commands` has."""
+    """What each module of `commands` has; examples by what is typed, with what it is for."""
+
+    EXAMPLES: Mapping[str, str]
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments."""
@@ -116,7 +121,8 @@ class _Command(Protocol):
         ...
 
 
-def _module(command: str) -> _Command:
+def module_of(command: str) -> _Command:
+    """The command's module, imported now."""
     module: _Command = importlib.import_module(_ELSEWHERE.get(command, f"telemetry_daemon.commands.{command}"))
     return module
 
@@ -190,7 +196,7 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments and arguments[0] in names:
         command = arguments[0]
         parsed = build_parser(command).parse_args(arguments[1:])
-        return _module(command).run(parsed)
+        return module_of(command).run(parsed)
     if arguments and not arguments[0].startswith("-"):
         import difflib
 

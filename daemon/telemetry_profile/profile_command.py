@@ -25,6 +25,11 @@ from telemetry_profile.verdict.combine import Member, Profile, ReadFile, combine
 from telemetry_profile.verdict.summary import Answer, Then, achieved_of
 from telemetry_profile.verdict.usual_step import usual_of
 
+EXAMPLES = {
+    "telemetry profile trace.json.gz": "Say why the steps in a trace are slow.",
+    "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job, and with the peak.",
+}
+
 _MOST_TOLD = 5
 _LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
 

@@ -16,7 +16,7 @@ from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.commands import daemons
 from telemetry_daemon.config.settings import Settings, StateSettings, WebSettings
 from telemetry_daemon.remote.http_client import Credentials
-from telemetry_daemon.web.server import port_owner
+from telemetry_daemon.web.server import listeners
 
 # Root may use every socket; without its capabilities it may do what the modes of files say.
 WITHOUT_CAPABILITIES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
@@ -113,6 +113,6 @@ def test_an_answer_of_another_users_process_does_not_count(
     daemon, _ = node
     state = StateSettings(runtime_directory=f"{daemon.folder}/run")
     settings = Settings(state=state, web=WebSettings(listen_address=(daemon.address,)))
-    monkeypatch.setattr(port_owner, "listeners", lambda port: [(("127.0.0.1", port), 4711, 1)])
+    monkeypatch.setattr(listeners, "listeners", lambda port: [(("127.0.0.1", port), 4711, 1)])
     monkeypatch.setattr(daemons, "local_socket_in", lambda folder: Path(folder) / "missing.sock")
     assert daemons.daemon_here(settings, Credentials()) is None

@@ -9,8 +9,7 @@ import pytest
 
 import telemetry_daemon
 from kits.command_line import run_main
-from telemetry_daemon.cli import COMMANDS, build_parser
-from telemetry_daemon.commands.examples import EXAMPLES
+from telemetry_daemon.cli import COMMANDS, build_parser, module_of
 
 COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"
 
@@ -18,7 +17,7 @@ COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"
 @pytest.mark.parametrize("command", [name for name, _ in COMMANDS])
 def test_every_command_has_examples_that_it_takes(command: str) -> None:
     help_text = build_parser(command).format_help()
-    for typed, what in EXAMPLES[command].items():
+    for typed, what in module_of(command).EXAMPLES.items():
         assert f"  {typed}\n      {what}\n" in help_text
         words = shlex.split(typed.partition("telemetry ")[2].partition(" | ")[0].partition(" > ")[0].rstrip(")"))
         assert words[0] == command

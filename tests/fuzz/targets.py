@@ -32,7 +32,7 @@ from telemetry_daemon.recordings.recording_file import RecordingError, Recording
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.access.toolkit import load_web_config
-from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.addresses import WebConfigError
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.documents import snapshot_csv
 from telemetry_exporters.documents import snapshot_json as json_form

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 import bcrypt
 
 from telemetry_daemon.web.messages import Handler, Request, Response
-from telemetry_daemon.web.server.open_connections import Phase
-from telemetry_daemon.web.server.shared import Deadlines
+from telemetry_daemon.web.server.open_connections import Deadlines, Phase
 from telemetry_daemon.web.server.web_server import Statistics, WebServer
 
 PATIENCE_SECONDS = 60.0

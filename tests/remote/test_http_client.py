@@ -16,7 +16,7 @@ from telemetry_daemon.remote import http_client
 from telemetry_daemon.remote.address import AddressError, address_of, addresses_of, listed
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.web.messages import Response
-from telemetry_daemon.web.server.shared import Deadlines
+from telemetry_daemon.web.server.open_connections import Deadlines
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,11 @@ from kits.web_server import (
     replace,
     running_server,
 )
-from telemetry_daemon.web import seldom_logger
-from telemetry_daemon.web.access import access_control, watch
+from telemetry_daemon.web import clients
+from telemetry_daemon.web.access import access_control
 from telemetry_daemon.web.access.access_control import load_rules
+from telemetry_daemon.web.addresses import WebConfigError
 from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
-from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Response
 from web.scraper import Scraper
 
@@ -287,7 +287,7 @@ def test_a_watch_sees_every_kind_of_change_half_a_second_later(tmp_path: Path, m
     file = tmp_path / "file"
     file.write_text("one")
     age = 0
-    monkeypatch.setattr(watch, "time", SimpleNamespace(time_ns=lambda: changed_at(tmp_path) + age))
+    monkeypatch.setattr(access_control, "time", SimpleNamespace(time_ns=lambda: changed_at(tmp_path) + age))
     changes: list[Callable[[], object]] = [
         lambda: file.write_text("two"),
         lambda: replace(file, "two"),
@@ -296,7 +296,7 @@ def test_a_watch_sees_every_kind_of_change_half_a_second_later(tmp_path: Path, m
         lambda: file.chmod(0o600),
     ]
     for change in changes:
-        seen = watch.Watch((str(file),))
+        seen = access_control.Watch((str(file),))
         age = 10**9
         assert not seen.changed()
         time.sleep(0.02)  # the times of files come in steps
@@ -316,8 +316,8 @@ def test_one_line_in_an_interval_and_the_next_counts_the_others(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(seldom_logger, "time", SimpleNamespace(monotonic=lambda: now))
-    seldom = seldom_logger.SeldomLogger(logging.getLogger("test.seldom"))
+    monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=lambda: now))
+    seldom = clients.SeldomLogger(logging.getLogger("test.seldom"))
     for number in range(5):
         seldom.warning("event %d", number)
     for number in (5, 6):

@@ -22,7 +22,7 @@ from kits.attackers import attack
 from kits.processes import peak_mib
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import Pki, connect, fetch, read_to_end
-from telemetry_daemon.web.server.acceptor import MOST_CLIENTS_IN_A_ROUND
+from telemetry_daemon.web.server.web_server import MOST_CLIENTS_IN_A_ROUND
 
 HERE = Path(__file__).parent
 SCRAPES = 40

@@ -53,10 +53,9 @@ def test_any_bytes_leave_the_server_able_to_answer(
 @settings(max_examples=50, deadline=None)
 @given(cut=st.integers(0, 600), junk=st.binary(max_size=200))
 def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk: bytes) -> None:
-    from telemetry_daemon.web.access.channel import HandshakeError
-    from telemetry_daemon.web.access.tls import server_context
-    from telemetry_daemon.web.access.tls_channel import TlsChannel
+    from telemetry_daemon.web.access.tls import TlsChannel, server_context
     from telemetry_daemon.web.access.toolkit import Pem, TlsConfig
+    from telemetry_daemon.web.messages import HandshakeError
 
     config = TlsConfig(Pem("cert_file", str(pki.server.certificate)), Pem("key_file", str(pki.server.key)))
     channel = TlsChannel(server_context(config, "web.yml"), lambda _: "")

@@ -10,7 +10,7 @@ import pytest
 
 from kits.ports import free_port
 from kits.web_server import Pki, exchange, fetch, read_to_end, running_server
-from telemetry_daemon.web.access.hosts import HostRule
+from telemetry_daemon.web.access.access_control import HostRule
 from telemetry_daemon.web.clients import client_of
 
 ALWAYS = [

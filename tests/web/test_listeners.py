@@ -14,8 +14,7 @@ import pytest
 from kits.ports import free_port
 from kits.waiting import until
 from kits.web_server import LOOPBACK, connect, echo, fetch, read_to_end, running_server
-from telemetry_daemon.web.addresses import TcpAddress, UnixAddress, parse_address
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.addresses import TcpAddress, UnixAddress, WebError, parse_address
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_daemon.web.server.open_connections import Phase
 from telemetry_daemon.web.server.web_server import WebServer

@@ -20,8 +20,7 @@ from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.clients import Caller
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.connection import WRITE_BYTES, Connection
-from telemetry_daemon.web.server.open_connections import OpenConnections, Phase
-from telemetry_daemon.web.server.shared import Deadlines, Shared
+from telemetry_daemon.web.server.open_connections import Deadlines, OpenConnections, Phase, Shared
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FAR = 1000.0

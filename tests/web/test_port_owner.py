@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from kits.ports import free_port
-from telemetry_daemon.web.errors import ListenError
-from telemetry_daemon.web.server import port_owner
+from telemetry_daemon.web.addresses import ListenError
+from telemetry_daemon.web.server import listeners
 from telemetry_daemon.web.server.listeners import open_listener
 
 NOBODY = 65534
@@ -31,7 +31,7 @@ sys.stdin.read()
 # What a service's user is told when it wants that port.
 ASKER = """
 import encodings.idna, os, sys
-from telemetry_daemon.web.errors import ListenError
+from telemetry_daemon.web.addresses import ListenError
 from telemetry_daemon.web.server.listeners import open_listener
 os.setuid(int(sys.argv[1]))
 try:
@@ -101,7 +101,7 @@ def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_
 def test_without_proc_the_port_and_the_way_to_find_out_are_told(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(port_owner, "PROC", tmp_path)
+    monkeypatch.setattr(listeners, "PROC", tmp_path)
     with socket.create_server(("127.0.0.1", free_port())) as other:
         port = other.getsockname()[1]
         message = refused(f"127.0.0.1:{port}")
@@ -112,6 +112,6 @@ def test_without_proc_the_port_and_the_way_to_find_out_are_told(
 
 
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_owner, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(listeners, "PATIENCE_SECONDS", -1.0)
     with socket.create_server(("127.0.0.1", free_port())) as other:
         assert "sudo ss -tanp" in refused(f"127.0.0.1:{other.getsockname()[1]}")

@@ -19,7 +19,7 @@ from telemetry_daemon.web.access.toolkit import (
     WebConfig,
     load_web_config,
 )
-from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.addresses import WebConfigError
 
 WebFile = Callable[[str], Path]
 HASH = cheap_hash("secret")

@@ -20,6 +20,11 @@ if TYPE_CHECKING:  # imported when a node is examined
     from telemetry_daemon.commands.rendering import Answer
     from telemetry_exporters.judgement.checkup import Checkup
 
+EXAMPLES = {
+    "telemetry check": "Judge this node, as a plugin of Icinga or Nagios.",
+    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "The same for a node health check, with numbers of your own.",
+}
+
 FORMATS = ("nagios", "nhc", "npd", "json")
 _USUAL_SECONDS = 20.0
 _UNKNOWN = 3
@@ -73,9 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="give up on what has not answered after TIME (default: 20s)",
     )
-    origin = parser.add_mutually_exclusive_group()
-    origin.add_argument("--node", metavar="NODE", help="judge another node: HOST, HOST:PORT or the URL of its daemon")
-    origin.add_argument("--demo", nargs="?", const="", metavar="CARDS", help="judge simulated cards, such as 8xnvidia")
+    options.add_origins(parser, "judge", "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
     # What reading the tools asks for besides.

@@ -8,6 +8,12 @@ from pathlib import Path
 
 from telemetry_daemon.terminal import exits
 
+EXAMPLES = {
+    "source <(telemetry completions bash)": "Complete commands in this shell.",
+    "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete them in every zsh whose fpath has that folder.",
+    "telemetry completions fish > ~/.config/fish/completions/telemetry.fish": "The same for fish.",
+}
+
 _FOLDER = Path(__file__).parent.parent / "completion"
 _FILES = {"bash": "telemetry.bash", "zsh": "_telemetry", "fish": "telemetry.fish"}
 

@@ -10,6 +10,12 @@ from telemetry_daemon.config.settings import RankSettings
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 
+EXAMPLES = {
+    "telemetry config default > telemetry.toml": "Begin a configuration.",
+    "telemetry config check --config telemetry.toml": "Check it before it is used.",
+    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "What rocprofiler-compute measured, as a section of it.",
+}
+
 _LARGEST_ROOFLINE_BYTES = 4 * 2**20
 
 
@@ -101,7 +107,7 @@ def _check_rank_table(settings: RankSettings) -> None:
 
 def _check_web(path: str) -> None:
     from telemetry_daemon.web.access.access_control import load_rules
-    from telemetry_daemon.web.errors import WebError
+    from telemetry_daemon.web.addresses import WebError
 
     try:
         load_rules(path)

@@ -21,8 +21,7 @@ from telemetry_daemon.remote.documents import DocumentError, document_in, snapsh
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.web.addresses import UnixAddress, local_socket_in, parse_address
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.addresses import UnixAddress, WebError, local_socket_in, parse_address
 from telemetry_exporters import human
 from telemetry_parsers.model import Snapshot
 
@@ -96,10 +95,10 @@ def _user_of(local_socket: Path) -> int | None:
 
 
 def _is_served_by(port: int, user: int) -> bool:
-    from telemetry_daemon.web.server.port_owner import listeners
+    from telemetry_daemon.web.server.listeners import sockets_on
 
     try:
-        users = {owner for _, owner, _ in listeners(port)}
+        users = {owner for _, owner, _ in sockets_on(port)}
     except (OSError, ValueError):  # no /proc, or one that reads otherwise
         return False
     return bool(users) and users <= {0, user}

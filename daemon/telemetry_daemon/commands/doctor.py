@@ -14,6 +14,13 @@ from telemetry_daemon.terminal.exits import CommandError
 if TYPE_CHECKING:  # the help needs none of it
     from telemetry_daemon.doctor.examination import Examined
 
+EXAMPLES = {
+    "telemetry doctor": "Check what is found on this node.",
+    "telemetry doctor --source nvml --all": "Look at one source with every detail.",
+    "telemetry doctor --bundle bug.tar.gz": "Write all that a bug report needs, without what identifies the node.",
+    "telemetry doctor --node gpu07 --format json": "What the daemon of another node tells of it, for a program.",
+}
+
 # Where the files of the kernel lie.
 ROOT = Path("/")
 _NODE_SECONDS = 5.0

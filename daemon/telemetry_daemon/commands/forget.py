@@ -18,6 +18,11 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Identity
 
+EXAMPLES = {
+    "telemetry forget GPU-1f2e3d4c": "Forget a card that was taken out.",
+    "telemetry forget --all-lost": "Forget all cards that are lost.",
+}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The devices, and where the daemon keeps its state."""

@@ -16,6 +16,11 @@ from telemetry_daemon.readers.jobs.nudge import nudge
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 
+EXAMPLES = {
+    "telemetry job start": "Tell that a job begins, in its prolog.",
+    "telemetry job end": "Tell that it ends, in its epilog.",
+}
+
 _STATE_DIRECTORY = "/var/lib/telemetry"
 _FOLDER_MODE = 0o755
 

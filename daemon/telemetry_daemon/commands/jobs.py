@@ -20,6 +20,11 @@ if TYPE_CHECKING:  # imported where it is needed: the help of all commands impor
     from telemetry_exporters.documents.job_record import JobRecord
     from telemetry_exporters.terminal.job_bill import Bill
 
+EXAMPLES = {
+    "telemetry jobs --since 30d --by user": "Show what each user had of this node's cards in a month.",
+    "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
+}
+
 _BY = ("owner", "user", "account", "namespace")
 _LARGEST_FILE_BYTES = 64 << 20
 _QUOTED_LINES = 3

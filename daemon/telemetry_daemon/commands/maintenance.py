@@ -14,6 +14,11 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
 from telemetry_exporters.text import clean
 
+EXAMPLES = {
+    "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
+    "telemetry maintenance off": "End it.",
+}
+
 _USUAL_SECONDS = 4 * 3_600.0
 _MONTH_SECONDS = 30 * 86_400
 

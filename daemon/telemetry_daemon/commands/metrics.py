@@ -11,6 +11,11 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat.peers import PLACES
 
+EXAMPLES = {
+    "telemetry metrics | grep temperature": "Find a metric.",
+    "telemetry metrics --names dcgm-exporter --dashboard 12239.json": "See which of its metrics a board for another exporter finds here.",
+}
+
 _LARGEST_DASHBOARD_BYTES = 16 << 20
 _PATIENCE_SECONDS = 5.0
 

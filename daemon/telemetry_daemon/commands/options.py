@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, runtime_directory
 from telemetry_daemon.terminal.exits import CommandError
@@ -53,6 +53,24 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
     """`--source`, which says what to do with only this source."""
     text = f"{verb} only this source; may be given several times"
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
+
+
+def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
+    """Those of `--node`, `--demo` and `--replay` that are named, at most one of which can be given."""
+    options: Mapping[str, Mapping[str, Any]] = {
+        "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
+        "--demo": {
+            "nargs": "?",
+            "const": "",
+            "metavar": "CARDS",
+            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: some of five vendors)",
+        },
+        "--replay": {"type": Path, "metavar": "FILE", "help": f"{verb} a recording made by 'telemetry record'"},
+    }
+    group = parser.add_mutually_exclusive_group()
+    for flag in flags:
+        group.add_argument(flag, **options[flag])
+    return group
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

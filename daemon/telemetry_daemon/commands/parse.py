@@ -26,6 +26,11 @@ from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
 
+EXAMPLES = {
+    "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
+    "npu-smi info | telemetry parse npu-smi -": "Parse what a tool prints just now.",
+}
+
 _LIFE_SECONDS = 3600.0
 _LARGEST_INPUT_BYTES = 64 << 20
 _HEAD_BYTES = 200

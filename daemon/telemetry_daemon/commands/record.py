@@ -33,6 +33,11 @@ from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_exporters import human
 from telemetry_parsers.model import Capture, Report
 
+EXAMPLES = {
+    "telemetry record -o node.jsonl.gz --for 60s": "Record a minute for a bug report.",
+    "telemetry record -o node.jsonl.gz --before --for 10s": "Record the two minutes before as well, which the daemon has.",
+}
+
 _Record = Callable[[Loaded, Settings, argparse.Namespace, FromFirstAnswer, "_Progress"], None]
 
 _STANDARD_OUTPUT = Path("-")

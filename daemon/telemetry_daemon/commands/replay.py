@@ -13,6 +13,11 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
 
+EXAMPLES = {
+    "telemetry replay seek 03:12:07": "Have the daemon that plays a recording go there.",
+    "telemetry replay pause": "Have it stand still.",
+}
+
 _TAKES = {"seek": "a moment", "speed": "a number"}
 
 

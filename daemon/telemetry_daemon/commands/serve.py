@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import Check
 from telemetry_daemon.service.unused_imports import left_out
+
+EXAMPLES = {
+    "telemetry serve": "Serve the metrics of this node.",
+    "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
+    "telemetry serve --replay node.jsonl.gz --speed 10": "Serve what was recorded on another node, ten times as fast.",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The settings, and what to serve in place of this machine."""
     options.add_config(parser)
     options.add_flags(parser)
-    instead = parser.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--demo",
-        nargs="?",
-        const="",
-        metavar="CARDS",
-        help="serve simulated cards instead of this machine's, such as 8xnvidia,4xhygon (default: some of five vendors)",
-    )
-    instead.add_argument(
-        "--replay",
-        type=Path,
-        metavar="FILE",
-        help="serve a recording made by 'telemetry record' instead of this machine",
-    )
+    options.add_origins(parser, "serve", "--demo", "--replay")
     options.add_at(parser)
     options.add_pace(parser)
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
@@ -19,6 +18,15 @@ from telemetry_parsers.model import MergedDevice, Snapshot
 
 if TYPE_CHECKING:  # imported where it is needed: most of the time goes into imports
     from telemetry_daemon.commands.rendering import Answer
+
+EXAMPLES = {
+    "telemetry snapshot": "Show all accelerators, and what is wrong with them.",
+    "telemetry snapshot --why": "Say why readings are absent, too.",
+    "telemetry snapshot --all 'temp*' --device 3": "Show all temperatures of one device, read just now.",
+    "telemetry snapshot --format json --watch 10s": "Print a line of JSON every ten seconds.",
+    "telemetry snapshot --replay node.jsonl.gz --at 03:12:07": "Show a moment of a recording.",
+    "telemetry snapshot --node gpu-17": "Show what the daemon of another node tells.",
+}
 
 _Read = Callable[[], "Answer"]
 _BAD_STATES = frozenset({"failed", "stuck"})
@@ -60,28 +68,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="give up on sources that have not answered after TIME (default: 20s)",
     )
-    _add_origins(parser)
-    options.add_config(parser)
-
-
-def _add_origins(parser: argparse.ArgumentParser) -> None:
-    origin = parser.add_mutually_exclusive_group()
-    origin.add_argument(
+    options.add_origins(parser, "show", "--node", "--demo", "--replay").add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
         help="whom to ask (default: for tables and JSON the running daemon if it reads the same, else the tools)",
     )
-    origin.add_argument("--node", metavar="NODE", help="show another node: HOST, HOST:PORT or the URL of its daemon")
-    origin.add_argument("--demo", nargs="?", const="", metavar="CARDS", help="show simulated cards, such as 8xnvidia")
-    origin.add_argument(
-        "--replay",
-        type=Path,
-        metavar="FILE",
-        help="show the end of a recording made by 'telemetry record', or a moment of it",
-    )
     options.add_at(parser)
     options.add_credentials(parser)
+    options.add_config(parser)
 
 
 def _columns(text: str) -> int:

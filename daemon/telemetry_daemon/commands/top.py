@@ -18,6 +18,13 @@ if TYPE_CHECKING:  # imported where it is needed: the first screen is to come so
     from telemetry_daemon.remote.http_client import Credentials
     from telemetry_daemon.top.feed import Feed
 
+EXAMPLES = {
+    "telemetry top": "Watch this node, with its last half hour.",
+    "telemetry top gpu-17 gpu-18": "Watch two nodes.",
+    "telemetry top --demo 8xnvidia": "See what it looks like.",
+    "telemetry top --replay node.jsonl.gz --at end-30s": "Watch how a recording ends.",
+}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Whose cards to show."""
@@ -30,11 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
-    instead = parser.add_mutually_exclusive_group()
-    instead.add_argument(
-        "--demo", nargs="?", const="", metavar="CARDS", help="simulated cards, such as 8xnvidia,4xhygon"
-    )
-    instead.add_argument("--replay", type=Path, metavar="FILE", help="a recording made by 'telemetry record'")
+    options.add_origins(parser, "show", "--demo", "--replay")
     options.add_at(parser)
     options.add_pace(parser)
     options.add_credentials(parser)

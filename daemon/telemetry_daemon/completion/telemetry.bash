@@ -3,7 +3,7 @@
 _telemetry_options() {
     case "$1" in
         serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay --at --speed --once' ;;
-        snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --at --ca --password-file --config' ;;
+        snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --node --demo --replay --from --at --ca --password-file --config' ;;
         doctor) options='-h --help --source --all --format --node --bundle --ca --password-file --config' ;;
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --before --from --unmasked --config' ;;
@@ -45,10 +45,10 @@ _telemetry_option() {
         'snapshot --width') takes=yes kind=free words='' ;;
         'snapshot --watch') takes=perhaps kind=free words='' ;;
         'snapshot --timeout') takes=yes kind=free words='' ;;
-        'snapshot --from') takes=yes kind=words words='daemon tools' ;;
         'snapshot --node') takes=yes kind=free words='' ;;
         'snapshot --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'snapshot --replay') takes=yes kind=file words='' ;;
+        'snapshot --from') takes=yes kind=words words='daemon tools' ;;
         'snapshot --at') takes=yes kind=free words='' ;;
         'snapshot --ca') takes=yes kind=file words='' ;;
         'snapshot --password-file') takes=yes kind=file words='' ;;

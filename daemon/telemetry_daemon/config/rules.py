@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from telemetry_daemon.web.addresses import TcpAddress, parse_address
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.addresses import TcpAddress, WebError, parse_address
 from telemetry_exporters.prometheus.compat.peers import PLACES
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.peaks.table import DTYPES

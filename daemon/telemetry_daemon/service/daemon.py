@@ -52,8 +52,7 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
-from telemetry_daemon.web.addresses import local_socket_in
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.addresses import WebError, local_socket_in
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
 from telemetry_parsers.past import SLOT_SECONDS

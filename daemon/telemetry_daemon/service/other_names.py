@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.addresses import WebError
 from telemetry_daemon.web.messages import Handler
 
 if TYPE_CHECKING:  # imported when somebody asks for such a page

@@ -10,7 +10,7 @@ from functools import partial
 from telemetry_daemon.config.optional_sections import CompatSettings
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.site.routes import HEALTH_PATH, PAGE_PATH, PEERS_PATH, READY_PATH
-from telemetry_daemon.web.errors import ListenError, WebError
+from telemetry_daemon.web.addresses import ListenError, WebError
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.web_server import WebServer
 

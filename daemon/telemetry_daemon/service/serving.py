@@ -20,7 +20,7 @@ from telemetry_daemon.service.memory import give_large_blocks_back, look_for_gar
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_daemon.web.errors import ListenError, WebError
+from telemetry_daemon.web.addresses import ListenError, WebError
 
 if TYPE_CHECKING:  # most daemons play nothing
     from telemetry_daemon.recordings.playback import PlaybackOptions

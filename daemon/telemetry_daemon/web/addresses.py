@@ -1,4 +1,4 @@
-"""Listen addresses as text, such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and what they mean."""
+"""Listen addresses as text, such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`; the errors of a server that cannot serve as it is set."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.web.errors import WebError
-
 UNIX_PREFIX = "unix:"
 LONGEST_UNIX_PATH_BYTES = 107  # sun_path holds 108 with its closing zero
 _EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
+
+
+class WebError(Exception):
+    """The server cannot serve as its settings say: one line that names the thing and the remedy."""
+
+
+class ListenError(WebError):
+    """The system does not let the server listen there now; later it may."""
+
+
+class WebConfigError(WebError):
+    """The web configuration file, or a file that it names, cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""Who counts as one client, and how often each may do something: a token bucket for each of the last 4,096 clients."""
+"""Who counts as one client, and how often each may do something: a token bucket for each of the last 4,096; log lines once a minute."""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
+import time
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -79,3 +81,29 @@ class Buckets:
         if len(self._buckets) > MOST_CLIENTS:
             del self._buckets[next(iter(self._buckets))]
         return bucket
+
+
+INTERVAL_SECONDS = 60.0
+
+
+class SeldomLogger:
+    """Passes on at most one message in an interval, and says how many it left out since."""
+
+    def __init__(self, logger: logging.Logger, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self._logger = logger
+        self._interval = interval_seconds
+        self._quiet_until = 0.0
+        self._left_out = 0
+
+    def warning(self, message: str, *arguments: object) -> None:
+        """Log a warning, unless one was logged a moment ago."""
+        now = time.monotonic()
+        if now < self._quiet_until:
+            self._left_out += 1
+            return
+        self._quiet_until = now + self._interval
+        if self._left_out:
+            message += " (and %d more since the last such line)"
+            arguments = (*arguments, self._left_out)
+        self._left_out = 0
+        self._logger.warning(message, *arguments)

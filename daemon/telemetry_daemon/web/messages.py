@@ -1,4 +1,4 @@
-"""A request and a response, as they pass between the connection code and the site."""
+"""What passes between the parts of the web server: requests and responses, and bytes between the socket and HTTP. No sockets here."""
 
 from __future__ import annotations
 
@@ -61,3 +61,36 @@ Handler = Callable[[Request], Response]
 def status_page(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """A response that says its status in words and nothing else."""
     return Response(status, (f"{http.HTTPStatus(status).phrase}\n".encode(),), headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What came out of bytes from the socket: bytes for HTTP, bytes to send back, whether the client closed."""
+
+    data: bytes
+    reply: bytes = b""
+    closed: bool = False
+
+
+class HandshakeError(Exception):
+    """Client and server did not agree on TLS; `alert` is what to send before hanging up."""
+
+    def __init__(self, reason: str, alert: bytes) -> None:
+        super().__init__(reason)
+        self.alert = alert
+
+
+class Channel:
+    """Turns the socket's bytes into HTTP's bytes, and back; this one lets them pass as they are."""
+
+    def receive(self, data: bytes) -> Received:
+        """What comes of bytes from the socket."""
+        return Received(data)
+
+    def protect(self, data: memoryview) -> bytes | memoryview:
+        """The bytes to put on the socket for a piece of a response; here the same, uncopied."""
+        return data
+
+    def farewell(self) -> bytes:
+        """The last bytes to put on the socket."""
+        return b""

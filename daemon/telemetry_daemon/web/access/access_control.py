@@ -1,23 +1,21 @@
-"""Who is let in, by the web configuration file; it is read again when it changes."""
+"""Who is let in, by the web configuration file, which is read again when it changes, and by host name (DNS rebinding)."""
 
 from __future__ import annotations
 
 import logging
+import os
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.web.access.auth import BasicAuth, LoginResult
-from telemetry_daemon.web.access.channel import Channel
-from telemetry_daemon.web.access.hosts import HostRule
 from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_config
-from telemetry_daemon.web.access.watch import Watch
-from telemetry_daemon.web.clients import Buckets, Caller
-from telemetry_daemon.web.errors import WebConfigError
-from telemetry_daemon.web.messages import Request, Response, status_page
-from telemetry_daemon.web.seldom_logger import SeldomLogger
+from telemetry_daemon.web.addresses import WebConfigError
+from telemetry_daemon.web.clients import Buckets, Caller, SeldomLogger, ip_address
+from telemetry_daemon.web.messages import Channel, Request, Response, status_page
 
 if TYPE_CHECKING:  # a daemon without TLS does without ssl, which is 4.4 MiB
     import ssl
@@ -25,11 +23,25 @@ if TYPE_CHECKING:  # a daemon without TLS does without ssl, which is 4.4 MiB
 SECONDS_BETWEEN_LOOKS = 1.0
 # OpenSSL keeps up to 20,000 sessions of clients without tickets, and Python cannot set fewer. A new context has none.
 MOST_TLS_SESSIONS = 1000
+SETTLING_SECONDS = 0.5
+_TLS_HANDSHAKE_RECORD = 0x16
+_AUTHORITY = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*))(?::[0-9]*)?")
+# Names of the loopback addresses; the last four are in the /etc/hosts of some distributions.
+_LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost"})
 
 logger = logging.getLogger(__name__)
 
 # Is called with the refusal of a request, or with None to let it through.
 Decision = Callable[[Response | None], None]
+_OTHER_HOST = (
+    b"Misdirected Request: this address does not answer for the host name of the request. "
+    b"Ask for localhost or for the address itself, or add the name to web.allowed_hosts in the configuration.\n"
+)
+_MISDIRECTED = Response(421, (_OTHER_HOST,))
+_REFUSALS = {
+    LoginResult.WRONG: status_page(401, (("WWW-Authenticate", "Basic"),)),
+    LoginResult.TOO_MANY: status_page(429),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +69,7 @@ def load_rules(file: str) -> Rules:
     config, watch = _read_under_watch(file)
     if config.tls is None:
         return Rules(file, watch, config)
-    from telemetry_daemon.web.access.tls import client_check, pem_bytes, server_context
-    from telemetry_daemon.web.access.tls_channel import TlsChannel
+    from telemetry_daemon.web.access.tls import TlsChannel, client_check, pem_bytes, server_context
 
     authorities = pem_bytes(config.tls.client_ca) if config.tls.client_ca else b""
     context = server_context(config.tls, file)
@@ -106,11 +117,6 @@ class AccessControl:
         return self._auth.waiting
 
     @property
-    def encrypted(self) -> bool:
-        """Whether new connections speak TLS."""
-        return self._rules.context is not None
-
-    @property
     def client_demands(self) -> object:
         """What a client's certificate has to be now; a connection made under other demands is not served."""
         return self._rules.client_demands
@@ -150,8 +156,10 @@ class AccessControl:
         """Answer from now on for these host names, and as always for the addresses themselves."""
         self._host_rule = HostRule(names, listening_at)
 
-    def channel(self) -> Channel:
-        """What a new connection speaks through."""
+    def channel(self, first_byte: int) -> Channel | None:
+        """What a new connection speaks through; None if it begins without TLS where only TLS is spoken."""
+        if self._rules.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
+            return None
         return self._rules.channel()
 
     def decide(self, request: Request, caller: Caller, then: Decision) -> None:
@@ -204,12 +212,81 @@ class AccessControl:
         return context is not None and context.session_stats()["number"] > MOST_TLS_SESSIONS
 
 
-_OTHER_HOST = (
-    b"Misdirected Request: this address does not answer for the host name of the request. "
-    b"Ask for localhost or for the address itself, or add the name to web.allowed_hosts in the configuration.\n"
-)
-_MISDIRECTED = Response(421, (_OTHER_HOST,))
-_REFUSALS = {
-    LoginResult.WRONG: status_page(401, (("WWW-Authenticate", "Basic"),)),
-    LoginResult.TOO_MANY: status_page(429),
-}
+class Watch:
+    """Some files as they are when the watch begins; a missing file counts as one state."""
+
+    def __init__(self, files: Iterable[str]) -> None:
+        self._stamps = {file: _stamp(file) for file in files}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that are watched."""
+        return tuple(self._stamps)
+
+    def changed(self) -> bool:
+        """Whether a file differs from its first state, and none was written in the last half second.
+
+        Half of a file may be a valid file: an empty web configuration lets everybody in.
+        """
+        now = {file: _stamp(file) for file in self._stamps}
+        return now != self._stamps and all(_settled(stamp) for stamp in now.values())
+
+
+def _stamp(file: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(file)  # noqa: PTH116  # a Path per look would be made for nothing
+    except OSError as error:
+        return (error.errno or -1,)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _settled(stamp: tuple[int, ...]) -> bool:
+    age_seconds = (time.time_ns() - stamp[-1]) / 1e9
+    # A change "in the future" was made before the clock was set back. Waiting for it could take years.
+    return not 0 <= age_seconds < SETTLING_SECONDS
+
+
+class HostRule:
+    """What the `Host` header may say: a foreign web page must not read us under its own name (DNS rebinding).
+
+    Without allowed hosts only the loopback addresses among `listening_at` are choosy; with some, every address is.
+    """
+
+    def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
+        self._allowed = tuple(map(_canonical, allowed))
+        self._loopback = frozenset(
+            address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
+        )
+
+    def answers(self, authority: str, local_address: object) -> bool:
+        """Whether to answer a request for this authority (host and port) that came to this local address."""
+        address = local_address if isinstance(local_address, tuple) else ()
+        if not authority or not (self._allowed or address[:2] in self._loopback):
+            return True  # no browser leaves the host out
+        parts = _AUTHORITY.fullmatch(authority)
+        if parts is None:
+            return False
+        host = _canonical(parts["bracketed"] or parts["plain"] or "")
+        return _is_loopback(host) or host in map(_canonical, address[:1]) or self._allows(host)
+
+    def _allows(self, host: str) -> bool:
+        return any(
+            host == allowed or (allowed.startswith("*") and host.endswith(allowed[1:])) for allowed in self._allowed
+        )
+
+
+def _canonical(host: str) -> str:
+    """A host for comparing: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
+    try:
+        return str(ip_address(host.partition("%")[0]))
+    except ValueError:  # a name
+        return host.lower().removesuffix(".")
+
+
+def _is_loopback(host: str) -> bool:
+    if host in _LOOPBACK_NAMES or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False

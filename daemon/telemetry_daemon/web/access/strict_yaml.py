@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import yaml
 
-from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.addresses import WebConfigError
 
 _TAG = "tag:yaml.org,2002:"
 _NULL = f"{_TAG}null"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.addresses import WebConfigError
 
 if TYPE_CHECKING:
     from telemetry_daemon.web.access.strict_yaml import Table

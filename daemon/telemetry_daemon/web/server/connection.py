@@ -11,12 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from telemetry_daemon.web.access.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError
 from telemetry_daemon.web.clients import Caller, client_of
-from telemetry_daemon.web.messages import Pieces, Request, Response, status_page
+from telemetry_daemon.web.messages import Channel, HandshakeError, Pieces, Request, Response, status_page
 from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
-from telemetry_daemon.web.server.open_connections import Phase
-from telemetry_daemon.web.server.shared import Shared
+from telemetry_daemon.web.server.open_connections import Phase, Shared
 
 WRITE_BYTES = 65536
 LINGER_BYTES = 1024 * 1024
@@ -162,12 +160,11 @@ class Connection(asyncio.BufferedProtocol):
         access.reload_if_changed()
         self._conversation = Conversation()
         self._demands = access.client_demands
-        if access.encrypted and first_byte != TLS_HANDSHAKE_RECORD:
-            self._channel = Channel()
+        channel = access.channel(first_byte)
+        self._channel = channel or Channel()
+        if channel is None:
             self._answer_with(_NOT_TLS, final=True)
-            return None
-        self._channel = access.channel()
-        return self._channel
+        return channel
 
     def _hear_end(self) -> None:
         if not self._client_finished:

@@ -1,15 +1,20 @@
-"""The open connections by phase; when there are too many, one of them is dropped."""
+"""The open connections by phase, of which one is dropped when there are too many, and what all of them share."""
 
 from __future__ import annotations
 
+import logging
 import resource
 from collections import Counter
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from telemetry_daemon.web.clients import Caller
+from telemetry_daemon.web.access.access_control import AccessControl
+from telemetry_daemon.web.clients import Caller, SeldomLogger
+from telemetry_daemon.web.messages import Handler
 
+READ_BYTES = 16384
 MOST_CONNECTIONS = 512
 # Of those who have not asked yet, and of those who do not take their answer. An honest client needs milliseconds for
 # either, so the oldest of these are not honest.
@@ -20,6 +25,8 @@ DESCRIPTORS_KEPT_FREE_FOR_READERS = 64
 # Children inherit the limit, and some vendor tools close every number up to it before they start:
 # with the 2^30 of some container runtimes that takes minutes.
 HIGHEST_USEFUL_LIMIT = 65536
+
+logger = logging.getLogger(__name__)
 
 
 class Phase(Enum):
@@ -143,3 +150,31 @@ def connections_within(limit: int, most: int) -> int:
     """How many connections fit into a limit of descriptors, besides the files that are open now and the readers' share."""
     open_now = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return max(FEWEST_CONNECTIONS, min(most, limit - open_now - DESCRIPTORS_KEPT_FREE_FOR_READERS))
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds that each step of a connection may take.
+
+    `head` runs from accept, or from the first byte of a later request, whatever else arrives; `idle` between
+    requests; `answer` until the last byte is with the kernel, of an answer in pieces of each of them; `linger` until the
+    client hangs up after it.
+    """
+
+    head: float = 5.0
+    idle: float = 60.0
+    answer: float = 30.0
+    linger: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all connections of a server share."""
+
+    handler: Handler
+    access: AccessControl
+    open_connections: OpenConnections
+    deadlines: Deadlines
+    # The event loop reads for one connection at a time, so one buffer is enough.
+    read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
+    handshake_log: SeldomLogger = field(default_factory=lambda: SeldomLogger(logger))
