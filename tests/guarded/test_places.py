@@ -36,7 +36,7 @@ PLACES = {
     "terminal/streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
     "readers/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
     "commands/completions.py": {"read_text": "a file of the package itself"},
-    "masking/harmless.py": {"read_text": "a file of the package itself"},
+    "masking/words.py": {"read_text": "a file of the package itself"},
     "commands/parse.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },

@@ -13,8 +13,7 @@ import pytest
 
 from kits.captures import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
 from kits.planted_identities import PLACES, PLANTS, assert_same_readings, check_planted, planted, with_one_plant
-from telemetry_daemon.masking.local_names import names_here
-from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Device, Failure, Files, Library, Output, Process, Report

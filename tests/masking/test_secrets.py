@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kits.planted_identities import PLANTS
-from telemetry_daemon.masking.secrets import Known, _searched, secrets
-from telemetry_daemon.masking.whole_words import WholeWords
+from telemetry_daemon.masking.secrets import Known, WholeWords, _searched, secrets
 
 WORDS = (
     *("Serial Number", "uuid", "Hostname", "power_usage", "temperature", "P0", "ok", "4242", "1.2.3.4", "10.0.0.7", "tiger"),

@@ -8,7 +8,7 @@ import sys
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from telemetry_daemon.masking.whole_words import WholeWords
+from telemetry_daemon.masking.secrets import WholeWords
 
 SIGNS = st.sampled_from("aAbB1-: éİ用")
 WORDS = st.lists(st.text(SIGNS, min_size=1, max_size=6).filter(lambda word: word[0] not in "-: "), max_size=6)

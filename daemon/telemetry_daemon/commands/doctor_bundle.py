@@ -18,8 +18,7 @@ from telemetry_daemon.doctor.bundle import Bundle, BundleError
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import OF_PEOPLE, groups, user
 from telemetry_daemon.doctor.members import History, Material
-from telemetry_daemon.masking.local_names import names_here
-from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.remote.http_client import Client, NodeError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError

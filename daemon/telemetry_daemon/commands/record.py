@@ -16,8 +16,7 @@ from pathlib import Path
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.masking.local_names import names_here
-from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule

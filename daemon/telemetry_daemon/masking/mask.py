@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking import words
 from telemetry_daemon.masking.disguise import Disguise
-from telemetry_daemon.masking.secrets import Kind, Known, secrets
+from telemetry_daemon.masking.secrets import Kind, Known, WholeWords, secrets
 from telemetry_daemon.masking.shapes import Treatment, is_private, is_telling, treatment_of_key
-from telemetry_daemon.masking.whole_words import WholeWords
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
@@ -21,6 +23,14 @@ _BYTES = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
 _WORD_OF_A_MODEL = re.compile(r"[0-9A-Za-z]+")
 _QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
+_HOSTS = Path("/etc/hosts")
+_USERS = Path("/etc/passwd")
+_GROUPS = Path("/etc/group")
+_LARGEST_FILE_BYTES = 64 << 20
+# The ids of people in Linux distributions. Below are services; above are services that a distribution or systemd has numbered, and
+# nobody; then those of directories.
+_OF_PEOPLE = (range(1000, 60_000), range(65_536, 1 << 32))
+_LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
@@ -178,3 +188,30 @@ def _measured(report: Report) -> Iterator[str]:
     values = [reading.value for reading in report.readings]
     values += [process.memory_used_bytes for process in report.processes if process.memory_used_bytes is not None]
     return (str(int(value)) for value in values if isinstance(value, float) and value.is_integer())
+
+
+def names_here(
+    hosts: Path = _HOSTS,
+    users: Path = _USERS,
+    environment: Mapping[str, str] = os.environ,
+    groups: Path = _GROUPS,
+) -> frozenset[str]:
+    """All these names; a host name also without its domain."""
+    own_name = os.uname().nodename
+    hosts_known = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
+    people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
+    return frozenset((*hosts_known, *(name.partition(".")[0] for name in hosts_known), *people)) - {""}
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:  # an image may lack it; then it names nobody
+        return []
+
+
+def _people(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        name, *fields = line.split(":")
+        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _OF_PEOPLE):
+            yield name

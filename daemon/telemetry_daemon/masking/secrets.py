@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from telemetry_daemon.masking import columns, words
-from telemetry_daemon.masking.shapes import FIRST_SHAPES, SHAPES, Shape, Treatment, is_telling
-from telemetry_daemon.masking.whole_words import WholeWords
+from telemetry_daemon.masking import words
+from telemetry_daemon.masking.shapes import FIRST_SHAPES, SHAPES, Shape, Treatment, is_telling, treatment_of_key
 
 Kind = Literal["whole", "whole_number", "address"]
 
@@ -20,6 +19,64 @@ _WORD = re.compile(r"\S+")
 # Keys and words of documents stand in each capture again.
 _SHORT = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
+_SEPARATORS = ",\t;|"
+_ROUND_A_CELL = " \t\"'"
+# A longer line belongs to no table.
+_LONGEST_LINE = 20_000
+_LONGEST_HEADING = 60
+# Two words at least, two blanks apart; a line with a number or a colon is a row.
+_BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
+_NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
+# A word is looked up by what it begins with: its first letters and digits, or one sign of another script.
+_HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
+# A log has a line end or tab as two signs, and what comes after it begins a word.
+_ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
+_NO_END = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+
+
+class WholeWords:
+    """Words that are known, found wherever they are not a part of longer ones, in whatever capitals: as fast for tens of thousands as for one."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self._by_head: dict[str, set[str]] = {}
+        self._lengths: dict[str, list[int]] = {}
+        self.add(words)
+
+    def add(self, words: Iterable[str]) -> None:
+        """Find these, too; signs before a word's first letter or digit are no part of it."""
+        for word in words:
+            if head := _HEAD.search(word):
+                self._add(head[0].lower(), word[head.start() :])
+
+    def _add(self, head: str, word: str) -> None:
+        self._by_head.setdefault(head, set()).add(word.lower())
+        # As it is written: some capitals (İ) are two small letters.
+        lengths = self._lengths.setdefault(head, [])
+        if len(word) not in lengths:
+            lengths.append(len(word))
+            lengths.sort(reverse=True)
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where they stand in the text, the longest at each place, none within another."""
+        end = 0
+        for match in _HEAD.finditer(text) if self._lengths else ():
+            for start in (
+                (match.start(), match.start() + 1) if _ESCAPE.match(text, match.start() - 1) else (match.start(),)
+            ):
+                head = text[start : match.end()].lower()
+                if head in self._lengths and start >= end and (word_end := self._end(head, text, start)):
+                    end = word_end
+                    yield start, end
+                    break
+
+    def _end(self, head: str, text: str, start: int) -> int:
+        """Where the word ends that begins there; 0 if none does."""
+        for length in self._lengths[head]:
+            end = start + length
+            is_whole = end <= len(text) and text[end : end + 1].lower() not in _NO_END
+            if is_whole and text[start:end].lower() in self._by_head[head]:
+                return end
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +128,7 @@ def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
     if announced == "each" and is_telling(text):
         search.take([(0, len(text), announced)])
     search.take(
-        (start, end, treatment) for start, end, treatment in columns.announced(text) if is_telling(text[start:end])
+        (start, end, treatment) for start, end, treatment in _below_headings(text) if is_telling(text[start:end])
     )
     lower = text.lower()
     for shape in SHAPES:
@@ -140,3 +197,74 @@ def _of_processes(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[t
             if _AFTER_A_KEY.search(before[-90:]) or re.search(rf"(?<![0-9]){pid}(?![0-9])", f"{before} {after}"):
                 yield start, end, "names"
             start = text.find(name, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    separator: str
+    cells: int
+    treatments: dict[int, Treatment]
+
+
+def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
+    """The start and end of each cell below a heading that announces an identity, with its treatment."""
+    heading: _Heading | None = None
+    below: list[tuple[int, int]] = []
+    start = 0
+    for line in text.split("\n"):
+        yield from _words_below(line, start, below)
+        below = _blank_heading(line) or (below if line.strip() else [])
+        line_heading = _heading(line) if len(line) <= _LONGEST_LINE else None
+        if line_heading is None and heading is not None:
+            yield from _cells(line, start, heading)
+        heading = line_heading or (heading if line.strip() else None)
+        start += len(line) + 1
+
+
+def _blank_heading(line: str) -> list[tuple[int, int]]:
+    """Return where the words of a heading are that announce names, between words that are two blanks apart."""
+    if len(line) > _LONGEST_LINE or not _BLANK_HEADING.match(line):
+        return []
+    return [word.span() for word in _WORD.finditer(line) if _announces_names(word[0])]
+
+
+def _announces_names(word: str) -> bool:
+    """Return whether the heading of a table is one word for hosts or people; `Node` alone may also be a number's key elsewhere."""
+    return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
+
+
+def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
+    """Yield the words that are below a word of the heading, if only in part: columns are aligned left or right."""
+    for word in _WORD.finditer(line) if below and len(line) <= _LONGEST_LINE else ():
+        is_below = any(word.start() < end and begin < word.end() for begin, end in below)
+        if is_below and _NAME_IN_A_CELL.match(word[0]):  # others have a shape of their own
+            yield start + word.start(), start + word.end(), "names"
+
+
+def _heading(line: str) -> _Heading | None:
+    for separator in _SEPARATORS:
+        if separator not in line:
+            continue
+        cells = line.split(separator)
+        by_place = {
+            place: treatment_of_key(cell.strip(_ROUND_A_CELL))
+            for place, cell in enumerate(cells)
+            if len(cell) < _LONGEST_HEADING
+        }
+        if separator == "|":  # a table that is drawn may have headings of several lines: only names are sure
+            by_place = {place: "names" if _announces_names(cell.strip()) else None for place, cell in enumerate(cells)}
+        treatments = {place: treatment for place, treatment in by_place.items() if treatment is not None}
+        if treatments:
+            return _Heading(separator, len(cells), treatments)
+    return None
+
+
+def _cells(line: str, start: int, heading: _Heading) -> Iterator[tuple[int, int, Treatment]]:
+    cells = line.split(heading.separator)
+    if len(cells) != heading.cells:
+        return
+    for place, cell in enumerate(cells):
+        if place in heading.treatments and (value := cell.strip(_ROUND_A_CELL)):
+            begin = start + cell.index(value)
+            yield begin, begin + len(value), heading.treatments[place]
+        start += len(cell) + 1

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from telemetry_daemon.masking.disguise import without_zeros
-from telemetry_daemon.masking.harmless import KNOWN
 from telemetry_daemon.masking.tokens import TOKENS
-from telemetry_daemon.masking.words import looks_like_identity
+from telemetry_daemon.masking.words import KNOWN, looks_like_identity
 from telemetry_parsers import units
 
 # What is done to a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for

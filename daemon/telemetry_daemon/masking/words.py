@@ -4,10 +4,53 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from telemetry_daemon.masking.harmless import HOST_WORDS, KNOWN, SUFFIXES, TOOL_WORDS, TOP_DOMAINS
+from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.sentinels import ALL_BITS
+from telemetry_parsers.text.tool_marks import TOOL_MARKS
+from telemetry_parsers.vendors import VENDORS
 
+# The words of metric names are in every vendor's tools, so they identify no host that has one as its name.
+_OF_METRICS = {
+    part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
+}
+# The words of the vendors and of their tools' names, as in `hy-smi`.
+_OF_VENDORS = {
+    part
+    for name in (*TOOL_MARKS, *(name for vendor in VENDORS for name in (vendor.word, vendor.demo.source)))
+    for part in re.split("[-_ ]", name)
+}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _listed(name: str) -> frozenset[str]:
+    return _words(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+# Words that stand where names stand and identify nobody: of places, programs, environments and tools.
+KNOWN = _listed("harmless_words.txt").union(_OF_METRICS, _OF_VENDORS)
+# What a tool may print besides: a machine whose name is one of these keeps it, since no number may change its meaning.
+TOOL_WORDS = KNOWN.union(
+    _listed("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
+)
+# Words that make a host's name of a number: `node17`, `dgx-a100-03`.
+HOST_WORDS = _words(
+    """node nodes host server srv svr worker wrk rack dgx hgx compute comp login head master slave blade pod cn vm kube k8s
+    desktop laptop workstation hpc slurm job ip ec2 ctrl storage nas bastion"""
+)
+# The last part of a name that the domain name system or a cluster gives.
+TOP_DOMAINS = _words(
+    """com net org io ai cn de uk fr jp kr ru in eu us ca au ch nl se it es edu gov mil info biz dev app cloud tech site
+    local localdomain lan internal intern corp home private intra cluster svc hpc test example invalid arpa"""
+)
+SUFFIXES = _words(
+    """so ko py pyc sh bin json jsonl yaml yml toml conf cfg ini txt csv log md jar js c h cc cpp cu hip go rs exe dll
+    service slice scope socket mount timer xml html gz xz zip tar deb rpm run out err pid sock db sqlite"""
+)
 Span = tuple[int, int]
 
 _NAME = re.compile(r"[^\W_]+")

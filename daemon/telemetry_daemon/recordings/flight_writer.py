@@ -19,8 +19,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.packing import zlib
-from telemetry_daemon.masking.local_names import names_here
-from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recordings.parsed_captures import Reports
