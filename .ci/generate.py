@@ -19,6 +19,7 @@ sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("gr
 
 import check_page
 import completion
+import document_schemas
 import helm_chart
 from conditions_page import conditions
 from fleet_parts.series import series_table, vendor_series
@@ -120,6 +121,7 @@ FILES = (
     Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),
     Generated("deploy/alertmanager/alertmanager.yml", inhibitions.by_alertmanager),
     *(Generated(name, text) for name, text in helm_chart.FILES),
+    *(Generated(name, text) for name, text in document_schemas.files()),
     *(Generated(f"grafana/dashboards/{page.uid}.json", page.to_json) for page in PAGES),
 )
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_exporters.documents.snapshot_json import document, plain_number, render, with_processes
+from telemetry_exporters.documents.json_values import plain_number
+from telemetry_exporters.documents.snapshot_json import document, render, with_processes
 from telemetry_parsers.model import REASONS, STATES, Absent
 from telemetry_parsers.ownership import Basis, OwnerKind, ProcessKind
 
@@ -44,14 +45,14 @@ def test_every_snapshot_gives_a_document_of_the_schema(validator, snapshot):
 
 
 def test_the_schema_has_the_closed_sets_of_the_types(schema):
-    definitions = schema["$defs"]
-    assert tuple(definitions["state"]["enum"]) == STATES
-    assert tuple(definitions["reason"]["enum"]) == (*REASONS, None)
-    assert definitions["absence"]["enum"] == [absent.value for absent in Absent]
-    assert tuple(definitions["owner_kind"]["enum"]) == get_args(OwnerKind)
-    assert tuple(definitions["allocation"]["properties"]["basis"]["enum"]) == get_args(Basis)
-    kinds = {kind or "" for kind in definitions["process"]["properties"]["kind"]["enum"]}
-    assert kinds == {*get_args(ProcessKind)}
+    parts = {name: part["properties"] for name, part in schema["$defs"].items()}
+    assert tuple(parts["source"]["state"]["enum"]) == STATES
+    assert tuple(parts["source"]["reason"]["enum"]) == (*REASONS, None)
+    absence, _ = parts["device"]["absent"]["additionalProperties"]["anyOf"]
+    assert absence["enum"] == [absent.value for absent in Absent]
+    assert tuple(parts["owner"]["kind"]["enum"]) == get_args(OwnerKind)
+    assert tuple(parts["allocation"]["basis"]["enum"]) == get_args(Basis)
+    assert {kind or "" for kind in parts["process"]["kind"]["enum"]} == {*get_args(ProcessKind)}
 
 
 @pytest.mark.parametrize("section", ["source", "device", "allocation"])

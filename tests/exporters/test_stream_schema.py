@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from kits import snapshots as kit
 from telemetry_exporters.documents import stream_json
+from telemetry_exporters.documents.json_values import encoded
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.text import cleaned
 
@@ -25,8 +26,8 @@ def events(snapshot):
     """The data of all events that tell a snapshot, by their names."""
     found = judge(snapshot)
     devices = [stream_json.device(device, found[device.id]) for device in snapshot.devices]
-    yield "state", stream_json.text(stream_json.state(snapshot, devices, "1.2.3", "abc"))
-    yield from (("device", stream_json.text(device)) for device in devices)
+    yield "state", encoded(stream_json.state(snapshot, devices, "1.2.3", "abc"))
+    yield from (("device", encoded(device)) for device in devices)
     yield "readings", stream_json.readings(snapshot, stream_json.numbers(snapshot), snapshot.monotonic_time)
 
 

@@ -77,9 +77,10 @@ def card(number, turn, power=250.0, **facts):
 
 def test_the_schema_is_one_and_knows_what_is_kept():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert tuple(SCHEMA["$defs"]["metric"]["enum"]) == KEPT
-    assert SCHEMA["properties"]["slots"]["maximum"] == SCHEMA["$defs"]["numbers"]["maxItems"] == SLOTS
-    for part in (SCHEMA, *(SCHEMA["$defs"][name] for name in ("device", "series", "gap", "event"))):
+    device, series = (SCHEMA["$defs"][name]["properties"] for name in ("device_series", "series"))
+    assert tuple(device["series"]["propertyNames"]["enum"]) == KEPT
+    assert SCHEMA["properties"]["slots"]["maximum"] == series["last"]["maxItems"] == SLOTS
+    for part in (SCHEMA, *SCHEMA["$defs"].values()):
         assert part["required"] == list(part["properties"])
 
 

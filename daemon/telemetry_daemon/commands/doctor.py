@@ -73,9 +73,9 @@ def _check(arguments: argparse.Namespace) -> None:
 def _text(examined: Examined, arguments: argparse.Namespace) -> str:
     if arguments.format == "json":
         from telemetry_daemon.doctor.document import document
-        from telemetry_exporters.documents import snapshot_json
+        from telemetry_exporters.documents import json_values
 
-        return snapshot_json.text(document(examined))
+        return json_values.text(document(examined))
     from telemetry_daemon.doctor import report
     from telemetry_exporters.text import clean
 

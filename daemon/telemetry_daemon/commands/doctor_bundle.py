@@ -23,7 +23,7 @@ from telemetry_daemon.remote.http_client import Client, NodeError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.version import __version__
-from telemetry_exporters.documents.snapshot_json import utc_time
+from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.text import clean
 
 _HISTORY_SECONDS = 10.0

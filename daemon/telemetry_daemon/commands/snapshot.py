@@ -209,7 +209,7 @@ def _with_processes(answer: Answer, arguments: argparse.Namespace) -> Answer:
 def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
     """The document; of several, JSON has a line for each, CSV one heading, tables a blank line between them."""
     if arguments.format == "json":
-        from telemetry_exporters.documents import snapshot_json
+        from telemetry_exporters.documents import json_values, snapshot_json
 
         document = answer.document
         if document is None:
@@ -218,7 +218,7 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
             document = {**document, "devices": [each for each in document["devices"] if clean(each["id"]) in ids]}
         if arguments.processes:
             document = snapshot_json.with_processes(document, answer.snapshot, answer.command_lines)
-        return snapshot_json.text(document) if arguments.watch is None else snapshot_json.line(document)
+        return json_values.text(document) if arguments.watch is None else json_values.line(document)
     from telemetry_daemon.commands import rendering
 
     if arguments.format != "table":

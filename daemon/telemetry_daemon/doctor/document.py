@@ -14,7 +14,7 @@ from telemetry_daemon.doctor.machine import DeviceNode
 from telemetry_daemon.doctor.sources import Patient
 from telemetry_daemon.doctor.view import DaemonView
 from telemetry_daemon.version import __version__
-from telemetry_exporters.documents.snapshot_json import utc_time
+from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.text import clean
 
 SCHEMA = "telemetry.doctor/1"

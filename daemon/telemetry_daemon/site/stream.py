@@ -14,7 +14,7 @@ from telemetry_daemon.state.history import History
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.messages import Request, Response, status_page
 from telemetry_exporters.documents import history_json, stream_json
-from telemetry_exporters.documents.snapshot_json import utc_time
+from telemetry_exporters.documents.json_values import encoded, utc_time
 from telemetry_exporters.documents.stream_json import Entry
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_parsers.model import Snapshot
@@ -170,7 +170,7 @@ class Streams:
         self._state = stream_json.state(snapshot, devices, __version__, self._instance)
         before, self._told = self._told, stream_json.without_ages(self._state)
         for name, data in _changes(before, self._told, self._state):
-            self._tell(name, self._event(name, stream_json.text(data)))
+            self._tell(name, self._event(name, encoded(data)))
         self._numbers = stream_json.numbers(snapshot)
         self._tell(_READINGS, self._readings(snapshot))
 
@@ -196,7 +196,7 @@ class Streams:
 
     def _first(self, snapshot: Snapshot, seen: str) -> Iterator[bytes]:
         """What a new follower gets: the state, the numbers, what it missed. It has seen everything with the last of that."""
-        state = self._event("state", stream_json.text(self._state), seen)
+        state = self._event("state", encoded(self._state), seen)
         missed = self._missed(seen) if seen else iter(())
         return chain((state, self._readings(snapshot, seen)), missed)
 
@@ -212,11 +212,11 @@ class Streams:
             past = self._history.past((device_id,), KEPT, window.first, end)
             yield self._event("history", _with(span, history_json.device_text(device_id, past)), seen)
         events = [history_json.event(event) for event in window.events]
-        yield self._event("history", stream_json.text({**span, "events": events}))
+        yield self._event("history", encoded({**span, "events": events}))
 
 
 def _with(span: Entry, device: str) -> str:
-    return f"{stream_json.text(span)[:-1]},{device[1:]}"
+    return f"{encoded(span)[:-1]},{device[1:]}"
 
 
 def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:

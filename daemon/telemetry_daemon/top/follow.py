@@ -9,13 +9,13 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import quote
 
 from telemetry_daemon.remote.address import Address
-from telemetry_daemon.remote.documents import DocumentError, document_in, number, past_of, rows, snapshot_of
+from telemetry_daemon.remote.documents import DocumentError, document_as, document_in, past_of, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
+from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Gap, Past, Series, kept_places
@@ -23,7 +23,6 @@ from telemetry_parsers.readings import Readings
 
 SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"
 NEVER = -math.inf
-_MOST_ROWS = 4096
 _LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 # What the stream does not tell, such as fans and processes, is asked for again after so long, sooner where it is looked at.
@@ -98,17 +97,17 @@ class Follower:
 
     def _listen(self, client: Client) -> None:
         """Hear the stream until it ends. Raises NodeError and DocumentError."""
-        columns, scales = list(KEPT), list[float]()
+        columns, scales = KEPT, tuple[float, ...]()
         try:
             for name, data in client.events(_EVENTS):
                 if self._is_over:
                     return
                 document = document_in(data)
                 if name == "state":
-                    columns = [str(column) for column in rows(document.get("columns"), "columns", _MOST_ROWS)]
-                    scales = [number(scale, "scales") for scale in rows(document.get("scales"), "scales", _MOST_ROWS)]
+                    state = document_as(StateJson, document)
+                    columns, scales = state.columns, state.scales
                 if name == "readings":
-                    self._take_numbers(document, columns, scales)
+                    self._take_numbers(document_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
                     self._fetched = NEVER
                     self._ask_now.set()
@@ -117,7 +116,7 @@ class Follower:
             if self._has_stream:
                 raise
 
-    def _take_numbers(self, told: Mapping[str, Any], columns: Sequence[str], scales: Sequence[float]) -> None:
+    def _take_numbers(self, told: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
         with self._lock:
             before = self._snapshot
             if before is not None:
@@ -217,39 +216,35 @@ def _with_device_of(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
     return replace(snapshot, devices=tuple(kept.get(device.id, device) for device in snapshot.devices))
 
 
-def with_readings(
-    snapshot: Snapshot, told: Mapping[str, Any], columns: Sequence[str], scales: Sequence[float]
-) -> Snapshot:
+def with_readings(snapshot: Snapshot, told: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> Snapshot:
     """The snapshot with the newest numbers; as it was if the stream tells of other devices."""
-    values = rows(told.get("values"), "values", _MOST_ROWS)
-    if len(values) != len(snapshot.devices) or list(columns) != list(KEPT) or len(scales) != len(KEPT):
+    if len(told.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
-    devices = tuple(_with_row(device, row, scales) for device, row in zip(snapshot.devices, values, strict=True))
-    wall_time, valid = number(told.get("time"), "time"), told.get("valid_seconds")
-    now = snapshot.monotonic_time + wall_time - snapshot.wall_time
+    devices = tuple(_with_row(device, row, scales) for device, row in zip(snapshot.devices, told.values, strict=True))
+    now = snapshot.monotonic_time + told.time - snapshot.wall_time
     return replace(
         snapshot,
         devices=devices,
-        wall_time=wall_time,
+        wall_time=told.time,
         monotonic_time=now,
-        valid_until=math.inf if valid is None else now + number(valid, "valid_seconds"),
+        valid_until=math.inf if told.valid_seconds is None else now + told.valid_seconds,
     )
 
 
-def _with_row(device: MergedDevice, row: object, scales: Sequence[float]) -> MergedDevice:
+def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
     """The device with these numbers in place of its own.
 
     Of several sensors that count as one only the highest is told: nothing is claimed of the others.
     """
     readings = Readings.of(device.readings)
-    given = [None] * len(KEPT) if row is None else rows(row, "a row of values", len(KEPT))
+    given = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
     for places, value, scale in zip(kept_places(readings.shape), given, scales, strict=False):
         for place in places:
             before = values[place]
             values[place] = before if isinstance(before, Absent) else Absent.NOT_REPORTED
         if places and value is not None:
-            values[places[0]] = number(value, "a value") * scale
+            values[places[0]] = value * scale
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
 
 

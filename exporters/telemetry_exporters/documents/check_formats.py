@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
-from telemetry_exporters.documents.snapshot_json import utc_time
+from telemetry_exporters.documents.json_values import Schema, Word, utc_time
 from telemetry_exporters.judgement.checkup import Check, Checkup, Status
-from telemetry_exporters.judgement.overview import temperature, value_of
+from telemetry_exporters.judgement.overview import slowdown_celsius, temperature, value_of
 from telemetry_exporters.text import clean, cut
-from telemetry_parsers.metrics import is_main_temperature
+from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Absent, MergedDevice
 
-SCHEMA = "telemetry.check/1"
 # node-problem-detector keeps no more of a plugin's output.
 _NPD_BYTES = 80
 # Icinga keeps some kilobytes of a first line, and more is read by nobody.
@@ -24,6 +24,38 @@ _LONGEST_LINE = 400
 _MOST_MEASURED = 64
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0
+
+
+StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJson:
+    """One device, source, or number of devices that was looked at."""
+
+    name: Word
+    status: StatusWord
+    words: str
+    """How it is."""
+    remedy: str | None
+    """What to do about it."""
+    device: str | None
+    """The device's id, where it is one."""
+    source: str | None
+    """The source's name, where it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckupJson:
+    """The verdict on a node, as `telemetry check --format json` prints it. All keys are always present; null is what there is none of. Further keys may come."""
+
+    schema: Literal["telemetry.check/1"]
+    time: Annotated[str, Schema({"format": "date-time"})]
+    """When the readings were put together, in UTC."""
+    hostname: str
+    status: StatusWord
+    """The worst of the checks: critical, then warning, then unknown, then ok."""
+    checks: tuple[CheckJson, ...]
 
 
 class Measured(NamedTuple):
@@ -64,24 +96,24 @@ def npd(checkup: Checkup) -> str:
 def document(checkup: Checkup) -> str:
     """The checkup as `telemetry.check/1`."""
     checks = [
-        {
-            "name": one.name,
-            "status": one.status.word.lower(),
-            "words": one.words,
-            "remedy": one.remedy or None,
-            "device": one.device or None,
-            "source": one.source or None,
-        }
+        CheckJson(
+            name=one.name,
+            status=one.status.word.lower(),
+            words=one.words,
+            remedy=one.remedy or None,
+            device=one.device or None,
+            source=one.source or None,
+        )
         for one in checkup.checks
     ]
-    told = {
-        "schema": SCHEMA,
-        "time": utc_time(checkup.wall_time),
-        "hostname": checkup.hostname,
-        "status": checkup.status.word.lower(),
-        "checks": checks,
-    }
-    return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+    whole = CheckupJson(
+        schema="telemetry.check/1",
+        time=utc_time(checkup.wall_time),
+        hostname=checkup.hostname,
+        status=checkup.status.word.lower(),
+        checks=tuple(checks),
+    )
+    return json.dumps(to_plain(CheckupJson, whole), ensure_ascii=False, indent=1) + "\n"
 
 
 def nhc_status(status: Status) -> int:
@@ -137,21 +169,11 @@ def _performance(checkup: Checkup) -> Iterator[str]:
 
 def _measured(device: MergedDevice) -> Iterator[Measured]:
     hottest = temperature(device)
-    yield Measured("temperature", hottest if isinstance(hottest, float) else None, "", _limit(device))
+    yield Measured("temperature", hottest if isinstance(hottest, float) else None, "", slowdown_celsius(device))
     yield Measured("power", _value(device, "power_watts"), "", most=_value(device, "power_cap_watts"), least=0.0)
     for name, metric in (("memory", "memory_used_ratio"), ("utilization", "utilization_ratio")):
         share = _value(device, metric)
         yield Measured(name, None if share is None else round(share * _PERCENT, 2), "%", least=0.0, most=_PERCENT)
-
-
-def _limit(device: MergedDevice) -> float | None:
-    """Where the device itself slows down; the lowest of its own sensors."""
-    limits = (
-        one.value
-        for one in device.readings
-        if one.metric == "temperature_slowdown_celsius" and is_main_temperature(one.label)
-    )
-    return min((limit for limit in limits if not isinstance(limit, Absent)), default=None)
 
 
 def _value(device: MergedDevice, metric: str) -> float | None:

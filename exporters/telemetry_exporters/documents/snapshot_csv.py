@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 
-from telemetry_exporters.documents.snapshot_json import moment_text, plain_number, utc_time
+from telemetry_exporters.documents.json_values import moment_text, plain_number, utc_time
 from telemetry_exporters.snapshot_filter import NO_METRICS, screen
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent, MergedReading, Metric, Snapshot

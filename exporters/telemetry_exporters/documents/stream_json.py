@@ -1,27 +1,43 @@
 """What a live page is told, as data for server-sent events: the node's state, a device that changed, the newest numbers.
 
-docs/stream.schema.json describes it.
+docs/stream.schema.json is made of its classes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from json import JSONEncoder
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from telemetry_exporters import human
-from telemetry_exporters.documents.snapshot_json import utc_time
-from telemetry_exporters.judgement.overview import inventory, notes, source_condition, troubles, value_of
+from telemetry_exporters.documents.history_json import EventJson, Seconds, SeriesByMetric
+from telemetry_exporters.documents.json_values import (
+    AtMost,
+    Count,
+    NotNegative,
+    Schema,
+    TextOrNull,
+    Time,
+    Word,
+    utc_time,
+)
+from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson, ProblemJson, SeverityWord
+from telemetry_exporters.judgement.overview import (
+    inventory,
+    notes,
+    slowdown_celsius,
+    source_condition,
+    troubles,
+    value_of,
+)
 from telemetry_exporters.judgement.verdict import Finding
 from telemetry_exporters.text import cleaned
-from telemetry_parsers.metrics import is_main_temperature
-from telemetry_parsers.model import Absent, MergedDevice, Snapshot, SourceStatus
+from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, State
 from telemetry_parsers.past import KEPT, kept_values
 from telemetry_parsers.readings import Readings
 
-SCHEMA = "telemetry.stream/1"
 # What the numbers of `readings` are to be multiplied by: mebibytes and megahertz take fewer digits.
 SCALES: Mapping[str, float] = {"memory_used_bytes": 1024.0 * 1024.0, "clock_hertz": 1e6}
 _HOST = (
@@ -29,37 +45,166 @@ _HOST = (
     "telemetry_host_memory_used_bytes",
     "telemetry_host_memory_total_bytes",
 )
-_STATES = ("throttled", "event_open")
 _ALL_DIGITS_FROM = 1000.0
+_MOST_ROWS = 4096
 
-_encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 Entry = dict[str, Any]
+_Row = Annotated[tuple[float | None, ...], AtMost(len(KEPT))]
 
 
-def text(value: Any) -> str:
-    """The data on one line."""
-    return _encoded(value)
+@dataclass(frozen=True, slots=True)
+class FindingJson:
+    """What is said of a device."""
+
+    word: Word
+    severity: SeverityWord
+    remedy: str
+    """What to do; empty if nothing is to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceJson:
+    """One device without its numbers: within `state`, and as an event of its own when it alone has changed; it keeps its place."""
+
+    id: str
+    name: Word
+    """Vendor and `device` label."""
+    vendor: str
+    device: str
+    model: TextOrNull
+    parent: TextOrNull
+    """The id of the device that it is a part of."""
+    partition: TextOrNull
+    up: bool | None
+    """False for a lost device, null when nobody knows."""
+    simulated: bool
+    replayed: bool
+    memory_total_bytes: Count | None
+    limit_celsius: float | None
+    """The temperature at which it slows down."""
+    throttled_by: tuple[str, ...]
+    """What holds its clocks down now."""
+    open_events: tuple[str, ...]
+    """Codes of events that last until it is repaired."""
+    owners: str
+    """Who has it, in words, the largest share first: `job 1234 (alice): not used`; empty where nobody has it or owners are not told."""
+    condition: ConditionJson
+    """The first of its findings."""
+    findings: Annotated[tuple[FindingJson, ...], Schema({"minItems": 1})]
+    """All that is said of it, worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceJson:
+    """One tool, library or set of driver files. Later polls alone are no reason to tell the state again."""
+
+    source: Word
+    """Named as its tool."""
+    state: State
+    reason: Reason | None
+    word: Word
+    severity: SeverityWord
+    version: TextOrNull
+    problems: tuple[ProblemJson, ...]
+    polls: tuple[PollJson, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleJson:
+    """What is wrong with a source."""
+
+    what: Word
+    why: Word
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateJson:
+    """Everything but the numbers: at the beginning, and whenever anything else in it changes than one device."""
+
+    schema: Literal["telemetry.stream/1"]
+    version: Word
+    """Of device telemetry."""
+    instance: Annotated[str, Schema({"pattern": "^[0-9a-f]+$"})]
+    """Another one after each start of the daemon."""
+    time: Time
+    """In UTC, by the node's clock."""
+    hostname: TextOrNull
+    inventory: str
+    """The devices in words, such as `8 × H100`."""
+    columns: tuple[str, ...]
+    """What the numbers in a row of `readings` are: metric names without `accelerator_`."""
+    scales: tuple[Seconds, ...]
+    """What the numbers of each column are to be multiplied by to have them in base units."""
+    notes: tuple[str, ...]
+    """To be shown with everything: that devices are simulated, that the node is in maintenance."""
+    devices: tuple[DeviceJson, ...]
+    sources: tuple[SourceJson, ...]
+    troubles: tuple[TroubleJson, ...]
+    """What is wrong with the sources; what is wrong with devices is in their findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingsJson:
+    """The newest numbers of all devices, at most once in a second."""
+
+    time: float
+    """When they were read: Unix seconds by the node's clock."""
+    valid_seconds: NotNegative | None
+    """How long they hold from now on; null if there is nothing that ends."""
+    host: Annotated[tuple[float | None, ...], Schema({"minItems": 3})]
+    """Of the node: the share of its CPU time that is used, its used memory and its memory, in bytes."""
+    values: Annotated[tuple[_Row | None, ...], AtMost(_MOST_ROWS)]
+    """A row for each device, in the order of the last `state`; null for a device without any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissedSeriesJson:
+    """The slots of one device that a client missed which told the id of the last event that it saw."""
+
+    start: Time
+    """The beginning of the first slot."""
+    slot_seconds: Seconds
+    slots: Count
+    id: str
+    """The device."""
+    series: SeriesByMetric
+    """Its series by metric, as in `telemetry.history/1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissedEventsJson:
+    """The events of the time that a client missed, after the series of all devices."""
+
+    start: Time
+    """The beginning of the first slot."""
+    slot_seconds: Seconds
+    slots: Count
+    events: tuple[EventJson, ...]
 
 
 def state(snapshot: Snapshot, devices: Iterable[Entry], version: str, instance: str) -> Entry:
     """All but the numbers; `devices` are their entries, which tell their troubles themselves."""
-    return {
-        "schema": SCHEMA,
-        "version": version,
-        "instance": instance,
-        "time": utc_time(snapshot.wall_time),
-        "hostname": cleaned(snapshot.hostname) or None,
-        "inventory": cleaned(inventory(snapshot)),
-        "columns": list(KEPT),
-        "scales": [SCALES.get(metric, 1) for metric in KEPT],
-        "notes": [cleaned(note) for note in notes(snapshot)],
-        "devices": list(devices),
-        "sources": [_source(source, snapshot.monotonic_time) for source in snapshot.sources],
-        "troubles": [
-            {"what": cleaned(one.what), "why": cleaned(one.why), "remedy": cleaned(one.remedy)}
-            for one in troubles(replace(snapshot, devices=()))
-        ],
-    }
+    whole = StateJson(
+        schema="telemetry.stream/1",
+        version=version,
+        instance=instance,
+        time=utc_time(snapshot.wall_time),
+        hostname=cleaned(snapshot.hostname) or None,
+        inventory=cleaned(inventory(snapshot)),
+        columns=KEPT,
+        scales=tuple([SCALES.get(metric, 1) for metric in KEPT]),
+        notes=tuple([cleaned(note) for note in notes(snapshot)]),
+        devices=(),
+        sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
+        troubles=tuple(
+            [
+                TroubleJson(cleaned(one.what), cleaned(one.why), cleaned(one.remedy))
+                for one in troubles(replace(snapshot, devices=()))
+            ]
+        ),
+    )
+    return {**to_plain(StateJson, whole), "devices": list(devices)}
 
 
 def without_ages(whole: Entry) -> Entry:
@@ -73,36 +218,29 @@ def without_ages(whole: Entry) -> Entry:
 
 def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """A device without its numbers."""
-    active = {
-        metric: [cleaned(label) for of, label, is_on in _active(one) if of == metric and is_on] for metric in _STATES
-    }
     total = value_of(one, "memory_total_bytes")
-    told = [{"word": each.word, "severity": each.severity.value, "remedy": each.remedy} for each in findings]
-    entry = {
-        "id": one.id,
-        "name": f"{one.vendor} {one.device}",
-        "vendor": one.vendor,
-        "device": one.device,
-        "model": (one.current_model or one.model) or None,
-        "parent": one.parent or None,
-        "partition": one.partition or None,
-        "up": one.up,
-        "simulated": one.simulated,
-        "replayed": one.replayed,
-        "memory_total_bytes": None if total is None or isinstance(total, Absent) else int(total),
-        "limit_celsius": _limit(one),
-        "throttled_by": list(map(cleaned, active["throttled"])),
-        "open_events": list(map(cleaned, active["event_open"])),
-    }
-    entry = {key: cleaned(value) if isinstance(value, str) else value for key, value in entry.items()}
-    entry["owners"] = _owners(one) if one.allocations else ""
-    return {**entry, "condition": {key: told[0][key] for key in ("word", "severity")}, "findings": told}
-
-
-def _owners(one: MergedDevice) -> str:
-    """Who has it, without what changes at each poll."""
-
-    return cleaned(human.briefly(one.allocations))
+    told = [FindingJson(each.word, each.severity.value, each.remedy) for each in findings]
+    entry = DeviceJson(
+        id=cleaned(one.id),
+        name=cleaned(f"{one.vendor} {one.device}"),
+        vendor=cleaned(one.vendor),
+        device=cleaned(one.device),
+        model=cleaned(one.current_model or one.model) or None,
+        parent=cleaned(one.parent or "") or None,
+        partition=cleaned(one.partition or "") or None,
+        up=one.up,
+        simulated=one.simulated,
+        replayed=one.replayed,
+        memory_total_bytes=None if total is None or isinstance(total, Absent) else int(total),
+        limit_celsius=slowdown_celsius(one),
+        throttled_by=_active(one, "throttled"),
+        open_events=_active(one, "event_open"),
+        # Without what changes at each poll.
+        owners=cleaned(human.briefly(one.allocations)) if one.allocations else "",
+        condition=ConditionJson(told[0].word, told[0].severity),
+        findings=tuple(told),
+    )
+    return to_plain(DeviceJson, entry)
 
 
 def readings(snapshot: Snapshot, its_numbers: str, now: float) -> str:
@@ -132,44 +270,36 @@ def _number(value: float | Absent | None, scale: float) -> str:
     return str(round(number)) if abs(number) >= _ALL_DIGITS_FROM else f"{number:.4g}"
 
 
-def _active(one: MergedDevice) -> Iterable[tuple[str, str, bool]]:
+def _active(one: MergedDevice, state: str) -> tuple[str, ...]:
+    """The words of this metric that are 1."""
     shown = Readings.of(one.readings)
-    return (
-        (metric, label, value == 1.0)
+    return tuple(
+        cleaned(label)
         for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
-        if metric in _STATES
+        if metric == state and value == 1.0
     )
 
 
-def _limit(one: MergedDevice) -> float | None:
-    """The lowest temperature at which the device slows down, of its main sensors."""
-    shown = Readings.of(one.readings)
-    limits = [
-        value
-        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
-        if metric == "temperature_slowdown_celsius" and is_main_temperature(label) and not isinstance(value, Absent)
-    ]
-    return min(limits, default=None)
-
-
-def _source(source: SourceStatus, now: float) -> Entry:
+def _source(source: SourceStatus, now: float) -> SourceJson:
     found = source_condition(source)
-    return {
-        "source": source.source,
-        "state": source.state,
-        "reason": source.reason,
-        "word": cleaned(found.word),
-        "severity": found.severity.value,
-        "version": cleaned(source.version or "") or None,
-        "problems": [{"where": cleaned(one.where), "text": cleaned(one.text)} for one in source.problems],
-        "polls": [
-            {
-                "poll": poll.poll,
-                "state": poll.state,
-                "reason": poll.reason,
-                "seconds": round(poll.seconds, 3) if poll.attempted else None,
-                "age_seconds": round(max(0.0, now - poll.attempted_monotonic), 1) if poll.attempted else None,
-            }
-            for poll in source.polls
-        ],
-    }
+    return SourceJson(
+        source=source.source,
+        state=source.state,
+        reason=source.reason,
+        word=cleaned(found.word),
+        severity=found.severity.value,
+        version=cleaned(source.version or "") or None,
+        problems=tuple([ProblemJson(cleaned(one.where), cleaned(one.text)) for one in source.problems]),
+        polls=tuple(
+            [
+                PollJson(
+                    poll=poll.poll,
+                    state=poll.state,
+                    reason=poll.reason,
+                    seconds=round(poll.seconds, 3) if poll.attempted else None,
+                    age_seconds=round(max(0.0, now - poll.attempted_monotonic), 1) if poll.attempted else None,
+                )
+                for poll in source.polls
+            ]
+        ),
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from telemetry_exporters import human
 from telemetry_exporters.judgement.verdict import Finding, Severity, Verdict, judge
 from telemetry_exporters.text import named
+from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import kept_value
 from telemetry_parsers.readings import Readings
@@ -94,6 +95,17 @@ def row_of(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
 def model_of(device: MergedDevice) -> str:
     """The model as it is known now."""
     return device.current_model or device.model
+
+
+def slowdown_celsius(device: MergedDevice) -> float | None:
+    """The lowest temperature at which the device slows down, of its main sensors."""
+    shown = Readings.of(device.readings)
+    limits = [
+        value
+        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
+        if metric == "temperature_slowdown_celsius" and is_main_temperature(label) and not isinstance(value, Absent)
+    ]
+    return min(limits, default=None)
 
 
 def value_of(device: MergedDevice, metric: str) -> Value | None:

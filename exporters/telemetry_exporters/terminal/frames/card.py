@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from telemetry_exporters import human
+from telemetry_exporters.judgement.overview import slowdown_celsius
 from telemetry_exporters.prometheus.families import info_labels
 from telemetry_exporters.terminal.columns import SEVERITY_STYLES
 from telemetry_exporters.terminal.frames.cards import Card, chosen_card
-from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, limit_of, scale_of
+from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, scale_of
 from telemetry_exporters.terminal.frames.lines import (
     Body,
     cut_whole,
@@ -233,7 +234,7 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
         most = max(numbers)
         when = scene.past.start + series.highest.index(most) * scene.past.slot_seconds
         parts.append(f"highest {human.in_words(most, metric)} at {time_of_day(when)}")
-    limit = limit_of(card.row)
+    limit = slowdown_celsius(card.row.device)
     if key == "temperature_celsius" and limit is not None:
         parts.append(f"slows down at {human.celsius(limit)}")
     return ", ".join(parts)

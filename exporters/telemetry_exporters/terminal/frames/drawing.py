@@ -7,12 +7,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from telemetry_exporters.judgement.overview import Row, value_of
+from telemetry_exporters.judgement.overview import Row, slowdown_celsius, value_of
 from telemetry_exporters.text import display_width
-from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOTS, Series
-from telemetry_parsers.readings import Readings
 
 _LEVELS = 8
 
@@ -146,23 +144,12 @@ def _most(metric: str, row: Row) -> float:
     if metric.endswith("_ratio") or metric == "throttled":
         return 1.0
     bound = {
-        "temperature_celsius": limit_of(row) or _HOT,
+        "temperature_celsius": slowdown_celsius(row.device) or _HOT,
         "power_watts": _number(row.power_cap),
         "power_cap_watts": _number(row.power_cap),
         "memory_used_bytes": _number(value_of(row.device, "memory_total_bytes")),
     }
     return bound.get(metric, 0.0)
-
-
-def limit_of(row: Row) -> float | None:
-    """The lowest temperature at which the card slows down, of its main sensors."""
-    shown = Readings.of(row.device.readings)
-    limits = [
-        value
-        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
-        if metric == "temperature_slowdown_celsius" and is_main_temperature(label) and not isinstance(value, Absent)
-    ]
-    return min(limits, default=None)
 
 
 def _number(value: float | Absent | None) -> float:

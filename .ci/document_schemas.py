@@ -1,0 +1,176 @@
+"""The JSON Schemas of our documents, made of the dataclasses that these are written from."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import partial, reduce
+from itertools import pairwise
+from operator import or_
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from telemetry_exporters.documents.check_formats import CheckupJson
+from telemetry_exporters.documents.history_json import HistoryJson
+from telemetry_exporters.documents.json_values import Schema
+from telemetry_exporters.documents.snapshot_parts import SnapshotJson
+from telemetry_exporters.documents.stream_json import (
+    DeviceJson,
+    MissedEventsJson,
+    MissedSeriesJson,
+    ReadingsJson,
+    StateJson,
+)
+
+_Schema = dict[str, Any]
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_SIMPLE: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document, and whether its objects may have further keys in later versions."""
+
+    kind: type
+    is_open: bool = True
+
+    def schema(self) -> _Schema:
+        """The schema; every class that the document consists of has a definition."""
+        maker = _Maker(is_open=self.is_open)
+        whole = maker.object_of(self.kind)
+        return {"$schema": _DIALECT, "title": _title(self.kind), **whole, "$defs": maker.definitions}
+
+
+@dataclass(frozen=True)
+class Events:
+    """A stream of events: by the name of each the classes of its data, the first of which names the schema."""
+
+    kinds: Mapping[str, tuple[type, ...]]
+    description: str
+
+    def schema(self) -> _Schema:
+        """The schema; `$defs` has one for each event's name."""
+        maker = _Maker(is_open=True)
+        data = {name: [maker.reference(kind) for kind in kinds] for name, kinds in self.kinds.items()}
+        several = {name: {"anyOf": refs} for name, refs in data.items() if len(refs) > 1}
+        return {
+            "$schema": _DIALECT,
+            "title": _title(next(iter(self.kinds.values()))[0]),
+            "description": self.description,
+            "anyOf": [{"$ref": f"#/$defs/{name}"} for name in self.kinds],
+            "$defs": maker.definitions | several,
+        }
+
+
+DOCUMENTS: Mapping[str, Document | Events] = {
+    "docs/check.schema.json": Document(CheckupJson),
+    "docs/history.schema.json": Document(HistoryJson),
+    "docs/snapshot.schema.json": Document(SnapshotJson),
+    "docs/stream.schema.json": Events(
+        {
+            "state": (StateJson,),
+            "device": (DeviceJson,),
+            "readings": (ReadingsJson,),
+            "history": (MissedSeriesJson, MissedEventsJson),
+        },
+        "The data of the events at /api/v1/events; `$defs` has one for each event's name. All keys are always present; what is unknown "
+        "is null. Later versions of `/1` may have more keys and more kinds of events: ignore those that you do not know.",
+    ),
+}
+
+
+def files() -> Iterator[tuple[str, Callable[[], str]]]:
+    """Each file, and what makes its text."""
+    return ((name, partial(_text, document)) for name, document in DOCUMENTS.items())
+
+
+def _text(document: Document | Events) -> str:
+    return json.dumps(document.schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _title(kind: type) -> str:
+    return str(get_args(get_type_hints(kind)["schema"])[0])
+
+
+class _Maker:
+    """Makes schemas of types, and keeps the definitions to which these refer."""
+
+    def __init__(self, *, is_open: bool) -> None:
+        self.definitions: dict[str, _Schema] = {}
+        self._is_open = is_open
+
+    def object_of(self, kind: type) -> _Schema:
+        """The schema of a dataclass: a field with a default may be left out."""
+        hints, described = get_type_hints(kind, include_extras=True), _described(kind)
+        properties = {
+            one.name: ({"description": described[one.name]} if one.name in described else {})
+            | self._of(hints[one.name])
+            for one in fields(kind)
+        }
+        return {
+            "description": inspect.cleandoc(kind.__doc__ or "").replace("\n\n", "\n").replace("\n", " "),
+            "type": "object",
+            "required": [one.name for one in fields(kind) if _is_required(one)],
+            **({} if self._is_open else {"additionalProperties": False}),
+            "properties": properties,
+        }
+
+    def _of(self, kind: Any) -> _Schema:
+        origin, arguments = get_origin(kind), get_args(kind)
+        if kind in _SIMPLE:
+            return {"type": _SIMPLE[kind]}
+        if is_dataclass(kind):
+            return self.reference(kind)
+        if origin is Annotated:
+            said = [one.keywords for one in arguments[1:] if isinstance(one, Schema)]
+            return reduce(or_, said, self._of(arguments[0]))
+        if origin is Literal:
+            return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
+        if origin is tuple:
+            return {"type": "array", "items": self._of(arguments[0])}
+        if origin in (Union, UnionType):
+            return self._or_null([one for one in arguments if one is not NoneType])
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return {
+                "type": "object",
+                **({} if arguments[1] is Any else {"additionalProperties": self._of(arguments[1])}),
+            }
+        raise TypeError(f"{kind} has no schema")
+
+    def reference(self, kind: Any) -> _Schema:
+        """The reference to a dataclass's definition."""
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Json")).lower()
+        if name not in self.definitions:
+            self.definitions[name] = {}  # keeps its place before those that it refers to
+            self.definitions[name] = self.object_of(kind)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _or_null(self, kinds: list[Any]) -> _Schema:
+        (kind,) = kinds
+        schema = self._of(kind)
+        if "enum" in schema:
+            return schema | {"enum": [*schema["enum"], None]}
+        if "type" in schema:
+            return schema | {"type": [schema["type"], "null"]}
+        return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _is_required(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def _described(kind: type) -> Mapping[str, str]:
+    """The text below each field, as it stands in the source."""
+    (body,) = [
+        one.body for one in ast.parse(textwrap.dedent(inspect.getsource(kind))).body if isinstance(one, ast.ClassDef)
+    ]
+    found = {}
+    for before, after in pairwise(body):
+        if isinstance(before, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            found[ast.unparse(before.target)] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
+    return found

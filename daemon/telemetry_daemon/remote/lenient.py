@@ -1,0 +1,129 @@
+"""The dataclasses of documents from what another machine sent: keys may be missing or new, values have their types, texts are clean and of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from telemetry_exporters.documents.json_values import AtMost
+from telemetry_exporters.text import clean
+from telemetry_parsers import bounds
+from telemetry_parsers.codec import plain as codec
+from telemetry_parsers.codec.plain import CodecError, unexpected
+from telemetry_parsers.model import Plain
+
+T = TypeVar("T")
+_Read = Callable[[Plain], Any]
+
+
+def read(kind: type[T], plain: Plain) -> T:
+    """The dataclass of this object. What is missing or null is None, empty or false; a number must be there. Raises CodecError."""
+    value: T = _object(kind)(plain)  # type: ignore[arg-type]  # a class is hashable
+    return value
+
+
+@cache
+def _object(kind: Any) -> _Read:
+    hints = get_type_hints(kind, include_extras=True)
+    readers = tuple((one.name, _reader(hints[one.name])) for one in fields(kind))
+
+    def read_object(plain: Plain) -> Any:
+        if not isinstance(plain, dict):
+            raise unexpected("an object", plain)
+        values, name = [], ""
+        try:
+            for name, reader in readers:
+                values.append(reader(plain.get(name)))
+        except CodecError as error:
+            raise error.inside(name) from None
+        return kind(*values)
+
+    return read_object
+
+
+def _reader(kind: Any, most: int | None = None) -> _Read:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _reader(arguments[0], next((one.most for one in arguments[1:] if isinstance(one, AtMost)), most))
+    if origin in (Union, UnionType):
+        (inner,) = (one for one in arguments if one is not NoneType)
+        return _or_none(_reader(inner, most))
+    if kind is str or origin is Literal:  # a later version may have further words
+        return _text(bounds.LONGEST_NAME if most is None else most)
+    if origin is tuple:
+        (item, *_) = arguments
+        return _items(_object(item) if _is_object(item) else _reader(item), most)
+    if _is_object(kind):
+        return _or_empty(_object(kind))
+    return _SIMPLE[kind] if kind in _SIMPLE else _values(arguments[1])
+
+
+def _is_object(kind: Any) -> bool:
+    return is_dataclass(kind)
+
+
+def _or_none(reader: _Read) -> _Read:
+    """Null for what is unknown, and for an empty text."""
+
+    def read_known(plain: Plain) -> Any:
+        value = None if plain is None else reader(plain)
+        return None if value == "" else value
+
+    return read_known
+
+
+def _or_empty(reader: _Read) -> _Read:
+    return lambda plain: reader({} if plain is None else plain)
+
+
+def _text(longest: int) -> _Read:
+    return lambda plain: "" if plain is None else clean(codec.text(plain)[:longest])
+
+
+def _items(reader: _Read, most: int | None) -> _Read:
+    def read_items(plain: Plain) -> tuple[Any, ...]:
+        if plain is not None and not isinstance(plain, list):
+            raise unexpected("a list", plain)
+        items: list[Any] = []
+        try:
+            for inner in (plain or ())[:most]:
+                items.append(reader(inner))  # noqa: PERF401  # their number is the place of the one that is wrong
+        except CodecError as error:
+            raise error.inside(f"[{len(items)}]") from None
+        return tuple(items)
+
+    return read_items
+
+
+def _values(kind: Any) -> _Read:
+    """An object whose keys the data chooses."""
+    if kind is Any:
+        return _table
+    reader = _reader(kind)
+
+    def read_values(plain: Plain) -> Mapping[str, Any]:
+        values, name = {}, ""
+        try:
+            for name, inner in _table(plain).items():
+                values[clean(name)] = reader(inner)
+        except CodecError as error:
+            raise error.inside(clean(name)) from None
+        return values
+
+    return read_values
+
+
+def _table(plain: Plain) -> Mapping[str, Any]:
+    if plain is not None and not isinstance(plain, dict):
+        raise unexpected("an object", plain)
+    return plain or {}
+
+
+_SIMPLE: Mapping[Any, _Read] = {
+    bool: lambda plain: plain is not None and codec.flag(plain),
+    int: codec.whole,
+    float: codec.finite,
+}
