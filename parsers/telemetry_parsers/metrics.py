@@ -12,10 +12,10 @@ from telemetry_parsers import sentinels
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
 from telemetry_parsers.peaks.table import DTYPES
 
-SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
+_SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")
-DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
-ENGINES = (
+_DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
+_ENGINES = (
     "encoder",
     "decoder",
     "jpeg",
@@ -30,7 +30,7 @@ ENGINES = (
 )
 # NVIDIA's names of its tensor pipes: HMMA takes every 16-bit format and TF32, DFMA is double precision, IMMA integers.
 PIPES = ("fp64", "fp32", "fp16", "int", "tensor_dfma", "tensor_hmma", "tensor_imma")
-MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
+_MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
@@ -90,7 +90,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series when nobody knows.", 0, 1, core=True),
-    _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", SENSORS, core=True),
+    _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
     _device("power_watts", "watts", "Power drawn, the vendor's main figure; accelerator_info says which kind it is.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Power limit in force.", 0, 20_000, core=True, card_level=True),
     _device("memory_used_bytes", "bytes", "Device memory in use.", 0, _PETABYTE, core=True),
@@ -113,11 +113,11 @@ _POWER = (
     _device("voltage_volts", "volts", "Voltage of a supply rail.", 0, 100, "rail", RAILS),
 )
 _TEMPERATURE = (
-    _device("temperature_slowdown_celsius", "celsius", "Temperature at which the device slows down.", 1, 250, "sensor", SENSORS),
-    _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", SENSORS),
-    _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", SENSORS),
+    _device("temperature_slowdown_celsius", "celsius", "Temperature at which the device slows down.", 1, 250, "sensor", _SENSORS),
+    _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", _SENSORS),
+    _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", _SENSORS),
     _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
-    _device("temperature_margin_limit_celsius", "celsius", "Margin (as temperature_margin_celsius) at which the device acts or leaves the range it may work in; often below 0.", -200, 200, "limit", MARGIN_LIMITS),
+    _device("temperature_margin_limit_celsius", "celsius", "Margin (as temperature_margin_celsius) at which the device acts or leaves the range it may work in; often below 0.", -200, 200, "limit", _MARGIN_LIMITS),
     _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
     _device("fan_rpm", "", "Revolutions a minute of the fastest fan.", 0, 60_000, card_level=True),
 )
@@ -132,7 +132,7 @@ _MEMORY = (
     _device("memory_bandwidth_ratio", "ratio", "Memory bandwidth in use as a share of the maximum (0-1).", 0, 1),
 )
 _ACTIVITY = (
-    _device("engine_utilization_ratio", "ratio", "Utilization of an engine (0-1); the maximum where there are several of a kind.", 0, 1, "engine", ENGINES),
+    _device("engine_utilization_ratio", "ratio", "Utilization of an engine (0-1); the maximum where there are several of a kind.", 0, 1, "engine", _ENGINES),
     _device("graphics_active_ratio", "ratio", "Share of time in which any compute or graphics work ran (0-1).", 0, 1),
     _device("sm_active_ratio", "ratio", "Share of time and multiprocessors with at least one warp (0-1).", 0, 1),
     _device("sm_occupancy_ratio", "ratio", "Resident warps as a share of the maximum (0-1).", 0, 1),
@@ -146,8 +146,8 @@ _PEAKS = (
     _device("peak_memory_bytes_per_second", "", "Bytes between the device and its memory in a second at best.", 1, 1e16),
 )
 _CLOCKS = (
-    _device("clock_hertz", "hertz", "Clock of a domain.", 0, 5e10, "domain", DOMAINS),
-    _device("clock_max_hertz", "hertz", "Highest clock of a domain.", 1, 5e10, "domain", DOMAINS),
+    _device("clock_hertz", "hertz", "Clock of a domain.", 0, 5e10, "domain", _DOMAINS),
+    _device("clock_max_hertz", "hertz", "Highest clock of a domain.", 1, 5e10, "domain", _DOMAINS),
     _device("throttled", "", "1 while the clocks are held down for this reason.", 0, 1, "reason"),
     _counter("throttled_seconds_total", "seconds", "Seconds for which the clocks were held down, by the device's own count.", "reason", _CENTURY_SECONDS),
     _device("performance_state", "", "Performance state (P-number), 0 is the fastest.", 0, 31),

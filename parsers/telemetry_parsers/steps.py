@@ -23,10 +23,9 @@ PARTS = ("compute", "communication", "copy", "data", "idle", "other")
 MOST_FILES, MOST_FILES_OF_A_USER = 1024, 256
 _LONGEST_LABEL = 64
 _LARGEST = 1e24
-_COUNTERS = ("steps", "tokens", "flops")
 
 
-class BadStepsError(ValueError):
+class _BadStepsError(ValueError):
     """A file is no `telemetry.steps/1`."""
 
 
@@ -43,7 +42,7 @@ def parse(capture: Capture) -> Report:
     for file in output.data:
         try:
             counts.append(counts_in(file))
-        except BadStepsError as error:  # noqa: PERF203  # a bad file costs itself
+        except _BadStepsError as error:  # noqa: PERF203  # a bad file costs itself
             name = file.get("file") if isinstance(file, dict) else ""
             problems.append(Problem(quote(str(name)[:LONGEST_NAME]), str(error)))
     kept, refused = _first_of_each(counts)
@@ -53,15 +52,15 @@ def parse(capture: Capture) -> Report:
 def counts_in(file: Plain) -> StepCounts:
     """What one file counts. Raises BadStepsError."""
     if not isinstance(file, dict) or "problem" in file:
-        raise BadStepsError((quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is no object")
+        raise _BadStepsError((quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is no object")
     if file.get("schema") != SCHEMA:
-        raise BadStepsError(f'its `schema` is not "{SCHEMA}"')
+        raise _BadStepsError(f'its `schema` is not "{SCHEMA}"')
     steps = _number(file, "steps")
     if steps is None:
-        raise BadStepsError("`steps` is missing: the number of steps that have ended")
+        raise _BadStepsError("`steps` is missing: the number of steps that have ended")
     seconds = file.get("seconds", {})
     if not isinstance(seconds, dict) or not seconds.keys() <= set(PARTS):
-        raise BadStepsError(f"`seconds` has other parts than {', '.join(PARTS)}")
+        raise _BadStepsError(f"`seconds` has other parts than {', '.join(PARTS)}")
     return StepCounts(
         file=str(file.get("file", ""))[:LONGEST_NAME],
         user_id=_user_id(file.get("uid")),
@@ -86,7 +85,7 @@ def _number(told: Mapping[str, Plain], key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
-        raise BadStepsError(f"`{key}` is no number from 0 on")
+        raise _BadStepsError(f"`{key}` is no number from 0 on")
     return float(value)
 
 
@@ -94,7 +93,7 @@ def _label(told: Mapping[str, Plain], key: str) -> str:
     value = told.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or len(text) > _LONGEST_LABEL or not text.isprintable():
-        raise BadStepsError(f"`{key}` is not a text of 1 to {_LONGEST_LABEL} characters")
+        raise _BadStepsError(f"`{key}` is not a text of 1 to {_LONGEST_LABEL} characters")
     return text
 
 
@@ -112,7 +111,7 @@ def _card(told: Plain) -> DeviceName:
     index, visible = card.get("index"), card.get("visible")
     if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1000:
         return _visible(index, visible if isinstance(visible, str) else "")
-    raise BadStepsError("`card` has neither `uuid`, `bus_id` nor `index`")
+    raise _BadStepsError("`card` has neither `uuid`, `bus_id` nor `index`")
 
 
 def _visible(index: int, visible: str) -> DeviceName:
@@ -120,7 +119,7 @@ def _visible(index: int, visible: str) -> DeviceName:
     if not listed:
         return DeviceName(str(index), "index", str(index))
     if index >= len(listed):
-        raise BadStepsError("`card` has an `index` beyond what `visible` lists")
+        raise _BadStepsError("`card` has an `index` beyond what `visible` lists")
     name = listed[index][:LONGEST_NAME]
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 

@@ -44,7 +44,7 @@ PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 
  "64": 6.0, "64.0": 6.0}  # fmt: skip
 
 # Words that tools print in place of a number, in lower case and without the brackets round them.
-PLACEHOLDERS: Mapping[str, Absent] = {
+_PLACEHOLDERS: Mapping[str, Absent] = {
     "": Absent.NOT_REPORTED,
     "-": Absent.NOT_REPORTED,
     "--": Absent.NOT_REPORTED,
@@ -73,7 +73,7 @@ def placeholder(text: str) -> Absent | None:
     if len(text) > _LONGEST:
         return None
     bare = text.strip().strip("[]<>()").strip().lower()
-    return PLACEHOLDERS.get(bare)
+    return _PLACEHOLDERS.get(bare)
 
 
 def text_or_none(text: str | None) -> str | None:

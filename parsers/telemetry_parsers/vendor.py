@@ -79,7 +79,7 @@ class Demo:
 
 # PCI classes of accelerators: base classes, and the coprocessors among the processors.
 DISPLAY = 0x03
-COPROCESSOR = 0x0B40
+_COPROCESSOR = 0x0B40
 ACCELERATOR = 0x12
 
 
@@ -91,7 +91,7 @@ class Pci:
     """
 
     vendor_id: int
-    classes: tuple[int, ...] = (DISPLAY, COPROCESSOR, ACCELERATOR)
+    classes: tuple[int, ...] = (DISPLAY, _COPROCESSOR, ACCELERATOR)
     but_not: tuple[int, ...] = ()
     behind_bridge: bool = False
 

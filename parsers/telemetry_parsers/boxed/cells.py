@@ -69,12 +69,12 @@ def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
 
 UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
-QUIET_SWITCH = Column(SWITCH)
+_QUIET_SWITCH = Column(SWITCH)
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
 # Headings that tools took over from nvidia-smi with what stands below them.
 _USUAL: Mapping[str, Column] = {
     "name": column(NAME, identity("model")),
-    "persistence-m": QUIET_SWITCH,
+    "persistence-m": _QUIET_SWITCH,
     "bus-id": column(BUS, identity("bus_id")),
     "disp.a": QUIET,
     "volatile uncorr. ecc": column(COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),

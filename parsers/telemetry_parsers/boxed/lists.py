@@ -51,7 +51,7 @@ def is_list(lines: Sequence[Line], shape: CardList) -> bool:
 
 def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
     """Read a list that no line ends into the draft: its last card's part must reach as far as the others' do."""
-    *others, last = read_cards(lines, shape, draft) or [()]
+    *others, last = _read_cards(lines, shape, draft) or [()]
     ends = {part[-1] for part in others if part}
     if others and len(ends) == 1 and not ends & {*last}:
         draft.is_cut = True
@@ -59,7 +59,7 @@ def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
         draft.complain(lines[-1].where, text)
 
 
-def read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
+def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
     """Read the list into the draft; the sections of each card, or its keys where there are no sections."""
     scan = _Scan(draft, shape)
     for line in lines:
@@ -224,7 +224,7 @@ def markup(shape: CardList) -> Shape:
         listed, open_elements = _as_list(text.lines)
         if not is_list(listed, shape):
             return False
-        read_cards(listed, shape, draft)
+        _read_cards(listed, shape, draft)
         if open_elements:
             draft.is_cut = True
             what = f"the document ends before </{quote(open_elements[-1])}>; further cards may be missing"

@@ -84,7 +84,7 @@ def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
         lines = lines[starts[-1] :]
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
     end = next((at for at, line in enumerate(lines[:title]) if _is_aside(line, box)), title)
-    read_versions(lines[:end], box, draft)
+    _read_versions(lines[:end], box, draft)
     scan = _Scan(box, draft)
     for line in lines[:end]:
         _take(scan, line)
@@ -106,7 +106,7 @@ def ends_in_a_rule(lines: Sequence[Line]) -> bool:
     return not last.ended and is_rule(last.text) and len(last.text.strip()) < max(rules)
 
 
-def read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+def _read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     """The versions above the table; one at the very end of the text may be a fragment."""
     for line in lines:
         text = line.text[:_LONGEST] + "\n" * line.ended

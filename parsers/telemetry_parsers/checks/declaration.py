@@ -46,7 +46,7 @@ def _items(name: str, items: Any, kind: type) -> list[str]:
 
 
 # What merge and the daemon make themselves, from devices and other readings.
-MADE_BY_THE_DAEMON = DECIDED_ELSEWHERE | {
+_MADE_BY_THE_DAEMON = DECIDED_ELSEWHERE | {
     "busy_seconds_total",
     "energy_estimated_joules_total",
     "rank_info",
@@ -80,7 +80,7 @@ def rows(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
     return {key: metrics[key] for key in parser.gives if key in metrics}
 
 
-def is_word(text: str) -> bool:
+def _is_word(text: str) -> bool:
     """Whether a text may be a label's value: lower-case letters, digits and underscores."""
     return _WORD.match(text) is not None
 
@@ -96,7 +96,7 @@ def label_fits(metric: Metric, label: str) -> bool:
         return label == ""
     if metric.label in _CLOSED_LABELS and metric.words:
         return label in metric.words
-    return is_word(label)
+    return _is_word(label)
 
 
 def _identity(parser: Parser | DescribedParser) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _gives(parser: Parser | DescribedParser) -> Iterator[str]:
     for key, count in Counter(parser.gives).items():
         if count > 1:
             yield f"gives names a metric twice: {key}"
-        if key in MADE_BY_THE_DAEMON:
+        if key in _MADE_BY_THE_DAEMON:
             yield f"gives {key}, which the daemon makes itself"
         elif key not in own and (key not in BY_KEY or BY_KEY[key].scope in ("daemon", "owner")):
             yield f"gives {key}, which is neither in the catalogue nor among the parser's metrics"
@@ -130,7 +130,7 @@ def _metrics(parser: Parser | DescribedParser) -> Iterator[str]:
 
 def _metric_name(metric: Metric, vendor: str) -> Iterator[str]:
     prefix = f"accelerator_{vendor}_"
-    if not metric.name.startswith(prefix) or not is_word(metric.name.removeprefix(prefix)):
+    if not metric.name.startswith(prefix) or not _is_word(metric.name.removeprefix(prefix)):
         yield f"its name must begin with {prefix} and go on in lower-case letters, digits, underscores"
     if metric.name in BY_NAME:
         yield "the catalogue has a metric of that name"
@@ -153,7 +153,7 @@ def _label(metric: Metric) -> Iterator[str]:
     if metric.words and not metric.label:
         yield "it has words for a label but no label"
     for word in metric.words:
-        if not is_word(word):
+        if not _is_word(word):
             yield f"its word {word!r} must be lower-case letters, digits, underscores"
 
 

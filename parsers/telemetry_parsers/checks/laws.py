@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
 _INTEGERS = ("<B", "<H", "<I", "<Q")
 
 # The factors by which a printed number may become one in base units: those of units.py and no others.
-FACTORS: tuple[tuple[int, int], ...] = (
+_FACTORS: tuple[tuple[int, int], ...] = (
     (1, 1),
     (1, 100),
     *((1, 1000**power) for power in (1, 2, 3)),
@@ -46,25 +46,25 @@ FACTORS: tuple[tuple[int, int], ...] = (
     (1, 65_536),  # AMD counts energy in 2^-16 J
 )
 # A PCIe generation may be printed as a speed.
-GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
+_GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
 # Readings that are no number of the input: counted rows and pages, …
-COUNTED = frozenset({"processes", "retired_pages"})
+_COUNTED = frozenset({"processes", "retired_pages"})
 # … quotients of two numbers of the input: SIMDs over SIMDs a unit, a speed over the highest …
-QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
+_QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
 # … and differences of two values that came from one call. States (0 or 1) are exempt by their range.
-DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
+_DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 
 
-def comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
+def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
     """Whether a reading comes from the input: printed there, or counted, looked up or divided as its metric allows."""
-    if metric in COUNTED | DIFFERENCES:
+    if metric in _COUNTED | _DIFFERENCES:
         return True
-    if metric in GENERATIONS and any(_spelling(speed) in tokens for speed in speeds_of(value)):
+    if metric in _GENERATIONS and any(_spelling(speed) in tokens for speed in _speeds_of(value)):
         return True
-    return is_spelled(value, tokens) or (metric in QUOTIENTS and is_quotient(value, tokens))
+    return _is_spelled(value, tokens) or (metric in _QUOTIENTS and _is_quotient(value, tokens))
 
 
-def tokens_of(capture: Capture) -> frozenset[str]:
+def _tokens_of(capture: Capture) -> frozenset[str]:
     """All numbers in a capture, in one spelling each."""
     tokens: set[str] = set()
     for output in capture.outputs:
@@ -78,17 +78,17 @@ def tokens_of(capture: Capture) -> frozenset[str]:
     return frozenset(tokens)
 
 
-def is_spelled(value: float, tokens: frozenset[str]) -> bool:
+def _is_spelled(value: float, tokens: frozenset[str]) -> bool:
     """Whether some token times a unit's factor is this value."""
-    return any(_spelling(abs(value) * over / times) in tokens for times, over in FACTORS)
+    return any(_spelling(abs(value) * over / times) in tokens for times, over in _FACTORS)
 
 
-def is_quotient(value: float, tokens: frozenset[str]) -> bool:
+def _is_quotient(value: float, tokens: frozenset[str]) -> bool:
     """Whether some token over another is this value."""
     return any(_spelling(value * float(token)) in tokens for token in tokens)
 
 
-def speeds_of(generation: float) -> tuple[float, ...]:
+def _speeds_of(generation: float) -> tuple[float, ...]:
     """The speeds of a PCIe generation, in GT/s and in tenths of them."""
     gigatransfers = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
     return (*gigatransfers, *(10 * speed for speed in gigatransfers))
@@ -259,7 +259,7 @@ def _rest(report: Report) -> Iterator[str]:
 
 def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
     """Numbers that were not read: no number in the input, times a unit's factor, gives them."""
-    tokens = tokens_of(capture)
+    tokens = _tokens_of(capture)
     for item in report.readings:
         if isinstance(item.value, Absent) or item.metric not in metrics:
             continue
@@ -267,8 +267,8 @@ def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) ->
         if (metric.unit, metric.low, metric.high) == ("", 0, 1):
             if item.value not in (0.0, 1.0):
                 yield f"reading {item.metric}: the state {item.value!r} is neither 0 nor 1"
-        elif not comes_from_input(item.metric, item.value, tokens):
+        elif not _comes_from_input(item.metric, item.value, tokens):
             yield f"reading {item.metric}: {item.value!r} is no number of the input"
     for process in report.processes:
-        if process.memory_used_bytes is not None and not is_spelled(process.memory_used_bytes, tokens):
+        if process.memory_used_bytes is not None and not _is_spelled(process.memory_used_bytes, tokens):
             yield f"process {process.pid}: {process.memory_used_bytes!r} is no number of the input"

@@ -28,7 +28,7 @@ class Mutation:
     capture: Capture
 
 
-class Dice:
+class _Dice:
     """Random numbers that are the same in every run: parsers may not import `random`, and a failure must repeat."""
 
     def __init__(self, seed: int) -> None:
@@ -92,35 +92,35 @@ def _texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
         yield f"cut at {cut}", text[:cut]
         yield f"from {cut}", text[cut:]
     for turn in range(rounds):
-        dice = Dice(turn * 7919 + len(text))
+        dice = _Dice(turn * 7919 + len(text))
         for damage in (_shuffle, _drop, _repeat, _flip, _nasty):
             yield f"{damage.__name__.strip('_')} {turn}", damage(text, dice)
 
 
-def _shuffle(text: str, dice: Dice) -> str:
+def _shuffle(text: str, dice: _Dice) -> str:
     return "\n".join(dice.shuffled(text.split("\n")))
 
 
-def _drop(text: str, dice: Dice) -> str:
+def _drop(text: str, dice: _Dice) -> str:
     kept = text.split("\n")
     del kept[dice.below(len(kept))]
     return "\n".join(kept)
 
 
-def _repeat(text: str, dice: Dice) -> str:
+def _repeat(text: str, dice: _Dice) -> str:
     kept = text.split("\n")
     position = dice.below(len(kept))
     return "\n".join([*kept[:position], kept[position], *kept[position:]])
 
 
-def _flip(text: str, dice: Dice) -> str:
+def _flip(text: str, dice: _Dice) -> str:
     signs = list(text)
     for _ in range(1 + dice.below(8)):
         signs[dice.below(len(signs))] = chr(1 + dice.below(255))
     return "".join(signs)
 
 
-def _nasty(text: str, dice: Dice) -> str:
+def _nasty(text: str, dice: _Dice) -> str:
     """One word of the text replaced."""
     words = text.split(" ")
     words[dice.below(len(words))] = NASTY_WORDS[dice.below(len(NASTY_WORDS))]

@@ -35,7 +35,7 @@ def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
 
 def sample_violations(parser: Parser, sample: Sample) -> list[str]:
     """What is wrong with the reports on one sample and on its damaged forms."""
-    capture = capture_of(parser, sample)
+    capture = _capture_of(parser, sample)
     violations = parse_violations(parser, capture)
     if violations:
         return violations  # a hundred damaged forms of it would say the same
@@ -48,7 +48,7 @@ def sample_violations(parser: Parser, sample: Sample) -> list[str]:
     return violations
 
 
-def capture_of(parser: Parser, sample: Sample) -> Capture:
+def _capture_of(parser: Parser, sample: Sample) -> Capture:
     """The sample as a capture of the parser's first poll."""
     if isinstance(sample, Capture):
         return sample

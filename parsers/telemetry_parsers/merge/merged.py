@@ -35,7 +35,7 @@ def rebuilt(device: MergedDevice, facts: tuple[tuple[str, str], ...], readings: 
 
 
 # Polls of one source that take turns come in a few orders again and again.
-MOST_OTHERS = 3
+_MOST_OTHERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def merge(
     fresh, pending = Fresh.of(reports, now), frozenset(pending_vendors)
     known = (before.arrangement, *before.others) if before is not None else ()
     kept = next((one for one in known if one.holds(fresh, state, wall, pending)), None)
-    others = tuple(one for one in known if one is not kept and one.may_hold(state))[:MOST_OTHERS]
+    others = tuple(one for one in known if one is not kept and one.may_hold(state))[:_MOST_OTHERS]
     if kept is None:
         new = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
         return replace(_filled(new, fresh, new.after), events=new.events, others=others)

@@ -18,7 +18,7 @@ from telemetry_parsers.readings import Readings
 MOST_OWNERS = 16
 # Of one source: how many there are is counted.
 _MOST_TOLD = 12
-FOREIGN = "foreign_memory_bytes"
+_FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
 # What runs for the processes of others.
 _SERVERS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
@@ -41,7 +41,7 @@ class OwnersOf:
         """The device with them."""
         if not self.allocations and not self.processes and not self.ranks and self.foreign_bytes is None:
             return device
-        strangers = () if self.foreign_bytes is None else (MergedReading(FOREIGN, "", self.foreign_bytes, SOURCE),)
+        strangers = () if self.foreign_bytes is None else (MergedReading(_FOREIGN, "", self.foreign_bytes, SOURCE),)
         more = () if device.up is False else (*strangers, *self.ranks)
         readings = Readings.of(device.readings).plus(more) if more else device.readings
         return replace(device, allocations=self.allocations, processes=self.processes, readings=readings)

@@ -10,7 +10,7 @@ from telemetry_parsers.merge.ranks import RANK_METRIC
 from telemetry_parsers.model import MergedDevice, MergedReading, Process
 from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 
-MOST_RANKS = 16
+_MOST_RANKS = 16
 SOURCE = "proc"
 
 
@@ -27,7 +27,7 @@ def ranks(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[Merg
     """A reading for each rank of these processes; children that inherit a rank add none."""
     told = {tasks[process.pid].rank for process in processes if process.pid in tasks}
     known = sorted(rank for rank in told if rank is not None)
-    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in known[:MOST_RANKS])
+    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in known[:_MOST_RANKS])
 
 
 def _filled(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:

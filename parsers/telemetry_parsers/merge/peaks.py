@@ -11,14 +11,14 @@ from telemetry_parsers.peaks.lookup import Part, peak_of_part, peak_of_row, row_
 from telemetry_parsers.peaks.table import Peak
 from telemetry_parsers.readings import Readings
 
-ORIGIN_FACT = "peak_origin"
+_ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
 # Cards of one model differ in their facts, such as a firmware.
 _MOST_FOUND = 1024
 Configured = Mapping[str, Peak]
-NOTHING_CONFIGURED: Configured = MappingProxyType({})
+_NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
 # Whose tools tell a card's PCI device id, as the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
@@ -27,7 +27,7 @@ _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 class Peaks:
     """Knows the table, what the configuration puts beside it, and of which further data types peaks are shown."""
 
-    def __init__(self, configured: Configured = NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
+    def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
         # What was found for the devices that looked like this: a card is looked up once, not at every snapshot.
@@ -58,7 +58,7 @@ class Peaks:
         """The fact and the readings that a device gets, none where its peak is unknown."""
         peak = self._peak(device, card)
         readings = () if peak is None else tuple(_readings(peak, self._dtypes))
-        return (((ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
+        return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
         """The peak that is configured for an instance's own name, else the device's part of its card's peak."""

@@ -64,7 +64,7 @@ class _Look:
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
     seen: Collection[str]
-    returned: Returned
+    returned: _Returned
     wall: float
 
     def would_be_listed(self, identity: Identity) -> bool:
@@ -73,7 +73,7 @@ class _Look:
         return any(source in self.listing_sources and source not in says_nothing for source in identity.listed_by)
 
 
-class Returned:
+class _Returned:
     """The devices that have come back in this look. What was shown in their places meanwhile was a misreading of them."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
@@ -139,7 +139,7 @@ def update(
     seen = {item.identity.id: _seen(item) for item in named}
     before: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [seen[one.id] for one in state.identities if one.lost_since is not None and one.id in seen]
-    look = _Look(listing_sources, numbering_sources, seen, Returned(returned), wall)
+    look = _Look(listing_sources, numbering_sources, seen, _Returned(returned), wall)
     addressed = {(one.vendor, one.index) for one in {**before, **seen}.values() if has_address_or_uuid(one)}
     missing = {one.id: _missing(one, look, addressed) for one in state.identities if one.id not in seen}
     kept, forgotten = _within_bounds([one for one in missing.values() if one is not None], state.forgotten)

@@ -28,7 +28,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
     """The devices, each with the rank that runs on it; a physical id that several devices share gives no rank."""
     if not ranks.by_chip:
         return devices
-    chips = [physical_id(device) for device in devices]
+    chips = [_physical_id(device) for device in devices]
     ranked = []
     for device, chip in zip(devices, chips, strict=True):
         rank = None if chip is None or chips.count(chip) > 1 else ranks.by_chip.get(chip)
@@ -36,7 +36,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
     return tuple(ranked)
 
 
-def physical_id(device: MergedDevice) -> int | None:
+def _physical_id(device: MergedDevice) -> int | None:
     """The physical id of a chip: the one that the tool prints, else the index; None for other vendors' devices."""
     if device.vendor != VENDOR or device.up is False:
         return None

@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import BY_KEY, Limits, limits, within
 from telemetry_parsers.model import Absent, Device, Metric, Reading, SourceReport, Value
 from telemetry_parsers.readings import Origin, ReadingKey
 
-NO_METRICS: Mapping[str, Metric] = {}
+_NO_METRICS: Mapping[str, Metric] = {}
 RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
 # Presence, identity and peaks are decided by merge itself, never by a reading.
@@ -57,9 +57,8 @@ class Columns:
         checked: list[Value | None] = [
             value or 0.0  # -0.0 becomes 0.0
             if value.__class__ is float and low <= value <= high and value not in blanks
-            else within(bounds, value)
-            for value, bounds in zip(given, self.limits, strict=True)
-            for low, high, blanks in [bounds]
+            else within(Limits(low, high, blanks), value)
+            for value, (low, high, blanks) in zip(given, self.limits, strict=True)
         ]
         checked += [_ratio(checked[used], checked[total]) for used, total in self.ratios]
         return tuple(checked)
@@ -145,7 +144,7 @@ class Offered:
         return self.report.source, self.report.poll
 
 
-def offered(report: SourceReport, extra: Mapping[str, Metric] = NO_METRICS, before: Offered | None = None) -> Offered:
+def offered(report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS, before: Offered | None = None) -> Offered:
     """What a report offers, in the shape of the poll's report before if it fits; `extra` are metrics that plugins declare."""
     kept = before.shape if before is not None else None
     readings = report.report.readings

@@ -36,7 +36,7 @@ _BARE: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class _Family:
     """The resources of one vendor: `strict` names are its cards' whatever the id looks like; of other names below its domains
     (`loose`) only ids that look as the pattern are, since network plugins share the domain.
     """
@@ -56,12 +56,12 @@ class Named:
     replica: str = ""
 
 
-def _family(vendor: str, domains: str, strict: str, *ids: tuple[str, Way], loose: str | None = None) -> Family:
+def _family(vendor: str, domains: str, strict: str, *ids: tuple[str, Way], loose: str | None = None) -> _Family:
     loosely = None if loose is None else re.compile(loose)
-    return Family(vendor, tuple(domains.split()), re.compile(strict), loosely, _patterns(*ids))
+    return _Family(vendor, tuple(domains.split()), re.compile(strict), loosely, _patterns(*ids))
 
 
-FAMILIES = (
+_FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
@@ -94,7 +94,7 @@ FAMILIES = (
     _family("kunlunxin", "kunlunxin.com", r"v?xpu", _BARE),
 )  # fmt: skip
 # Drivers of dynamic resource allocation; what other drivers give is no card.
-DRIVERS = (
+_DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
@@ -104,8 +104,11 @@ DRIVERS = (
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
 # A resource that only the configuration knows may be anybody's.
-_OWN = Family(
-    "", (), re.compile(""), ids=tuple(dict.fromkeys((*(row for one in FAMILIES for row in one.ids), *_patterns(_BARE))))
+_OWN = _Family(
+    "",
+    (),
+    re.compile(""),
+    ids=tuple(dict.fromkeys((*(row for one in _FAMILIES for row in one.ids), *_patterns(_BARE)))),
 )
 
 
@@ -136,13 +139,13 @@ def may_be_card(resource: str, device: str, own: Collection[str]) -> bool:
     return is_strict or (family.loose is not None and family.loose.match(device) is not None)
 
 
-def _family_of(resource: str, own: Collection[str]) -> Family | None:
+def _family_of(resource: str, own: Collection[str]) -> _Family | None:
     domain = resource.partition("/")[0]
-    of_domain = next((family for family in FAMILIES if domain in family.domains), None)
+    of_domain = next((family for family in _FAMILIES if domain in family.domains), None)
     if resource in own:
         return of_domain or _OWN
     if "/" not in resource:
-        return next((family for family in DRIVERS if domain in family.domains), None)
+        return next((family for family in _DRIVERS if domain in family.domains), None)
     if of_domain is None or (of_domain.loose is None and not of_domain.strict.fullmatch(_name_in(resource))):
         return None
     return of_domain

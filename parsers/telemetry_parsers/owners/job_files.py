@@ -26,7 +26,7 @@ _NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
 _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
 
-def parse_jobs(scheduler: str, capture: Capture) -> Report:
+def _parse_jobs(scheduler: str, capture: Capture) -> Report:
     """A claim for each device of each job, or one without a device; a job that is not as expected costs itself only."""
     refusal = not_read(capture)
     if refusal is not None:
@@ -134,7 +134,7 @@ def _seconds(data: Mapping[str, Plain], key: str) -> float | None:
 
 def _parser(scheduler: str) -> SourceParser:
     poll = Poll("jobs", Library(READER, (scheduler,)), interval=5.0, deadline=2.0, lists_devices=False)
-    return SourceParser(name=scheduler, vendor="", gives=(), polls=(poll,), parse=partial(parse_jobs, scheduler))
+    return SourceParser(name=scheduler, vendor="", gives=(), polls=(poll,), parse=partial(_parse_jobs, scheduler))
 
 
 SLURM = _parser("slurm")

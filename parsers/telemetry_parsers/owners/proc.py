@@ -14,7 +14,7 @@ from telemetry_parsers.ownership import Hold, Owner, Task
 from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
-MOST_CHARACTERS = 16_384
+_MOST_CHARACTERS = 16_384
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _MOST_BYTES = 1 << 60
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -50,7 +50,7 @@ def holds(found: Iterable[Client]) -> list[Plain]:
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:
-    for line in text[:MOST_CHARACTERS].split("\n"):
+    for line in text[:_MOST_CHARACTERS].split("\n"):
         key, colon, value = line.partition(":")
         if colon:
             yield key, value.strip()
@@ -67,9 +67,9 @@ def _memory(fields: dict[str, str]) -> int | None:
     return sum(sizes) if sizes else None
 
 
-CALL = "processes"
+_CALL = "processes"
 # The output that says that processes were read, also where there are none.
-LISTED = "/proc"
+_LISTED = "/proc"
 _LARGEST_PID = 1 << 22
 _LARGEST = 1e18
 _LONGEST_KEY = 128
@@ -90,7 +90,7 @@ def parse(capture: Capture) -> Report:
         return refusal
     problems: list[Problem] = []
     tasks = []
-    listed = [output for output in capture.outputs if output.name == LISTED]
+    listed = [output for output in capture.outputs if output.name == _LISTED]
     for output in capture.outputs:
         if output in listed:
             continue
@@ -169,6 +169,6 @@ PARSER = SourceParser(
     name="proc",
     vendor="",
     gives=(),
-    polls=(Poll("processes", Library("proc", (CALL,)), interval=5.0, deadline=2.0, lists_devices=False),),
+    polls=(Poll("processes", Library("proc", (_CALL,)), interval=5.0, deadline=2.0, lists_devices=False),),
     parse=parse,
 )

@@ -15,7 +15,7 @@ Origin = Literal["vendor", "measured", "configured"]
 # `fp32` and `fp64` are the vector units', all others the matrix units'; the name of a type without a sign is the signed one.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
 # Of these the first that a card has is its 16-bit matrix rate.
-SIXTEEN_BITS = ("bf16", "fp16")
+_SIXTEEN_BITS = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Peak:
     def main_dtype(self) -> str | None:
         """The 16-bit type of the matrix units, None where none is known."""
         known = {rate.dtype for rate in self.rates}
-        return next((dtype for dtype in SIXTEEN_BITS if dtype in known), None)
+        return next((dtype for dtype in _SIXTEEN_BITS if dtype in known), None)
 
 
 class Quote(NamedTuple):

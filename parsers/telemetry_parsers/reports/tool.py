@@ -47,7 +47,7 @@ Empty = Callable[[Report, Text, "Tool"], Report]
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
-def needs_devices(report: Report, text: Text, tool: Tool) -> Report:
+def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
     """Of a list of devices without any: the error in it, what was not understood, or that there is none."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
@@ -67,7 +67,7 @@ def must_be_whole(report: Report, text: Text, _tool: Tool) -> Report:
 
 def may_be_empty(report: Report, text: Text, tool: Tool) -> Report:
     """Of a shape that does not list the devices, such as their processes: as a list, but none is fine."""
-    listed = needs_devices(report, text, tool)
+    listed = _needs_devices(report, text, tool)
     return Report(facts=report.facts) if listed.outcome == "no_devices" else listed
 
 
@@ -82,14 +82,14 @@ class Shape:
 
     read: Reader
     form: Form = "text"
-    empty: Empty = needs_devices
+    empty: Empty = _needs_devices
     tables: tuple[object, ...] = ()
 
 
 def of_lines(
     is_it: Callable[[Sequence[Line]], bool],
     read: Callable[[Sequence[Line], Draft], None],
-    empty: Empty = needs_devices,
+    empty: Empty = _needs_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
     """A shape of one tool: `is_it` knows it by its lines, `read` reads them."""

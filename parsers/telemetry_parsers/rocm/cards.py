@@ -53,7 +53,7 @@ class _Card:
 
     def first(self, what: str) -> str | None:
         """Its `uuid` or another of these, None where it is not printed."""
-        return first_of(self.texts, what)
+        return _first_of(self.texts, what)
 
     @property
     def bus(self) -> str | None:
@@ -61,7 +61,7 @@ class _Card:
         return bus_address(_ARROW.split(self.first("bus") or "", maxsplit=1)[0])
 
 
-def devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
+def _devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
     """The device of each card as far as its identity goes; a card that names no vendor is of this one."""
     cards = [_card(index, entries) for index, entries in listed.items()]
     chips: dict[str, list[int]] = {}
@@ -85,7 +85,7 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
     return texts
 
 
-def first_of(texts: Mapping[str, str], what: str) -> str | None:
+def _first_of(texts: Mapping[str, str], what: str) -> str | None:
     """The first text of the keys that mean this part of its identity, such as `driver`."""
     return next((texts[name] for name in keys.WHO[what] if name in texts), None)
 
@@ -100,7 +100,7 @@ def vendor_of(texts: Mapping[str, str]) -> str | None:
     """The vendor that the card names, None when it names none."""
     names = " ".join(texts.get(name, "") for name in (*keys.WHO["vendor"], *keys.WHO["series"])).lower()
     vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
-    return next(vendors, "hygon" if (first_of(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
+    return next(vendors, "hygon" if (_first_of(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
 
 
 def _card(index: int, entries: Sequence[Entry]) -> _Card:
@@ -202,10 +202,10 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
     draft.problems.extend(listing.problems)
     draft.name_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
-    driver = first_of(texts_of(listing.system), "driver")
+    driver = _first_of(texts_of(listing.system), "driver")
     if driver:
         draft.facts["driver_version"] = driver
-    for (index, entries), known in zip(listing.cards.items(), devices_of(listing.cards, draft.vendor), strict=True):
+    for (index, entries), known in zip(listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True):
         device = draft.device(index, replace(known, driver=known.driver or driver))
         _read_card(device, f"card {index}", entries, gives, draft)
 

@@ -60,7 +60,7 @@ class Placed:
     end: int
 
 
-INDEX = Column("index", _INDEX_CELL)
+_INDEX = Column("index", _INDEX_CELL)
 # The longer headings first, since `SCLK OD` begins like `SCLK`.
 _HEADINGS: tuple[tuple[str, Column], ...] = (
     ("[model : revision]", Column("revision", _REVISION)),
@@ -74,7 +74,7 @@ _HEADINGS: tuple[tuple[str, Column], ...] = (
     ("overdrive", Column("", _PERCENT)),
     ("ecc", Column("", _WORD)),
     ("partitions", Column("partitions", _PARTITIONS)),
-    ("device", INDEX),
+    ("device", _INDEX),
     ("avgpwr", Column("average graphics package power", _WATTS)),
     ("pwrcap", Column("max graphics package power", _WATTS)),
     ("power cap", Column("max graphics package power", _WATTS)),
@@ -98,9 +98,9 @@ _HEADINGS: tuple[tuple[str, Column], ...] = (
     ("did", Column("device id", _WORD)),
     ("bus", Column("pci bus", _BUS)),
     ("fan", Column("fan speed", _PERCENT)),
-    ("gpu", INDEX),
-    ("dcu", INDEX),
-    ("hcu", INDEX),
+    ("gpu", _INDEX),
+    ("dcu", _INDEX),
+    ("hcu", _INDEX),
 )
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of a heading that nobody knows.
@@ -109,7 +109,7 @@ UNKNOWN = "?"
 _TELLING = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
-def columns_of(line: str) -> tuple[Placed, ...]:
+def _columns_of(line: str) -> tuple[Placed, ...]:
     """The columns of a heading line; none for any other line."""
     if len(line) > _LONGEST_LINE:
         return ()
@@ -117,7 +117,7 @@ def columns_of(line: str) -> tuple[Placed, ...]:
     position = _after_blanks(line, 0)
     while position < len(line):
         placed = _column_at(line, position)
-        if not columns and placed.column is not INDEX:
+        if not columns and placed.column is not _INDEX:
             return ()
         columns.append(placed)
         position = _after_blanks(line, placed.end)
@@ -137,7 +137,7 @@ def _column_at(line: str, start: int) -> Placed:
     return Placed(Column(UNKNOWN, _WORD), text, start, start + len(text))
 
 
-def cells_of(line: str, columns: Sequence[Placed]) -> list[str] | None:
+def _cells_of(line: str, columns: Sequence[Placed]) -> list[str] | None:
     """The text of each cell of a row, as far as that is certain; None for a line that does not fit the headings.
 
     Certain is a row whose cells all look like their columns, or one that stands under its headings, or one that has as
@@ -184,12 +184,12 @@ def _plausible(cells: list[str], columns: Sequence[Placed]) -> list[str] | None:
     """The cells, if the first is an index, most of the others look like their columns, and none holds its neighbour's."""
     if any(placed.column.one_word and " " in text for text, placed in zip(cells, columns, strict=True)):
         return None
-    fits = [fits_column(text, placed.column) for text, placed in zip(cells, columns, strict=True)]
+    fits = [_fits_column(text, placed.column) for text, placed in zip(cells, columns, strict=True)]
     filled = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
     return cells if fits[0] and filled and 2 * sum(filled) > len(filled) else None
 
 
-def fits_column(text: str, column: Column) -> bool:
+def _fits_column(text: str, column: Column) -> bool:
     """Whether a cell looks like its column's values."""
     return column.cell.fullmatch(text) is not None
 
@@ -197,7 +197,7 @@ def fits_column(text: str, column: Column) -> bool:
 def celsius(text: str) -> str:
     """A temperature's text with its degree sign mended."""
     match = re.match(rf"({_NUMBER}){_DEGREE}[cC]?\Z", text)
-    return f"{match[1]}C" if match is not None and fits_column(text, Column("temp", _CELSIUS)) else text
+    return f"{match[1]}C" if match is not None and _fits_column(text, Column("temp", _CELSIUS)) else text
 
 
 def _after_blanks(line: str, position: int) -> int:
@@ -243,7 +243,7 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     listing = Listing()
     seen = False
     for line in lines:
-        heading = columns_of(line.text) if line.ended else ()
+        heading = _columns_of(line.text) if line.ended else ()
         if heading:
             two_lines = heading[0].heading.lower() == _TWO_LINES
             table, seen = _Table(heading, "" if two_lines else plain_sensor), True
@@ -329,7 +329,7 @@ def _is_like_a_row(line: Line, table: _Table) -> bool:
 
 def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
     """Read a row; False for a line that is none, or whose cells cannot be kept apart."""
-    cells = cells_of(line.text, table.columns)
+    cells = _cells_of(line.text, table.columns)
     if not cells or "" in cells:
         return False
     index = int(cells[0])
@@ -366,7 +366,7 @@ def _meanings(placed: Placed, text: str, table: _Table, line: Line, listing: Lis
         return [(key, celsius(text))]
     if placed.column.one_word:
         return [(table.power or key if key == "power" else key, text)] if key else []
-    if not fits_column(text, placed.column):
+    if not _fits_column(text, placed.column):
         if text:
             listing.complain(f"{line.where} {placed.heading}", f'"{quote(text)}" is not_understood')
         return []

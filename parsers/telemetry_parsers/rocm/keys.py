@@ -68,7 +68,7 @@ _DOMAINS = MappingProxyType(
 _FAN = (special("fan_ratio", values.fan),)
 _LINK = (special("pcie_link_generation", values.generation), special("pcie_link_width", values.width))
 
-TARGETS: Mapping[str, tuple[Target, ...]] = {
+_TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
     # The concise table's Power without a sub-heading does not say which kind it is.
@@ -151,8 +151,8 @@ _QUIET = re.compile(
 
 def targets_of(key: Key) -> tuple[Target, ...]:
     """What a key gives: nothing for one that is unknown, or known to give nothing."""
-    if key.name in TARGETS:
-        return TARGETS[key.name]
+    if key.name in _TARGETS:
+        return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.SENSOR.match(key.name)
     if sensor is not None:
         word = sensor[1].replace(" ", "")

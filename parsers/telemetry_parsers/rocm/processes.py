@@ -121,7 +121,7 @@ def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
         where = "processes" if usage.stray is None else usage.stray.where
         draft.complain(where, "the list of who uses which card is not whole; nobody is counted")
     else:
-        count_processes(draft)
+        _count_processes(draft)
     return True
 
 
@@ -189,7 +189,7 @@ def read_pids(lines: Sequence[Line], draft: Draft) -> None:
     elif listed.entries and not listed.is_whole:
         draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
     elif all(entry.cards for entry in listed.entries):
-        count_processes(draft)
+        _count_processes(draft)
     for entry in listed.entries:
         if not entry.cards:
             draft.complain(f"PID {entry.pid}", "no list of the cards that it uses")
@@ -215,7 +215,7 @@ def _take_entry(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool
     return is_new
 
 
-def count_processes(draft: Draft) -> None:
+def _count_processes(draft: Draft) -> None:
     """Give each device the number of its processes, of a list that is whole."""
     users = Counter(process.device for process in draft.processes)
     for device in range(draft.size()):

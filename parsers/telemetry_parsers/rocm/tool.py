@@ -27,12 +27,12 @@ _BARE_ROW = re.compile(
 )
 
 
-def any_listing(text: Text) -> Listing | None:
+def _any_listing(text: Text) -> Listing | None:
     """The listing of whichever shape the text has."""
-    return read_document(text.joined) or read_csv(text.lines) or read_tables(text.lines, plain_sensor="")
+    return read_document(text.joined) or read_csv(text.lines) or _read_tables(text.lines, plain_sensor="")
 
 
-def read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
+def _read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     """The listing of concise tables, sections and tables of blocks, None where there is none.
 
     `plain_sensor` is what the tool means by a temperature without a sensor's name.
@@ -42,13 +42,13 @@ def read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     listings = [listing for listing in readings if listing is not None]
     if listings and concise is None:
         for line in lines:
-            if not is_of_card(line) and (messages.is_error(line) or is_bare_row(line)):
+            if not is_of_card(line) and (messages.is_error(line) or _is_bare_row(line)):
                 listings[-1].complain(line.where, quote(line.text))
         miss_the_end(lines, listings[-1])
     return joined(listings) if listings else None
 
 
-def is_bare_row(line: Line) -> bool:
+def _is_bare_row(line: Line) -> bool:
     """Whether a line is a row of a concise table, which says nothing without its heading."""
     return _BARE_ROW.match(line.text) is not None
 
@@ -76,7 +76,7 @@ def is_amds(text: Text) -> bool:
 
 
 def _lists_only(vendor: str, text: Text) -> bool:
-    listing = any_listing(text) if may_name(vendor, text.joined) else None
+    listing = _any_listing(text) if may_name(vendor, text.joined) else None
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
@@ -122,7 +122,7 @@ def tool_of(brand: Brand) -> Tool:
             _of_the_other(brand),
             _listing(brand, lambda text: read_document(text.joined), "json"),
             _listing(brand, lambda text: read_csv(text.lines), "json"),
-            _listing(brand, lambda text: read_tables(text.lines, brand.plain_sensor), "text"),
+            _listing(brand, lambda text: _read_tables(text.lines, brand.plain_sensor), "text"),
             Shape(_read_processes, empty=is_fine),
             Shape(_read_versions, empty=is_fine),
         ),
@@ -221,7 +221,7 @@ def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
         return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
     if any(messages.is_banner(line.text) for line in printed):
         return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no device"),))
-    if not is_bare_row(first):
+    if not _is_bare_row(first):
         return None
     what = "rows of a table without its heading, which alone says what each column is; save the whole output"
     return failed("exit_status" if output.status else "not_understood", first.where, f"{what}: {quote(first.text)}")

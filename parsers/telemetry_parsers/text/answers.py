@@ -70,7 +70,7 @@ class ErrorText:
 
 
 # Looked for in this order, after the tool's own.
-COMMON_ERRORS = (
+_COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("driver not loaded", "failed", "driver_gone", "load the kernel driver"),
@@ -116,7 +116,7 @@ def error_report(lines: Iterable[Line], status: int | None, own: Sequence[ErrorT
     cry: Line | None = None
     for line in lines:
         text = line.text.lower()
-        for error in (*own, *COMMON_ERRORS):
+        for error in (*own, *_COMMON_ERRORS):
             if error.words in text:
                 remedy = f" ({error.remedy})" if error.remedy else ""
                 problem = Problem(line.where, quote(line.text) + remedy)

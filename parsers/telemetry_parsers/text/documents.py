@@ -14,7 +14,7 @@ from telemetry_parsers.text.lines import quote
 # Numbers stay texts: a parser sees what was printed, and judges it.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 # Where a document may begin: at the beginning of a line, …
-AT_LINES = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
+_AT_LINES = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
 # … or, of a tool that prints one object in a line, also behind what stands before it there.
 OBJECTS = re.compile(r"(?=\{)")
 # `amd-smi --file` appends the next list without a new line.
@@ -78,12 +78,12 @@ class Documents:
         return [Problem("text", f"text beside the JSON: {quote(line)}") for _, line in sorted(lines)]
 
 
-def find_documents(text: str, openings: re.Pattern[str] = AT_LINES) -> Documents:
+def find_documents(text: str, openings: re.Pattern[str] = _AT_LINES) -> Documents:
     """The documents in a text, past the foreign lines that stand within them."""
-    json, foreign = past_foreign_lines(
-        text, lambda part: _find(part, openings), lambda json: (not json.fault, json.extent)
+    found, foreign = past_foreign_lines(
+        text, lambda part: _find(part, openings), lambda documents: (not documents.fault, documents.extent)
     )
-    return replace(json, foreign=foreign)
+    return replace(found, foreign=foreign)
 
 
 def past_foreign_lines(

@@ -84,20 +84,20 @@ class Run:
 
 def without_notes(text: str) -> str:
     """The text without what ssh, kubectl and sudo print around it, and without the prompt that it ends with."""
-    return _without(text, is_note, ())
+    return _without(text, _is_note, ())
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
     """The text without notes, prompts and commands, as a program would have got it."""
     present = [command for command in commands if command in text]
-    return _without(text, lambda row: is_note(row) or command_in(row, present) is not None, present)
+    return _without(text, lambda row: _is_note(row) or _command_in(row, present) is not None, present)
 
 
 def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
     """The text with blank lines in place of echoes, so that lines keep their numbers; those at its end are cut off."""
     bare = plain(text)
     end = bare.rstrip().rpartition("\n")[2]
-    ends_in_echo = is_echo(end) or _LAST.match(end) is not None or command_in(end, ()) == ""
+    ends_in_echo = is_echo(end) or _LAST.match(end) is not None or _command_in(end, ()) == ""
     if not ends_in_echo and not commands and _ANY.search(bare) is None:
         return text
     rows = bare.rstrip().split("\n") if ends_in_echo else bare.split("\n")
@@ -105,12 +105,12 @@ def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str])
     return "\n".join(kept).rstrip() + "\n" if ends_in_echo else "\n".join(kept)
 
 
-def is_note(text: str) -> bool:
+def _is_note(text: str) -> bool:
     """Whether a line is a note of what carried the output here: `Defaulted container "x" out of: x, y`."""
     return _NOTE.match(text) is not None
 
 
-def command_in(text: str, commands: Collection[str]) -> str | None:
+def _command_in(text: str, commands: Collection[str]) -> str | None:
     """What was typed at a shell, as this line repeats it: empty behind a bare prompt, None for a line of output.
 
     Without a prompt that no tool prints, a line is a command only if it runs one of these.
@@ -145,7 +145,7 @@ def runs(lines: Sequence[Line], tool: str) -> list[Run]:
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []
     for line in lines:
-        typed = command_in(line.text, (tool,))
+        typed = _command_in(line.text, (tool,))
         if typed == "":
             continue
         if typed is None and not _is_other(line.text):
@@ -159,12 +159,12 @@ def runs(lines: Sequence[Line], tool: str) -> list[Run]:
 
 def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
     """The lines that are no command, for a text in which a command of another tool stands before all that is the tool's."""
-    return [line for line in lines if command_in(line.text, (tool,)) is None and not _is_other(line.text)]
+    return [line for line in lines if _command_in(line.text, (tool,)) is None and not _is_other(line.text)]
 
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
     """The arguments of a command line of this tool, as typed or behind a prompt; None for any other text."""
-    words = (command_in(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
+    words = (_command_in(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
     place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
     return None if place is None else tuple(words[place + 1 :])
 

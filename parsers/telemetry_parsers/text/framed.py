@@ -47,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """A line of cells."""
 
     line: Line
@@ -121,7 +121,7 @@ class _Scan:
     closed: bool = True
     bordered: bool = False
     headings: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
-    current: list[Row] = field(default_factory=list)
+    current: list[_Row] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     unread: list[Line] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
@@ -164,14 +164,14 @@ class _Scan:
         self.headings = []
         self._add_headings(self._row(line))
 
-    def _add_headings(self, row: Row) -> None:
+    def _add_headings(self, row: _Row) -> None:
         cells = tuple(headings_in(cell.text, self.shape.headings) if cell.whole else () for cell in row.cells)
         self.headings.append(cells)
         if row.line.ended:
             names = (name for cell in cells for name in cell if name not in self.shape.headings)
             self.unknown.update(dict.fromkeys(names))
 
-    def _starts_record(self, row: Row) -> bool:
+    def _starts_record(self, row: _Row) -> bool:
         first = row.cells[0].text.split(maxsplit=1) if row.cells else []
         return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
 
@@ -179,7 +179,7 @@ class _Scan:
         """Whether a line that looks like a record's first can be it."""
         return self.headed and not 0 < len(self.current) < len(self.headings)
 
-    def _body(self, row: Row) -> None:
+    def _body(self, row: _Row) -> None:
         if self._may_start_record() and self._starts_record(row):
             self.end_record()
             self.in_headings = self.closed = False
@@ -189,7 +189,7 @@ class _Scan:
         else:
             self.unread.append(row.line)
 
-    def _row(self, line: Line) -> Row:
+    def _row(self, line: Line) -> _Row:
         parts = line.text.split("|")
         if self.bordered and not parts[0].strip():
             parts = parts[1:]
@@ -201,7 +201,7 @@ class _Scan:
         cells = [Cell(part.strip()) for part in parts]
         if is_torn and cells:
             cells[-1] = _torn(parts[-1])
-        return Row(line, tuple(cells))
+        return _Row(line, tuple(cells))
 
 
 def _torn(part: str) -> Cell:
@@ -232,7 +232,7 @@ def _tiles(words: Sequence[str], known: frozenset[str]) -> list[str]:
     return found
 
 
-def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: TableShape) -> Record:
+def _record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: TableShape) -> Record:
     values: dict[str, Value] = {}
     misfits: list[Line] = []
     for row, names in zip(rows, headings, strict=False):
@@ -248,7 +248,7 @@ def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]]
     return Record(rows[0].line, values, tuple(misfits))
 
 
-def _is_short(row: Row, names: Sequence[tuple[str, ...]]) -> bool:
+def _is_short(row: _Row, names: Sequence[tuple[str, ...]]) -> bool:
     return len(row.cells) < len(names) or not all(cell.whole for cell in row.cells)
 
 

@@ -21,7 +21,7 @@ from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd import VENDOR
 
-SYSTEM = frozenset(
+_SYSTEM = frozenset(
     {
         "runtime version", "runtime ext version", "system timestamp freq.", "sig. max wait duration", "machine model",
         "system endianness", "mwaitx", "xnack enabled", "dmabuf support", "vmm support",
@@ -41,7 +41,7 @@ AGENT = frozenset(
         "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
     }
 )  # fmt: skip
-POOL = frozenset(
+_POOL = frozenset(
     {
         "segment", "size", "allocatable", "alloc granule", "alloc recommended granule", "alloc alignment",
         "accessible by all", "acessible by all",
@@ -55,15 +55,15 @@ ISA = frozenset(
     }
 )  # fmt: skip
 # The headings that open a block of an agent. `Cache Info` stands among the agent's own keys, which go on behind it.
-BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
-KNOWN: Mapping[str, frozenset[str]] = {"system": SYSTEM, "": AGENT, "pool": POOL, "isa": ISA}
+_BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
+KNOWN: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
 _OF_ANY_BLOCK: frozenset[str] = frozenset().union(*KNOWN.values())
 # Hygon's runtime calls its cards DCU, and its tools HCU since DTK 25.04.
-ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
-HYGON_TYPES = frozenset({"DCU", "HCU"})
+_ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
+_HYGON_TYPES = frozenset({"DCU", "HCU"})
 # Agents that are no card: processors, signal processors and the AI engines of Ryzen.
-NO_CARDS = frozenset({"CPU", "DSP", "AIE"})
-HYGON_NAMES = ("hygon", "haiguang", "c-3000")
+_NO_CARDS = frozenset({"CPU", "DSP", "AIE"})
+_HYGON_NAMES = ("hygon", "haiguang", "c-3000")
 
 
 _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
@@ -129,7 +129,7 @@ class Listing:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_listing(lines: Sequence[Line]) -> Listing:
+def _read_listing(lines: Sequence[Line]) -> Listing:
     """The listing in these lines; a line that the text ends inside is not read."""
     scan = _Scan()
     for line in lines:
@@ -191,8 +191,8 @@ class _Scan:
         key = " ".join(match[1].lower().split()) if match else ""
         if match is None or (not self.listing.headed and not self.listing.agents and key not in _OF_ANY_BLOCK):
             self.listing.unread.append(line)
-        elif key in BLOCKS and not match[2]:
-            self._block = BLOCKS[key]
+        elif key in _BLOCKS and not match[2]:
+            self._block = _BLOCKS[key]
         else:
             self._assign(key, Value(match[2].strip(), line))
 
@@ -263,7 +263,7 @@ _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 def _read(text: Text, draft: Draft) -> bool:
     """Put the accelerators among the agents into the draft, numbered in their order; False where there is no agent."""
-    listing = read_listing(text.lines)
+    listing = _read_listing(text.lines)
     if not listing.agents:
         return False
     draft.is_cut = not listing.done
@@ -285,9 +285,9 @@ def _read(text: Text, draft: Draft) -> bool:
 def _take(agent: Agent, index: int, listing: Listing, draft: Draft) -> int:
     """Add the agent if it is an accelerator; how many places it takes in the count of them."""
     kind = agent.text("device type").upper()
-    if kind in NO_CARDS:
+    if kind in _NO_CARDS:
         return 0
-    if kind in ACCELERATORS:
+    if kind in _ACCELERATORS:
         _take_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
         return 1
     text = f"unknown device type {quote(kind)}" if kind else "the agent has no device type, so it is left out"
@@ -351,7 +351,7 @@ def _device(agent: Agent, index: int, listing: Listing) -> Device:
 def _vendor(agent: Agent, listing: Listing) -> str:
     """Whose card it is: rocminfo is AMD's, Hygon's runtime brings a copy of it."""
     name = agent.text("vendor name").lower()
-    if agent.text("device type").upper() in HYGON_TYPES or any(word in name for word in HYGON_NAMES):
+    if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):
         return "hygon"
     told_amd = "amd" in name.split() or "advanced micro" in name
     return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else VENDOR.word
@@ -359,7 +359,7 @@ def _vendor(agent: Agent, listing: Listing) -> str:
 
 def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
     """An output that was cut off before its first agent."""
-    listings = [read_listing(lines) for lines in (found, without_prefix(found))]
+    listings = [_read_listing(lines) for lines in (found, without_prefix(found))]
     if not any(listing.headed or listing.module is not None for listing in listings):
         return None
     return failed("not_understood", found[-1].where, "the output is cut off before its agents")

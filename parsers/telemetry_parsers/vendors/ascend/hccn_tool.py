@@ -30,11 +30,11 @@ INDEX_SPACE = "ascend-physical"
 PORT = "roce"
 
 UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
-LINK_KEY = "link status"
+_LINK_KEY = "link status"
 # Up to Ascend 910 this stands behind `[devid 0]`; a 950 names its port below it.
-FLAPS_KEY = "link up count"
+_FLAPS_KEY = "link up count"
 # Of a chip up to 910, all printed by one answer.
-ROCE_COUNTERS: Mapping[str, Target] = {
+_ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
     "roce_rx_err_pkt_num": metric("link_receive_errors_total"),
@@ -43,27 +43,27 @@ ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
 }
 # Of a port of a 950, whose number stands above them.
-PORT_COUNTERS: Mapping[str, Target] = {
+_PORT_COUNTERS: Mapping[str, Target] = {
     "crc_error_sum": metric("link_crc_errors_total"),
     "retry_req_sum": metric("link_replay_errors_total"),
 }
-COUNTERS: Mapping[str, Target] = {FLAPS_KEY: metric("link_recovery_errors_total"), **ROCE_COUNTERS, **PORT_COUNTERS}
-STATISTICS = "packet statistics"
+COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
+_STATISTICS = "packet statistics"
 # What an answer to this flag gives, or one that has this line: without it, the answer is cut off or not understood.
 FLAGS: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
-    "-link_stat": COUNTERS[FLAPS_KEY].key,
+    "-link_stat": COUNTERS[_FLAPS_KEY].key,
     "-stat": "",
     "-net_health": "",
     "-speed": "",
 }
-BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
-FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
-PORT_KEY = "port_id"
+_BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
+_FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
+_PORT_KEY = "port_id"
 # Titles under which every line is known and gives nothing but what is named above.
-TITLES = ("link change records", STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
-QUIET = frozenset(
+_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
+_QUIET = frozenset(
     {
         "current time", "link down count", "fec mode", "ipaddr", "netmask", "dev_id", "is_uboe_port",
         "vnic link status", "vnic ipaddr", "vnic netmask", "bandwidth tx", "bandwidth rx", "mac addr", "default gateway",
@@ -127,7 +127,7 @@ def parts(run: Run) -> list[Run]:
     return [Run(run.arguments, tuple(lines)) for lines in answers if lines]
 
 
-def read_answer(text: Text, draft: Draft) -> bool:
+def _read_answer(text: Text, draft: Draft) -> bool:
     """Read an answer about one device into the draft; False where no line is this tool's."""
     command = text.command_of(TOOL)
     port = Port(_digits(command.value_of("-u")), _digits(command.value_of("-p")))
@@ -173,10 +173,10 @@ class _Answer:
         name, colon, value = text.partition(":")
         key = " ".join(name.lower().split())
         bare = key.strip("- ")
-        if bare in self.keys & QUIET and not self.is_listing:
+        if bare in self.keys & _QUIET and not self.is_listing:
             self.draft.complain(line.where, f"{quote(key)} is told twice: the command between two answers is lost")
         self.keys.add(bare)
-        if bare in TITLES:
+        if bare in _TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
             self.draft.complain(line.where, without_key(text))
@@ -184,15 +184,15 @@ class _Answer:
             self._take_value(key, value.strip(), line)
 
     def _take_value(self, key: str, value: str, line: Line) -> None:
-        if key == PORT_KEY:
+        if key == _PORT_KEY:
             self._take_port(value)
-        elif key == LINK_KEY:
+        elif key == _LINK_KEY:
             self.take(switch("link_up", UP, self.port.word), value, line.where)
         elif key in COUNTERS:
             self._take_counter(key, value, line)
-        elif key in FACTS:
-            self._take_fact(FACTS[key], value, line.where)
-        elif key in QUIET:
+        elif key in _FACTS:
+            self._take_fact(_FACTS[key], value, line.where)
+        elif key in _QUIET:
             self.is_understood = True
         elif not self.is_listing:
             self.draft.name_unknown(key)
@@ -205,7 +205,7 @@ class _Answer:
             self.port = Port(self.port.die, number)
 
     def _take_counter(self, key: str, value: str, line: Line) -> None:
-        if self.port.number or key in ROCE_COUNTERS or (key == FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):
+        if self.port.number or key in _ROCE_COUNTERS or (key == _FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):
             self.take(replace(COUNTERS[key], label=self.port.word), value, line.where)
         else:
             self.is_understood = True
@@ -245,13 +245,13 @@ class _Answer:
             self.draft.number(self.draft.device(_DEVICE), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
         metrics = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
-        if BESIDE_FLAPS & self.keys:
-            metrics.add(COUNTERS[FLAPS_KEY].key)
+        if _BESIDE_FLAPS & self.keys:
+            metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
             self.draft.complain(where, f"the answer tells no {key}: it is cut off, or not understood")
-        if self.keys == {STATISTICS}:
+        if self.keys == {_STATISTICS}:
             self.draft.complain(where, "the statistics are cut off below their title")
-        elif STATISTICS in self.keys:
+        elif _STATISTICS in self.keys:
             self._fill_in()
         if self.are_several:
             self.draft.forget_devices()
@@ -259,7 +259,7 @@ class _Answer:
     def _fill_in(self) -> None:
         """A counter that the statistics do not print is absent."""
         device = self.draft.device(_DEVICE)
-        for counter in (PORT_COUNTERS if self.port.number else ROCE_COUNTERS).values():
+        for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.word)
             if not self.draft.is_given(device, target):
                 self.draft.give(device, target, Absent.NOT_REPORTED)
@@ -312,7 +312,7 @@ def _missing(run: Run) -> Problem | None:
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR.word,
-    shapes=(Shape(read_answer, empty=is_fine, tables=(COUNTERS,)),),
+    shapes=(Shape(_read_answer, empty=is_fine, tables=(COUNTERS,)),),
     silent="no output: a chip whose port has no such setting answers with nothing",
     errors=ERRORS,
     index_space=INDEX_SPACE,

@@ -19,7 +19,7 @@ from telemetry_parsers.text.answers import ErrorText, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.kunlunxin import VENDOR
 
-BOX = Box(
+_BOX = Box(
     columns={
         "xpu": column(look.ID, identity("index")),
         **usual("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
@@ -39,7 +39,7 @@ BOX = Box(
 )
 
 
-LIST = CardList(
+_LIST = CardList(
     card=re.compile(r"XPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"),
     card_gives=(identity("bus_id"),),
     keys={
@@ -122,7 +122,7 @@ LOG = CardList(
 )  # fmt: skip
 
 # The places of `-m`. The six clocks (9 to 14) have no names there, the temperature of the memory (6) is 0 on a P800.
-PLACES: Mapping[int, Target] = {
+_PLACES: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
     3: identity("serial"),
@@ -135,8 +135,8 @@ PLACES: Mapping[int, Target] = {
 }
 POWER, MODEL = 8, 21
 # In what `-m` counts power, by the first word of the model; a model that is not here is not guessed.
-POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
-FEWEST_PLACES = 22
+_POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
+_FEWEST_PLACES = 22
 
 
 _START = re.compile(
@@ -146,12 +146,12 @@ _FIELD = re.compile(r'"([^"]{0,80})"(?=\s|\Z)|([^\s"]{1,80})(?=\s|\Z)')
 _LONGEST = 1000
 
 
-def is_places(lines: Sequence[Line]) -> bool:
+def _is_places(lines: Sequence[Line]) -> bool:
     """Whether some line begins with a bus address and two numbers, and holds a quoted model."""
     return any(_START.match(line.text.strip()) and '"' in line.text for line in lines)
 
 
-def read_places(lines: Sequence[Line], draft: Draft) -> None:
+def _read_places(lines: Sequence[Line], draft: Draft) -> None:
     """Put the cards into the draft."""
     for line in lines:
         text = line.text.strip()[:_LONGEST]
@@ -163,7 +163,7 @@ def read_places(lines: Sequence[Line], draft: Draft) -> None:
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last may be a fragment
-        if _START.match(text) is None or len(fields) < FEWEST_PLACES or quoted != [MODEL]:
+        if _START.match(text) is None or len(fields) < _FEWEST_PLACES or quoted != [MODEL]:
             draft.complain(line.where, f"no line of -m: {quote(line.text)}")
         else:
             _take(fields, line, draft)
@@ -175,9 +175,9 @@ def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
         draft.complain(line.where, listed_twice(f"card {fields[2]}"))
         return
     device = draft.device(index)
-    for place, target in PLACES.items():
+    for place, target in _PLACES.items():
         draft.take(device, (target,), fields[place], line.where)
-    unit = next((unit for model, unit in POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
+    unit = next((unit for model, unit in _POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
     if unit is None:
         text = f"power_watts: in what unit a {quote(fields[MODEL])} counts power is not known"
         draft.complain(line.where, text)
@@ -194,9 +194,9 @@ _TOOL = Tool(
     vendor=VENDOR.word,
     shapes=(
         markup(LOG),
-        shape(is_list, read_list, LIST),
-        shape(is_table, read_table, BOX),
-        of_lines(is_places, read_places, tables=(PLACES,)),
+        shape(is_list, read_list, _LIST),
+        shape(is_table, read_table, _BOX),
+        of_lines(_is_places, _read_places, tables=(_PLACES,)),
     ),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(

@@ -31,9 +31,9 @@ _UTILIZATION = metric("utilization_ratio", unit="%")
 STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
-SLICES = "sliced gpu"
+_SLICES = "sliced gpu"
 # From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 prints no limit.
-BOX = Box(
+_BOX = Box(
     columns={
         "board": column(look.ID, fact("board")),
         "gpu": column(look.ID, identity("index")),
@@ -56,10 +56,10 @@ BOX = Box(
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,40})(?=\s)")),
     ),
     expected=("mx-smi", "ht-smi"),
-    asides=(SLICES,),
+    asides=(_SLICES,),
 )
 # Of the slices of a GPU: `Compute` is the share that a slice may use, not what it does.
-SLICE_COLUMNS: Mapping[str, Column] = {
+_SLICE_COLUMNS: Mapping[str, Column] = {
     "minor": QUIET,
     "gpu": column(look.ID, identity("index")),
     "sgpu-id": column(look.ID, identity("partition")),
@@ -81,7 +81,7 @@ def _throttled(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
 
 
 _BOARD_SENSORS = ("drmos_soc", "drmos_core", "tdiode")
-LIST = CardList(
+_LIST = CardList(
     card=re.compile(r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40}(?: \S{1,40}){0,4})[ \t]{1,20}([0-9a-fA-F:.]{6,20})\Z"),
     card_gives=(identity("index"), identity("model"), identity("bus_id")),
     keys={
@@ -154,7 +154,7 @@ LIST = CardList(
 )  # fmt: skip
 
 # `-j`: the path of each number within the object of a card, whose name is its bus address.
-DOCUMENT: Mapping[tuple[str, ...], Target] = {
+_DOCUMENT: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),
     ("hotspot",): _HOTSPOT,
@@ -165,9 +165,9 @@ DOCUMENT: Mapping[tuple[str, ...], Target] = {
     ("clocks", "VPUE"): metric("clock_hertz", "vpue", unit="MHz"),
     ("clocks", "VPUD"): metric("clock_hertz", "vpud", unit="MHz"),
 }
-DOCUMENT_VERSIONS: Mapping[str, str] = {"smi_version": "tool_version", "driver_version": "driver"}
+_DOCUMENT_VERSIONS: Mapping[str, str] = {"smi_version": "tool_version", "driver_version": "driver"}
 
-MONITOR = Monitor(
+_MONITOR = Monitor(
     marks=("dev,", "idx,"),
     index="dev",
     columns={
@@ -189,9 +189,9 @@ MONITOR = Monitor(
 _LONGEST = 400
 
 
-def read_slices(lines: Sequence[Line], draft: Draft) -> None:
+def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
     """Put the slices into the draft as parts of their GPUs."""
-    start = next((at for at, line in enumerate(lines) if line.text.strip("| \t").lower() == SLICES), len(lines))
+    start = next((at for at, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
         text = line.text.strip()[:_LONGEST]
@@ -203,9 +203,9 @@ def read_slices(lines: Sequence[Line], draft: Draft) -> None:
         if readers:
             _take_slice(readers, cells, line, draft)
         else:
-            names = [headings_in(cell, frozenset(SLICE_COLUMNS)) for cell in cells]
-            draft.name_unknown(*(name for each in names for name in each if name not in SLICE_COLUMNS))
-            readers = [cell_reader(each, SLICE_COLUMNS) for each in names]
+            names = [headings_in(cell, frozenset(_SLICE_COLUMNS)) for cell in cells]
+            draft.name_unknown(*(name for each in names for name in each if name not in _SLICE_COLUMNS))
+            readers = [cell_reader(each, _SLICE_COLUMNS) for each in names]
 
 
 def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
@@ -232,7 +232,7 @@ _LISTED = re.compile(
 )
 
 
-def read_document(answer: Text, draft: Draft) -> bool:
+def _read_document(answer: Text, draft: Draft) -> bool:
     """Read the documents into the draft; False where the text holds none of this tool's."""
     text = _TITLE.sub("", answer.joined)
     if '"attached_gpus"' not in text:
@@ -252,9 +252,9 @@ def _take_document(document: dict[str, Any], draft: Draft) -> None:
         address = bus_address(name)
         if address is not None and isinstance(item, dict):
             _take_card(name, item, draft)
-        elif DOCUMENT_VERSIONS.get(name) == "driver":
+        elif _DOCUMENT_VERSIONS.get(name) == "driver":
             draft.driver = str(item)
-        elif name in DOCUMENT_VERSIONS:
+        elif name in _DOCUMENT_VERSIONS:
             draft.tool_version = str(item)
     if str(document.get("attached_gpus")) != str(draft.size()):
         draft.complain("JSON", miscounted(quote(str(document.get("attached_gpus"))), draft.size()))
@@ -263,7 +263,7 @@ def _take_document(document: dict[str, Any], draft: Draft) -> None:
 def _take_card(address: str, item: dict[str, Any], draft: Draft) -> None:
     device = draft.device(address)
     draft.take(device, (identity("bus_id"),), address, "JSON")
-    for path, target in DOCUMENT.items():
+    for path, target in _DOCUMENT.items():
         text = _at(item, path)
         if text is not None:
             draft.take(device, (target,), text, f"JSON {'/'.join(path)}")
@@ -280,7 +280,7 @@ def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def read_names(answer: Text, draft: Draft) -> bool:
+def _read_names(answer: Text, draft: Draft) -> bool:
     """The GPUs of `-L`; one that cannot be used becomes a problem."""
     for line in answer.lines:
         match = _LISTED.match(line.text.strip()) if line.ended else None
@@ -313,18 +313,18 @@ def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
     if attached is not None and attached != draft.size():
         draft.complain("text", miscounted(attached, draft.size()))
-    read_slices(lines, draft)
+    _read_slices(lines, draft)
 
 
 _TOOL = Tool(
     name=_NAMES[0],
     vendor=VENDOR.word,
     shapes=(
-        Shape(read_document, "json", tables=(DOCUMENT,)),
-        shape(is_table, _read_table, BOX),
-        Shape(read_names, tables=(STATE,)),
-        shape(is_list, read_list, LIST),
-        shape(is_monitor, read_monitor, MONITOR),
+        Shape(_read_document, "json", tables=(_DOCUMENT,)),
+        shape(is_table, _read_table, _BOX),
+        Shape(_read_names, tables=(STATE,)),
+        shape(is_list, read_list, _LIST),
+        shape(is_monitor, read_monitor, _MONITOR),
     ),
     silent="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",
     errors=(

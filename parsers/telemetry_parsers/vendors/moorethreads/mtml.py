@@ -66,14 +66,14 @@ FAN_CALLS = "DeviceFanSpeed."
 FAN = Row("fan_ratio", over=100)
 LINK_CALLS = "DeviceMtLinkState."
 # A link that runs slower than it could is up.
-LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
-LINK_DOWNGRADED = 2
-QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
+_LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
+_LINK_DOWNGRADED = 2
+_QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
 GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in rows), "fan_ratio", "link_up")))
 
-DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
-GUEST = 2
-ANSWERS: Mapping[int, str] = {0: "NO", 1: "YES"}
+_DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
+_GUEST = 2
+_ANSWERS: Mapping[int, str] = {0: "NO", 1: "YES"}
 _REASONS: Mapping[int, Absent] = {
     -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
     3: Absent.NOT_SUPPORTED,
@@ -95,17 +95,17 @@ def take(calls: dict[str, Plain], readings: Readings) -> None:
                 readings.row(row, answer, quote(name))
         elif name.startswith(LINK_CALLS):
             _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
-        elif not name.startswith(FAN_CALLS) and name not in QUIET:
+        elif not name.startswith(FAN_CALLS) and name not in _QUIET:
             readings.draft.name_unknown(name)
     readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
 
 
 def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
     state = readings.value(answer, quote(name))
-    if state == LINK_DOWNGRADED:
+    if state == _LINK_DOWNGRADED:
         readings.complain(f"MTLink {link} runs slower than it could")
     if not isinstance(state, Absent):
-        state = LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
+        state = _LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
     readings.add("link_up", state, link, quote(name))
 
 
@@ -122,10 +122,10 @@ def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Devic
 def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     calls = mapping(recorded.get("calls"))
     kind = mapping(calls.get("DeviceProperty"))
-    guest = "Virtual" if whole(kind.get("virtRole")) == GUEST else None
+    guest = "Virtual" if whole(kind.get("virtRole")) == _GUEST else None
     facts = {
-        "device_type": DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
-        "mpc_capable": ANSWERS.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
+        "device_type": _DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
+        "mpc_capable": _ANSWERS.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }
     return tuple((name, fact) for name, fact in facts.items() if fact is not None)

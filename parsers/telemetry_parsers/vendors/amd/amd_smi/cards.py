@@ -25,9 +25,9 @@ _NO_SERIALS = frozenset({"0", "0x0"})
 _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
-def devices_of(blocks: Sequence[Block]) -> list[Device]:
+def _devices_of(blocks: Sequence[Block]) -> list[Device]:
     """The device of each block; a partition other than the first belongs to the card that the first stands for."""
-    numbers = [units.whole(partition_of(block)) for block in blocks]
+    numbers = [units.whole(_partition_of(block)) for block in blocks]
     owners: dict[str | None, int] = {}
     devices: list[Device] = []
     nearest: int | None = None
@@ -51,7 +51,7 @@ def _first(block: Block, *paths: Path) -> str | None:
     return next((known(texts[path]) for path in paths if path in texts), None)
 
 
-def partition_of(block: Block) -> str:
+def _partition_of(block: Block) -> str:
     """The number of the partition that a block is about, empty where it names none."""
     return _first(block, ("partition_id",), ("partition", "partition_id"), ("xcp",)) or ""
 
@@ -109,7 +109,7 @@ def fill(draft: Draft, blocks: Sequence[Block]) -> None:
     """Read all cards and partitions of an output into the draft."""
     draft.facts = {name: text for name, text in sorted(draft.facts.items()) if known(text)}
     cards = _cards(draft, blocks)
-    for place, device in enumerate(devices_of(cards)):
+    for place, device in enumerate(_devices_of(cards)):
         draft.device(place, device)
     for position, card in enumerate(cards):
         read_readings(draft, position, card)
@@ -130,7 +130,7 @@ def _cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
     by_index: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
         partitions = by_index.setdefault(block.index, {})
-        name = partition_of(block)
+        name = _partition_of(block)
         card = _same(partitions, name)
         if card is None:
             card = partitions[name] = []

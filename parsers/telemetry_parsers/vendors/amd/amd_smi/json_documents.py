@@ -10,7 +10,7 @@ from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, Entry, Path, plain_key
 
 
-def cards_of(overview: Plain) -> list[Plain] | None:
+def _cards_of(overview: Plain) -> list[Plain] | None:
     """The cards of an overview, each with its partition, driver and processes; None for anything else."""
     if not isinstance(overview, dict):
         return None
@@ -29,7 +29,7 @@ def cards_of(overview: Plain) -> list[Plain] | None:
     return [*named, *({"gpu": number, "process_list": listed} for number, listed in lists.items())]
 
 
-def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
+def _versions_of(overview: dict[str, Plain]) -> dict[str, str]:
     """The versions of the tool and of ROCm, by the name of their facts."""
     versions = _versions(overview)
     rocm = versions.get("rocm version")
@@ -125,10 +125,10 @@ def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
     if device is not None:
         blocks.append(_block(*device, item))
         return True
-    cards = cards_of(item)
+    cards = _cards_of(item)
     if isinstance(item, dict) and cards is not None:
         blocks += [_block(*card, value) for value in cards if (card := _kind(value)) is not None]
-        draft.facts.update(versions_of(item))
+        draft.facts.update(_versions_of(item))
         return True
     if isinstance(item, dict) and "amdsmi_library_version" in item:
         facts = {name: item.get(key) for key, name in _VERSIONS}

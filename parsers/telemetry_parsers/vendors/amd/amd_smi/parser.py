@@ -49,7 +49,7 @@ ERRORS = (
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
     ErrorText("amdsmi has returned error", "failed", "exit_status"),
 )
-SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load the module amdgpu"
+_SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load the module amdgpu"
 
 _VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
 _VERSION_NAMES = {
@@ -84,7 +84,7 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
     return []
 
 
-SHAPES = (
+_SHAPES = (
     _of_blocks(sections.is_sections, sections.read_sections),
     _of_blocks(tables.is_table, tables.read_table),
     of_lines(tables.is_box, tables.read_box),
@@ -140,8 +140,8 @@ _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR.word,
     # All that the polls ask for is JSON.
-    shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *SHAPES),
-    silent=SILENT,
+    shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *_SHAPES),
+    silent=_SILENT,
     errors=ERRORS,
     marks_first=False,
     refusals=(refused,),

@@ -34,7 +34,7 @@ _STATUS = ("link_status",)
 _BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
 
 
-def is_of_links(path: Path) -> bool:
+def _is_of_links(path: Path) -> bool:
     """Whether a path belongs to the lists of links."""
     return path[0] in (_TOPOLOGY[0], _XGMI[0], _STATUS[0])
 
@@ -75,7 +75,7 @@ NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
 
 
-def is_of_processes(path: Path) -> bool:
+def _is_of_processes(path: Path) -> bool:
     """Whether a path belongs to the list of processes or of pages."""
     return path[0] in (_LIST, _PROCESS, *_PAGES)
 
@@ -253,4 +253,4 @@ def _of_a_family(path: Path) -> tuple[Target, ...]:
 
 def _elsewhere(path: Path) -> bool:
     """Whether a path belongs to what links and processes read, or gives no reading below a family's name."""
-    return path[0] in ("ecc_blocks", "throttle", "csv", "partition_id") or is_of_processes(path) or is_of_links(path)
+    return path[0] in ("ecc_blocks", "throttle", "csv", "partition_id") or _is_of_processes(path) or _is_of_links(path)

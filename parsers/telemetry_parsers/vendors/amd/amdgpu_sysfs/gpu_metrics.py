@@ -31,7 +31,7 @@ class PartitionTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class _Layout:
     """One version: its size and the places of what is read from it."""
 
     size: int
@@ -76,13 +76,13 @@ _PARTITION_1_8: Mapping[str, Place] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 
 def _instinct(
     size: int, energy: int, clocks: int, more: Mapping[str, Place], partitions: PartitionTable | None = None
-) -> Layout:
+) -> _Layout:
     """A version from 1.4 on: eight graphics clocks, four each of SoC, video and decoder clocks, one of the memory."""
     places = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
     }  # fmt: skip
-    return Layout(size, _table({**_CARD_1_4, **places, **more}), partitions)
+    return _Layout(size, _table({**_CARD_1_4, **places, **more}), partitions)
 
 
 _APU_2_1: Mapping[str, Place] = _table(
@@ -106,30 +106,30 @@ _APU_3_0: Mapping[str, Place] = _table(
     }
 )  # fmt: skip
 
-LAYOUTS: Mapping[tuple[int, int], Layout] = {
-    (1, 0): Layout(80, _CARD_1_0),
-    (1, 1): Layout(96, _CARD_1_1),
-    (1, 2): Layout(104, _CARD_1_1),
-    (1, 3): Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
+LAYOUTS: Mapping[tuple[int, int], _Layout] = {
+    (1, 0): _Layout(80, _CARD_1_0),
+    (1, 1): _Layout(96, _CARD_1_1),
+    (1, 2): _Layout(104, _CARD_1_1),
+    (1, 3): _Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
     (1, 4): _instinct(288, 24, 240, {"vcn": (16, "H", 4)}),
     (1, 5): _instinct(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
     (1, 6): _instinct(1664, 16, 264, {}, PartitionTable(306, 312, 168, _PARTITION)),
     (1, 7): _instinct(2208, 24, 296, {}, PartitionTable(338, 344, 232, _PARTITION)),
     (1, 8): _instinct(3872, 24, 296, {}, PartitionTable(338, 344, 440, _PARTITION_1_8)),
-    (2, 0): Layout(120, _APU_2_0),
-    (2, 1): Layout(120, _APU_2_1),
-    (2, 2): Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
-    (2, 3): Layout(152, _table({**_APU_2_1, **_THROTTLE_2_2})),
-    (2, 4): Layout(168, _table({**_APU_2_1, **_THROTTLE_2_2, "average_power_milli": (40, "H", 1)})),
-    (3, 0): Layout(264, _APU_3_0),
+    (2, 0): _Layout(120, _APU_2_0),
+    (2, 1): _Layout(120, _APU_2_1),
+    (2, 2): _Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
+    (2, 3): _Layout(152, _table({**_APU_2_1, **_THROTTLE_2_2})),
+    (2, 4): _Layout(168, _table({**_APU_2_1, **_THROTTLE_2_2, "average_power_milli": (40, "H", 1)})),
+    (3, 0): _Layout(264, _APU_3_0),
 }
 # Version 1.9 is a list of attributes, each with an id.
-ATTRIBUTES: Mapping[int, str] = {
+_ATTRIBUTES: Mapping[int, str] = {
     0: "junction", 1: "memory", 3: "instant_power", 4: "gfx", 5: "umc", 7: "energy", 33: "graphics", 34: "soc",
     35: "video", 37: "uclk", 41: "jpeg", 42: "vcn", 48: "hbm",
 }  # fmt: skip
-ATTRIBUTE_TYPES = ("B", "b", "H", "h", "I", "i", "Q", "q")
-MOST_PARTITIONS = 8
+_ATTRIBUTE_TYPES = ("B", "b", "H", "h", "I", "i", "Q", "q")
+_MOST_PARTITIONS = 8
 
 
 _MOST_ATTRIBUTES = 512
@@ -240,21 +240,21 @@ def _attributes(content: bytes) -> Numbers:
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
         encoding = struct.unpack_from("<Q", content, position)[0]
         kind, identity, instances = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
-        if kind >= len(ATTRIBUTE_TYPES):
+        if kind >= len(_ATTRIBUTE_TYPES):
             raise UnknownBlobError(f"version 1.9 with an attribute of type {kind}")
-        place = (position + 8, ATTRIBUTE_TYPES[kind], instances)
-        position += 8 + instances * struct.calcsize(ATTRIBUTE_TYPES[kind])
+        place = (position + 8, _ATTRIBUTE_TYPES[kind], instances)
+        position += 8 + instances * struct.calcsize(_ATTRIBUTE_TYPES[kind])
         if position > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
-        if identity in ATTRIBUTES:
-            numbers[ATTRIBUTES[identity]] = _unpacked(content, place)
+        if identity in _ATTRIBUTES:
+            numbers[_ATTRIBUTES[identity]] = _unpacked(content, place)
     return numbers
 
 
 def _partitions(content: bytes, table: PartitionTable) -> Iterator[BlobReading]:
     """What the partitions do; the only one of a card that is not parted is the card, whose engines stand nowhere else."""
     count = struct.unpack_from("<H", content, table.count)[0]
-    for partition in range(count if 1 <= count <= MOST_PARTITIONS else 0):
+    for partition in range(count if 1 <= count <= _MOST_PARTITIONS else 0):
         numbers = _numbers(content, table.places, table.first + partition * table.size)
         if count == 1:
             yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})

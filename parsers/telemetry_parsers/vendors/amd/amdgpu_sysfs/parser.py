@@ -50,7 +50,7 @@ def _of_nodes(*names: str) -> tuple[str, ...]:
     return tuple(f"{_NODE}/{name}" for name in names)
 
 
-POLLS = (
+_POLLS = (
     Poll(
         name="readings",
         request=Files(
@@ -150,6 +150,6 @@ PARSER = SourceParser(
         "pcie_link_width_max", "pcie_replays_total", "ecc_enabled", "ecc_corrected_total", "ecc_uncorrected_total",
         "retired_pages", "retired_pages_pending", "compute_units", "processes",
     ),
-    polls=POLLS,
+    polls=_POLLS,
     parse=parse,
 )  # fmt: skip

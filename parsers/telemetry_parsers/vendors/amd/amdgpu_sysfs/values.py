@@ -147,7 +147,7 @@ HWMON_CLOCKS: Mapping[str, Target] = {
 }
 # The labels of hwmon's voltages, as the kernel documents them; the north bridge of an APU is what others call its SoC.
 RAILS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
-SENSORS: Mapping[str, str] = {"mem": "memory"}
+_SENSORS: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
@@ -160,4 +160,4 @@ def word(text: str) -> str:
 def sensor_word(label: str, number: int) -> str:
     """The sensor's word by its label; the first one without a label is what old kernels have: the edge."""
     named = word(label)
-    return SENSORS.get(named, named) or ("edge" if number == 1 else f"temp{number}")
+    return _SENSORS.get(named, named) or ("edge" if number == 1 else f"temp{number}")

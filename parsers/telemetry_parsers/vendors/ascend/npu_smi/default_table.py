@@ -66,13 +66,13 @@ TABLES = (_READINGS, _ENGINES, _MEMORY, TO_HEALTH)
 
 def is_table(lines: Sequence[Line]) -> bool:
     """Whether these lines hold the device table or its process table."""
-    return any(line.ended and (_shape_of(line) is not None or is_process_title(line)) for line in lines)
+    return any(line.ended and (_shape_of(line) is not None or _is_process_title(line)) for line in lines)
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
     """Put the chips and their processes into the draft; of several runs in one text the last is read."""
     lines, runs = _last_run(lines)
-    title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
+    title = next((at for at, line in enumerate(lines) if _is_process_title(line)), len(lines))
     shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
     table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
     draft.name_unknown(*table.unknown)
@@ -87,7 +87,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
     if title < len(lines):
-        read_processes(draft, lines[title:])
+        _read_processes(draft, lines[title:])
     draft.index_space = _index_space(draft, numbered)
 
 
@@ -115,7 +115,7 @@ def _is_banner(line: Line) -> bool:
 
 def _shape_of(line: Line) -> TableShape | None:
     """The layout whose first heading line this is."""
-    if "|" not in line.text or is_process_title(line):
+    if "|" not in line.text or _is_process_title(line):
         return None
     first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
     for shape in _SHAPES:
@@ -235,7 +235,7 @@ def _expected(line: Line) -> bool:
 
 
 # The tool shows no more than so many of a chip, so that as many may be more.
-MOST_SHOWN = 8
+_MOST_SHOWN = 8
 _ID = re.compile(r"[0-9]{1,6}\Z")
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
@@ -266,13 +266,13 @@ class _Counted:
     gap: Absent | None = None
 
 
-def is_process_title(line: Line) -> bool:
+def _is_process_title(line: Line) -> bool:
     """Whether this is the heading line of the process table."""
     text = line.text.lower()
     return "process id" in text and text.strip().startswith("|") and text.lstrip("| \t").startswith("npu")
 
 
-def read_processes(draft: Draft, lines: Sequence[Line]) -> None:
+def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     """Put the processes, and the number of those of each device, into the draft; the heading is the first line."""
     listed = frozenset(places_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
@@ -333,6 +333,6 @@ def _whole_number(counted: _Counted, place: Place) -> Value:
         return 0.0
     if counted.gap is not None:
         return counted.gap
-    if place.card not in counted.closed or place.card in counted.cut or counted.counts[place] >= MOST_SHOWN:
+    if place.card not in counted.closed or place.card in counted.cut or counted.counts[place] >= _MOST_SHOWN:
         return Absent.NOT_REPORTED
     return float(counted.counts[place])

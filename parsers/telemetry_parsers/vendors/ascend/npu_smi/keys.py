@@ -26,7 +26,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
-MEMORIES = ("hbm", "ddr")
+_MEMORIES = ("hbm", "ddr")
 # What each kind is called: cards without HBM call their DDR just memory.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
 # `-t memory` of a 310 leaves the kind out; `-t flash` calls the size of a flash chip the same.
@@ -119,7 +119,7 @@ ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable sta
 # Encoders and decoders of JPEG are one word: the busier of the two.
 JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Pages that the next start takes out of use.
-PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in MEMORIES for bits in BITS)
+PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
 HEALTH = ("health status", "health")
 TO_ECC_ENABLED = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 TO_HEALTH = health({state: state for state in HEALTH_STATES})
@@ -147,7 +147,7 @@ ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information
 # Goes on in lines whose key is blank.
 LONG_KEY = "error information"
 # Of 950's link, which no document explains.
-LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
+_LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # What a board is and what it is called: not measured.
 ABOUT = frozenset(
     {
@@ -163,8 +163,8 @@ UNREAD = frozenset(
     {
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
         "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "chip temperature",
-        *(f"{memory} {bits} bit aggregate total err cnt" for memory in MEMORIES for bits in BITS),
-        *LINK_ERRORS,
+        *(f"{memory} {bits} bit aggregate total err cnt" for memory in _MEMORIES for bits in BITS),
+        *_LINK_ERRORS,
     }
 )  # fmt: skip
 
@@ -199,7 +199,7 @@ class End:
 # Those of 950, which has no chips, begin with the card:
 ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
-    *map(End, ("hbm double bit next-isolated pages count", "retry count", *LINK_ERRORS)),
+    *map(End, ("hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
     End("temperature", instead="aicore usage rate"),  # temp; common prints the power below it
 )
 # Those that were asked of one chip name nobody; in common, temp and volt the chip stands above its lines.
@@ -212,7 +212,7 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
     *map(End, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
     *map(End, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
     End("ddr clock speed", beside="total ddr capacity"),  # memory of 310P
-    *map(End, (f"{memory} double bit next-isolated pages count" for memory in MEMORIES)),  # ecc
+    *map(End, (f"{memory} double bit next-isolated pages count" for memory in _MEMORIES)),  # ecc
     End("hbm double bit isolated pages count"),  # ecc of 910A
     *map(End, ("double-bit error count", "retry count", *ECC_ENABLED)),  # ecc of 310, pcie-err, ecc-enable
     End("health", beside=CHIP_KEY),

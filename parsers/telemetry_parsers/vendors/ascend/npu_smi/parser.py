@@ -55,7 +55,7 @@ ERRORS = (
     ErrorText("error parameter of", "wrong_request", None, "this version or product does not know it"),
     ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not know it"),
 )
-SILENT = "no output: npu-smi prints something whenever it ends by itself"
+_SILENT = "no output: npu-smi prints something whenever it ends by itself"
 
 _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
@@ -132,7 +132,7 @@ _TOOL = Tool(
         Shape(_read_blocks, empty=is_fine, tables=keys.TABLES),
         Shape(_read_version, empty=is_fine),
     ),
-    silent=SILENT,
+    silent=_SILENT,
     errors=ERRORS,
     index_space="",  # PHYSICAL where the text proves it
     words=NO_NUMBERS,

@@ -134,11 +134,11 @@ HEALTH: Mapping[tuple[str, str], Target] = {
     ("gpu memory temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "memory", unit="C"),
 }
 HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
-NO_STATE = frozenset({"not supported", "n/a", ""})
-STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
-HEALTH_STATE = health({state: state for state in STATES_WORST_FIRST})
+_NO_STATE = frozenset({"not supported", "n/a", ""})
+_STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
+HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
 # Temperatures of core and memory, power, memory, Xe Link ports, frequency.
-HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
+_HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
 # `health -j`: the number of the item that a component is, and the sensor whose thresholds it has.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
@@ -276,8 +276,8 @@ QUERY = Query(
 
 def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
     """The worst state of the items once all are printed: a text that is cut off would look healthier than the card is."""
-    told_of = [state for state in states.values() if state not in NO_STATE]
-    if HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(STATES_WORST_FIRST):
+    told_of = [state for state in states.values() if state not in _NO_STATE]
+    if _HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(_STATES_WORST_FIRST):
         return
-    worst = min(told_of, key=STATES_WORST_FIRST.index)
+    worst = min(told_of, key=_STATES_WORST_FIRST.index)
     draft.take(device, (HEALTH_STATE,), worst, "health")

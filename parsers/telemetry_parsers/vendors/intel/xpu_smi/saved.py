@@ -108,12 +108,12 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
         match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
         if match is not None and started:
             device = draft.device(int(match[3]))
-            draft.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
+            draft.processes.append(Process(device, int(match[1]), match[2].strip(), _memory_of(match[4])))
         elif started and line.text.strip():
             draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
-def memory_of(text: str) -> float | None:
+def _memory_of(text: str) -> float | None:
     """The bytes of a process, printed in thousands of bytes: the tool divides by 1000."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
@@ -181,7 +181,7 @@ def take_process(item: _Object, draft: Draft) -> None:
     if index is None or pid is None:
         draft.complain("JSON", f"no process of a device: {quote(str(item)[:200])}")
         return
-    memory = memory_of(str(item.get("mem_size", "")))
+    memory = _memory_of(str(item.get("mem_size", "")))
     process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)
     if process not in draft.processes:
         draft.processes.append(process)

@@ -59,7 +59,7 @@ def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
         for target in _READINGS:
             if not draft.is_given(device, target):
                 draft.give(device, target, Absent.NOT_REPORTED)
-    read_processes(below, draft)
+    _read_processes(below, draft)
 
 
 _TITLE = "processes:"
@@ -102,7 +102,7 @@ def read_alone(lines: Sequence[Line], draft: Draft) -> None:
     _give(rows, draft)
 
 
-def read_processes(lines: Sequence[Line], draft: Draft) -> None:
+def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes of the cards in the draft, and their number, into it; the first line is the title."""
     _give(_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 

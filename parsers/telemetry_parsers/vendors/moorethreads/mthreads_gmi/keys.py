@@ -8,7 +8,7 @@ from telemetry_parsers.reports.targets import Target, metric, switch
 
 # "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.
 ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
-YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
+_YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
 
 # Section and key, in lower case with single blanks; the section of a card's own keys is empty.
@@ -44,7 +44,7 @@ FIELDS: Mapping[Key, Target] = {
     ("ecc mode", "current"): switch("ecc_enabled", ECC),
     ("retired pages", "single bit ecc"): metric("retired_pages", "single_bit_ecc"),
     ("retired pages", "double bit ecc"): metric("retired_pages", "double_bit_ecc"),
-    ("retired pages", "pending page blacklist"): switch("retired_pages_pending", YES_NO),
+    ("retired pages", "pending page blacklist"): switch("retired_pages_pending", _YES_NO),
     ("", "performance state"): metric("performance_state"),
 }
 # Keys that add nothing where another one is printed, which is better.

@@ -41,7 +41,7 @@ ERRORS = (
     # How a version that does not know a flag says so is nowhere documented: these are what such tools say.
     *(ErrorText(words, "wrong_request", None, "this version wants other flags") for words in _REFUSALS),
 )
-SILENT = (
+_SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
 )
 
@@ -113,7 +113,7 @@ _TOOL = Tool(
         shape(is_list, read_list, _NAMES),
         Shape(_read_version, empty=is_fine),
     ),
-    silent=SILENT,
+    silent=_SILENT,
     errors=ERRORS,
     marks_first=False,
     refusals=(_system_report,),

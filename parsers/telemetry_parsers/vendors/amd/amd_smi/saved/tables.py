@@ -20,7 +20,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, kn
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
 
 # What stands under a heading, by its name in monitor's JSON.
-HEADINGS: Mapping[str, str] = {
+_HEADINGS: Mapping[str, str] = {
     "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
     "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
     "MEM_T": "memory_temperature", "GFX_UTIL": "gfx", "GFX%": "gfx", "GFX_CLOCK": "gfx_clk", "GFX_CLK": "gfx_clk",
@@ -68,7 +68,7 @@ def _headings(line: Line) -> list[str]:
     is_row = (
         names[:1] == ["GPU"]
         and line.text.isupper()
-        and any(name in HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
+        and any(name in _HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
     )
     return words if is_row and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
 
@@ -102,12 +102,12 @@ class _Scan:
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
-        known = _PROCESS_HEADINGS if "PID" in headings else HEADINGS
+        known = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
         of_all = (*known, "GPU", "NAME", "TIMESTAMP", "XCP")
         self._draft.name_unknown(*(name for name in headings if name not in of_all))
 
     def _card(self, line: Line) -> bool:
-        cells = cells_of(line.text.split(maxsplit=_MOST_WORDS))
+        cells = _cells_of(line.text.split(maxsplit=_MOST_WORDS))
         if len(cells) != len(self._headings):
             return False
         row = dict(zip(self._headings, cells, strict=True))
@@ -138,7 +138,7 @@ class _Scan:
             self._block(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
             return True
         for start in range(max(before + 1, len(words) - 2 * len(behind)), len(words)):
-            cells = cells_of(words[start:]) if units.whole(words[start]) is not None else []
+            cells = _cells_of(words[start:]) if units.whole(words[start]) is not None else []
             if len(cells) == len(behind):
                 self._add_process(index, " ".join(words[before:start]), dict(zip(behind, cells, strict=True)), line)
                 return True
@@ -166,7 +166,7 @@ class _Scan:
                 block.entries.append(Entry(_PROCESS_HEADINGS[heading], text, self._group, line.where))
 
 
-def cells_of(words: Sequence[str]) -> list[str]:
+def _cells_of(words: Sequence[str]) -> list[str]:
     """The cells of a row: a number or N/A with its unit, `3.0/ 16.0 GB`, `NOT ACTIVE` and `[0 %, N/A]` as one each."""
     cells: list[str] = []
     takes_unit = False
@@ -199,8 +199,8 @@ def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:
             yield Entry((f"{pool}_total",), f"{total} {unit}".strip(), 0, where)
         else:
             yield Entry((f"{pool}_used",), text, 0, where)
-    elif heading in HEADINGS and heading != "GPU":
-        yield Entry((HEADINGS[heading],), text, 0, where)
+    elif heading in _HEADINGS and heading != "GPU":
+        yield Entry((_HEADINGS[heading],), text, 0, where)
 
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
@@ -296,7 +296,7 @@ def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
     words = text.split(maxsplit=_MOST_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
-    rows = ((start, cells_of(words[start:])) for start in range(3, len(words)))
+    rows = ((start, _cells_of(words[start:])) for start in range(3, len(words)))
     start, cells = next(((start, cells) for start, cells in rows if len(cells) == len(names)), (0, []))
     if position is None or pid is None or not cells:
         return None
