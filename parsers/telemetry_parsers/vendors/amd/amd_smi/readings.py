@@ -34,11 +34,6 @@ _STATUS = ("link_status",)
 _BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
 
 
-def _is_of_links(path: Path) -> bool:
-    """Whether a path belongs to the lists of links."""
-    return path[0] in (_TOPOLOGY[0], _XGMI[0], _STATUS[0])
-
-
 def read_links(draft: Draft, device: int, block: Block) -> None:
     """Put the links of a card into the draft: by neighbour where it is named, else by their number."""
     for neighbour, link in _links(block, _TOPOLOGY):
@@ -73,11 +68,10 @@ _PROCESS = "process_info"
 NONE = frozenset({"no running processes detected", "[]"})
 NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
-
-
-def _is_of_processes(path: Path) -> bool:
-    """Whether a path belongs to the list of processes or of pages."""
-    return path[0] in (_LIST, _PROCESS, *_PAGES)
+# The first keys of what links and processes read, and of what gives no reading below a family's name.
+_ELSEWHERE = frozenset(
+    {*_TOPOLOGY, _XGMI[0], *_STATUS, _LIST, _PROCESS, *_PAGES, "ecc_blocks", "throttle", "csv", "partition_id"}
+)
 
 
 def read_processes(draft: Draft, device: int, block: Block) -> None:
@@ -191,7 +185,7 @@ class _Choice:
             self._add(target, entry, path)
         if path == ("perf_level",):
             self._take_level(entry)
-        elif not targets and not (is_quiet(path) or _elsewhere(path)) and known(entry.text) is not None:
+        elif not targets and not (is_quiet(path) or path[0] in _ELSEWHERE) and known(entry.text) is not None:
             self._draft.name_unknown("/".join(path[:4]))
 
     def _add(self, target: Target, entry: Entry, path: Path) -> None:
@@ -249,8 +243,3 @@ def _of_a_family(path: Path) -> tuple[Target, ...]:
     if len(path) == 3 and path[0] in BOARDS and path[1] == "temperature" and _WORD.match(path[2]):
         return (temperature(board_sensor(path[2])),)
     return ()
-
-
-def _elsewhere(path: Path) -> bool:
-    """Whether a path belongs to what links and processes read, or gives no reading below a family's name."""
-    return path[0] in ("ecc_blocks", "throttle", "csv", "partition_id") or _is_of_processes(path) or _is_of_links(path)
