@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.beside import Beside, findings, fine, notes
 from telemetry_daemon.doctor.cards import broken, too_few
-from telemetry_daemon.doctor.unit import Unit
-from telemetry_daemon.doctor.view import DaemonView
-from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.doctor.daemon import Beside, DaemonView, Unit, findings, fine, notes
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
 from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.states import BUSY
@@ -90,8 +87,8 @@ def told(metric: str, label: str) -> MergedDevice:
     ],
 )
 def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:
-    flights = [Flight(cause, f"/f/{cause}", 1e9, cause, 1) for cause in ("xid_79", "throttled_by_heat")]
-    found = list(broken([HERE, snapshot(status(), bad), snapshot(status(), bad)], flights))
+    recorded = {cause: f"/f/{cause}" for cause in ("xid_79", "throttled_by_heat")}
+    found = list(broken([HERE, snapshot(status(), bad), snapshot(status(), bad)], recorded))
     assert len(found) == len(expected)
     for finding, (where, what, remedy) in zip(found, expected, strict=True):
         assert (finding.where, what in finding.what, remedy in finding.remedy) == (where, True, True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.doctor.bus import Listing, findings, findings_from_afar, listings
+from telemetry_daemon.doctor.cards import Listing, contradictions, contradictions_afar, listings
 from telemetry_parsers.model import Device, MergedDevice, MergedReading
 
 A, B, C = "0000:3b:00.0", "0000:5e:00.0", "0000:86:00.0"
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
 def test_what_is_found(
     on_bus: list[str], listed: list[Listing], told: list[MergedDevice], where: str, what: str
 ) -> None:
-    found = list(findings({"nvidia": on_bus} if on_bus else {}, listed, told))
+    found = list(contradictions({"nvidia": on_bus} if on_bus else {}, listed, told))
     assert [(finding.where, finding.what) for finding in found] == [(where, what)] * bool(what)
     assert all(finding.remedy for finding in found)
 
@@ -112,6 +112,6 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
     ],
 )
 def test_another_node_is_judged_by_its_numbers(on_bus: int, told: list[MergedDevice], is_twice: bool) -> None:
-    found = findings_from_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(told)])
+    found = contradictions_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(told)])
     twice = ["4 nvidia devices are told, and the bus has 2: some are told twice"]
     assert [finding.what for finding in found] == twice * is_twice

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.fared import Fared
-from telemetry_daemon.doctor.kernel import findings, notes
+from telemetry_daemon.doctor.cards import Fared, notes, unread
 from telemetry_daemon.doctor.machine import DeviceNode, Machine
 from telemetry_daemon.readers.pci import PciDevice
 
@@ -103,7 +102,7 @@ CASES: dict[str, tuple[Machine, Fared, list[tuple[str, str, str]]]] = {
 
 @pytest.mark.parametrize(("machine", "fared", "expected"), CASES.values(), ids=CASES)
 def test_what_is_found(machine: Machine, fared: Fared, expected: list[tuple[str, str, str]]) -> None:
-    found = list(findings(machine, [fared]))
+    found = list(unread(machine, [fared]))
     assert [finding.where for finding in found] == [where for where, _, _ in expected]
     for finding, (_, what, remedy) in zip(found, expected, strict=True):
         assert what in finding.what
@@ -112,13 +111,13 @@ def test_what_is_found(machine: Machine, fared: Fared, expected: list[tuple[str,
 
 @pytest.mark.parametrize(("error", "remedy"), [(errno.EACCES, "--group-add video"), (errno.EPERM, "--device /dev/nv")])
 def test_a_container_is_given_what_it_lacks(error: int, remedy: str) -> None:
-    (finding,) = findings(of(card(), nodes=(denied(error),), container="Podman"), [FAILS])
+    (finding,) = unread(of(card(), nodes=(denied(error),), container="Podman"), [FAILS])
     assert remedy in finding.remedy
 
 
 def test_each_group_has_its_remedy() -> None:
     nodes = (node(refusal=errno.EACCES), node("/dev/nvidia1", errno.EACCES, group="render"))
-    found = list(findings(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
+    found = list(unread(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
     assert [finding.remedy.split(" and log in")[0] for finding in found] == [
         "usermod -aG render mia",
         "usermod -aG video mia",
@@ -126,7 +125,7 @@ def test_each_group_has_its_remedy() -> None:
 
 
 def test_cards_of_virtual_machines_and_the_container_are_said() -> None:
-    said = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1)))))
+    said = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1))), ()))
     assert said[0] == "1 card (0000:00:00.0) belongs to a virtual machine: bound to vfio-pci"
     assert "Docker" in said[1]
-    assert list(notes(Machine(cards=(card(),)))) == []
+    assert list(notes(Machine(cards=(card(),)), ())) == []

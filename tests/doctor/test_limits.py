@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.config.settings import Settings, StateSettings
-from telemetry_daemon.doctor import limits_here
+from telemetry_daemon.doctor.daemon import Unit
 from telemetry_daemon.doctor.limits import (
     Folder,
     Limits,
@@ -17,14 +17,15 @@ from telemetry_daemon.doctor.limits import (
     findings_of_folders,
     findings_of_proc,
     findings_of_unit,
+    folders,
+    limits,
 )
-from telemetry_daemon.doctor.unit import Unit
 
 MIB = 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("limits", "expected"),
+    ("given", "expected"),
     [
         (Limits(), []),
         (Limits(memory_bytes=64 * MIB), ["64 MiB of memory are allowed; the daemon needs 128 MiB"]),
@@ -33,11 +34,11 @@ MIB = 1 << 20
         (Limits(open_files=64), ["64 open files are allowed; the daemon needs 512"]),
     ],
 )
-def test_what_a_container_gives(limits: Limits, expected: list[str]) -> None:
-    found = list(findings_of_container(limits, "Docker"))
+def test_what_a_container_gives(given: Limits, expected: list[str]) -> None:
+    found = list(findings_of_container(given, "Docker"))
     assert [finding.what for finding in found] == expected
     assert all("container" in finding.remedy for finding in found)
-    assert not list(findings_of_container(limits, ""))
+    assert not list(findings_of_container(given, ""))
 
 
 @pytest.mark.parametrize(
@@ -106,10 +107,10 @@ NO_GROUP = 12345
 def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: str, group: str, hides: bool) -> None:
     root = tree(tmp_path, {"proc/self/mounts": f"proc /proc proc rw,{options} 0 0\n"})
     unit = {"User": user, "SupplementaryGroups": group}
-    assert limits_here.limits(root, Unit(unit)).hides_processes is hides
-    assert [*findings_of_proc(limits_here.limits(root, Unit(unit)), owners_are_told=False)] == []
+    assert limits(root, Unit(unit)).hides_processes is hides
+    assert [*findings_of_proc(limits(root, Unit(unit)), owners_are_told=False)] == []
     may_trace = Unit({**unit, "AmbientCapabilities": "cap_net_bind_service cap_sys_ptrace"})
-    assert not limits_here.limits(root, may_trace).hides_processes
+    assert not limits(root, may_trace).hides_processes
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_control_groups_are_read(
 ) -> None:
     """The limits of this machine's users are not theirs."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    found = limits_here.limits(tree(tmp_path, files))
+    found = limits(tree(tmp_path, files))
     assert (found.memory_bytes, found.tasks, found.cpus) == expected
 
 
@@ -160,7 +161,7 @@ def test_a_users_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("resource.getrlimit", {resource.RLIMIT_NPROC: (9, 20), resource.RLIMIT_NOFILE: (5, 700)}.get)
     files = {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/pids.max": "17\n"}
-    found = limits_here.limits(tree(tmp_path, files))
+    found = limits(tree(tmp_path, files))
     assert (found.tasks, found.open_files) == (tasks, 700)
 
 
@@ -168,11 +169,11 @@ def test_folders_are_looked_at(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(0o777)
     of_state = StateSettings(str(tmp_path / "state"), str(tmp_path / "none"))
-    (found,) = limits_here.folders(Settings(state=of_state))
+    (found,) = folders(Settings(state=of_state))
     assert (found.setting, found.is_read_only) == ("state.directory", False)
     assert "can be written by others" in found.trouble
     assert found.free_bytes is not None
     (tmp_path / "state").chmod(0o755)
-    (found,) = limits_here.folders(Settings(state=of_state))
+    (found,) = folders(Settings(state=of_state))
     assert (found.trouble, found.owner) == ("", "")
     assert os.geteuid() == (tmp_path / "state").stat().st_uid

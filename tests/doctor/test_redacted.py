@@ -6,7 +6,7 @@ import pytest
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.table import show_toml
-from telemetry_daemon.doctor import redacted
+from telemetry_daemon.doctor.bundle import masked_page, masked_settings, masked_unit, redacted_web
 from telemetry_daemon.masking.mask import Mask
 
 SECRETS = ("marlowe", "zebrahost", "Hunter2xyzzy", "10.77.3.17", "9d1b7b3c", "/mnt/nfs/zebra")
@@ -32,15 +32,15 @@ def check(text: str, kept: tuple[str, ...]) -> None:
 )
 def test_a_configuration(text: str, kept: tuple[str, ...]) -> None:
     defaults = show_toml(Settings())
-    assert redacted.settings(defaults, MASK) == defaults
-    check(redacted.settings(text, MASK), kept)
+    assert masked_settings(defaults, MASK) == defaults
+    check(masked_settings(text, MASK), kept)
 
 
 def test_a_unit() -> None:
     text = "[Service]\nExecStart=/usr/bin/telemetry serve\nEnvironment=A=Hunter2xyzzy \"B=marlowe x\" 'C=zebrahost'\n  Environment=D=10.77.3.17\n"
-    shown = redacted.unit(text, MASK)
+    shown = masked_unit(text, MASK)
     check(shown, ("ExecStart=/usr/bin/telemetry serve", "Environment=A=removed B=removed C=removed", "D=removed"))
-    shown = redacted.unit("[Service]\nEnvironment=A=x \\\n   B=Hunter2xyzzy\nGroup=marlowe\n", MASK)
+    shown = masked_unit("[Service]\nEnvironment=A=x \\\n   B=Hunter2xyzzy\nGroup=marlowe\n", MASK)
     check(shown, ("Environment=A=removed B=removed\nGroup=",))
 
 
@@ -49,7 +49,7 @@ def test_the_number_of_a_job_is_the_same_as_in_a_recording() -> None:
         'x{owner_kind="job",owner="482131",job_id="482131",user="marlowe"} 1\n'
         'x{owner_kind="pod",owner="zebrahost",user="marlowe"} 1\n'
     )
-    check(redacted.page(text, MASK), ('owner="482131",job_id="482131"',))
+    check(masked_page(text, MASK), ('owner="482131",job_id="482131"',))
 
 
 def test_a_page() -> None:
@@ -60,7 +60,7 @@ def test_a_page() -> None:
         'accelerator_allocation_ratio{owner_kind="pod",owner="zebrahost",pod_name="marlowe",basis="given"} 1\n'
         'accelerator_process_memory_bytes{pid="4242",name="marlowe",user="marlowe"} 1234567890123\n'
     ).replace("marlowe is no label", "is no label")
-    shown = redacted.page(text, MASK)
+    shown = masked_page(text, MASK)
     check(shown, (sample, "# HELP x is no label", 'owner_kind="pod"', 'basis="given"', 'pid="4242"', "1234567890123"))
 
 
@@ -84,6 +84,6 @@ def test_a_page() -> None:
     ],
 )
 def test_a_web_configuration(text: str, expected: str) -> None:
-    shown = redacted.web(text.encode())
+    shown = redacted_web(text.encode())
     assert shown == expected
     check(shown, ())

@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
-
-if TYPE_CHECKING:  # the help needs none of it
-    from telemetry_daemon.doctor.examination import Examined
 
 EXAMPLES = {
     "telemetry doctor": "Check what is found on this node.",
@@ -23,7 +19,6 @@ EXAMPLES = {
 
 # Where the files of the kernel lie.
 ROOT = Path("/")
-_NODE_SECONDS = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,13 +47,15 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     exits.raise_on_signals()
     log.setup("error", "text")
-    if arguments.bundle is not None:
-        from telemetry_daemon.commands import doctor_bundle
+    # The help needs none of it.
+    from telemetry_daemon.commands import doctor_examination as doctor
 
-        return doctor_bundle.run(arguments, ROOT)
-    examined = _of_other(arguments) if arguments.node is not None else _of_this(arguments)
-    sys.stdout.write(_text(examined, arguments))
-    return exits.PROBLEMS if examined.findings else exits.OK
+    if arguments.bundle is not None:
+        text, found = doctor.bundle(arguments, ROOT)
+    else:
+        text, found = doctor.report(arguments, ROOT)
+    sys.stdout.write(text)
+    return exits.PROBLEMS if found else exits.OK
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -68,35 +65,3 @@ def _check(arguments: argparse.Namespace) -> None:
         raise CommandError(f"--source looks at this source alone, and {flag} at all; leave one of them out")
     if arguments.bundle is not None and arguments.format != "text":
         raise CommandError("--bundle writes both formats; leave --format out")
-
-
-def _text(examined: Examined, arguments: argparse.Namespace) -> str:
-    if arguments.format == "json":
-        from telemetry_daemon.doctor.document import document
-        from telemetry_exporters.documents import json_values
-
-        return json_values.text(document(examined))
-    from telemetry_daemon.doctor import report
-    from telemetry_exporters.text import clean
-
-    return "".join(f"{line}\n" for line in report.lines(examined, clean, tell_all=arguments.all))
-
-
-def _of_this(arguments: argparse.Namespace) -> Examined:
-    from telemetry_daemon.commands.doctor_here import examine
-
-    return examine(arguments, ROOT, options.settings(arguments)).examined
-
-
-def _of_other(arguments: argparse.Namespace) -> Examined:
-    """What the daemon of another node tells. Raises CommandError."""
-    from telemetry_daemon.commands import daemons
-    from telemetry_daemon.doctor.examination import examined, of_other_node
-    from telemetry_daemon.doctor.view import ask
-    from telemetry_daemon.remote.http_client import NodeError
-
-    (address,) = daemons.addresses([arguments.node], None)
-    try:
-        return examined(of_other_node(ask(address, daemons.credentials(arguments), _NODE_SECONDS)))
-    except NodeError as error:
-        raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None

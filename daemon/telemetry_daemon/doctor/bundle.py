@@ -1,23 +1,26 @@
-"""A bundle: members that went through one mask, the list of them first, packed into an archive of bounded size."""
+"""A bundle: members that went through one mask, packed into an archive of bounded size; and texts whose form says where secrets stand."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
+import re
 import tarfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from json import dumps
 from pathlib import Path
-from typing import cast
+from typing import Any
 
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.table import show_toml
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.reading import NotAFileError
 from telemetry_daemon.masking.mask import Mask
 from telemetry_exporters.text import clean
-from telemetry_parsers.model import Plain
+from telemetry_parsers.metrics import OWNER_LABELS
 
 MOST_BYTES = 32 << 20
 # Of one member, so that no page or log leaves no room for the others.
@@ -29,6 +32,26 @@ _HEAD_BYTES = 1 << 16
 _ROOM_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _LONGEST_TEXT = 1 << 20
+
+_COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")
+_SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
+# Settings that name hosts, whatever their values look like.
+_OF_HOSTS = frozenset({"rank_table_server", "allowed_hosts"})
+_LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
+# Labels that name somebody or something of theirs, whatever the names look like.
+_PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
+# A job's number stays everywhere, and joins what is told of it.
+_JOB, _OWNER = 'owner_kind="job"', "owner"
+_NAMING = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
+_ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
+_CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
+_ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
+# What a web configuration may say without telling a secret, a name or a path.
+_PLAIN_WORD = re.compile(
+    r"TLS[0-9A-Z_]{2,60}|Curve\w{1,10}|X25519|\w{0,24}ClientCert\w{0,8}|nosniff|deny|sameorigin", re.IGNORECASE
+)
+_KEY = re.compile(r"[A-Za-z_-]{2,40}")
+_USERS = "basic_auth_users"
 
 
 class BundleError(Exception):
@@ -55,29 +78,24 @@ class Bundle:
         self._bytes = _ROOM_BYTES
 
     def text(
-        self,
-        name: str,
-        what: str,
-        text: str,
-        masked: Callable[[str], str] | None = None,
-        longest: int = _LONGEST_TEXT,
+        self, name: str, what: str, text: str, masked: Callable[[str], str] | None = None, longest: int = _LONGEST_TEXT
     ) -> None:
         """Add a text, cut at that length, masked as any text is or in a way of its own."""
         if not text.strip():
             self.leave_out(name, "there is none")
             return
+        more = f"\n… cut here: {len(text) - longest:,} more characters" if len(text) > longest else ""
         before = self._mask.places
-        shown = (masked or self._mask.text)(_cut(text, longest)).rstrip("\n") + "\n"
+        shown = (masked or self._mask.text)(text[:longest] + more).rstrip("\n") + "\n"
         self.add(Member(name, what, shown.encode("utf-8", "replace"), self._mask.places - before))
 
-    def document(self, name: str, what: str, plain: object) -> None:
+    def document(self, name: str, what: str, plain: Mapping[str, Any]) -> None:
         """Add a JSON document."""
         if not plain:
             self.leave_out(name, "there is none")
             return
         before = self._mask.places
-        masked = self._mask.plain(cast("Plain", plain))
-        content = dumps(masked, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        content = dumps(self._mask.plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
         self.add(Member(name, what, content, self._mask.places - before))
 
     def add(self, member: Member) -> None:
@@ -118,12 +136,16 @@ def check(path: Path) -> None:
     """Raise BundleError where no bundle can be written: no folder, or something there that is no bundle."""
     if path == Path("-"):
         raise BundleError("a bundle is an archive, and nothing for a terminal: name a file, such as bug.tar.gz")
+    head = b""
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise NotAFileError(path.lstat().st_mode, str(path))
-        head = _head(path)
+        descriptor = named.existing(path)
+        if descriptor is not None:
+            with os.fdopen(descriptor, "rb") as file:
+                head = file.read(_HEAD_BYTES)
     except OSError as error:
-        raise BundleError(_told(path, error)) from error
+        raise BundleError(_refused(path, error)) from error
     if head and not _unpacked(head).startswith(f"{_FOLDER}/{_CONTENTS}\0".encode()):
         raise BundleError(f"cannot write to {path}: what is there is no bundle of ours; name a new file")
     if not os.access(path.absolute().parent, os.W_OK):
@@ -137,26 +159,11 @@ def write(path: Path, content: bytes) -> None:
     try:
         named.put(path, content)
     except OSError as error:
-        raise BundleError(_told(path, error)) from error
+        raise BundleError(_refused(path, error)) from error
 
 
-def gzipped(lines: Sequence[bytes]) -> bytes:
-    """The lines packed, without a time and a name."""
-    return gzip.compress(b"".join(lines), mtime=0)
-
-
-def _told(path: Path, error: OSError) -> str:
+def _refused(path: Path, error: OSError) -> str:
     return f"cannot write to {path}: {error.strerror or error}; name a new file with room in a folder that you may write to"
-
-
-def _head(path: Path) -> bytes:
-    descriptor = named.existing(path)
-    if descriptor is None:
-        return b""
-    try:
-        return os.pread(descriptor, _HEAD_BYTES, 0)
-    finally:
-        os.close(descriptor)
 
 
 def _unpacked(head: bytes) -> bytes:
@@ -167,5 +174,77 @@ def _unpacked(head: bytes) -> bytes:
         return b""
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}\n… cut here: {len(text) - longest:,} more characters"
+def masked_settings(text: str, mask: Mask) -> str:
+    """A configuration in TOML without its comments, masked but for what everybody has."""
+    usual = frozenset(show_toml(Settings()).split("\n"))
+    lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
+    return "\n".join(line if line in usual else _setting(line, mask) for line in lines)
+
+
+def masked_unit(text: str, mask: Mask) -> str:
+    """A unit as `systemctl cat` prints it: of its environment only the names of the variables."""
+    whole = _CONTINUED.sub(" ", text)
+    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in whole.split("\n"))
+    return mask.text("\n".join(lines))
+
+
+def masked_page(text: str, mask: Mask) -> str:
+    """A page of metrics: the values of its labels masked, its numbers as they are."""
+
+    @lru_cache(maxsize=1 << 16)
+    def shown(name: str, value: str) -> str:
+        return mask.name(value) if name in _NAMING else mask.text(value, name)
+
+    def sample(line: str) -> str:
+        if line.startswith("#"):
+            return line
+        free = _OWNER if _JOB in line else ""
+        return _LABEL.sub(lambda match: f'{match[1]}="{shown("" if match[1] == free else match[1], match[2])}"', line)
+
+    return "\n".join(map(sample, text.split("\n")))
+
+
+def redacted_web(content: bytes) -> str:
+    """What a web configuration says, as far as it tells no secret: keys, switches and numbers; of users only how many there are."""
+    import yaml
+
+    try:
+        plain = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError):  # its text may have secrets anywhere
+        return "it is no YAML\n"
+    return "".join(f"{line}\n" for line in _of_web(plain, ""))
+
+
+def _setting(line: str, mask: Mask) -> str:
+    found = _SETTING.match(line)
+    if found is not None and found["key"].strip(" \t=\"'") in _OF_HOSTS:
+        return found["key"] + mask.name(found["value"])
+    return mask.text(line)
+
+
+def _names_of(assignments: str) -> str:
+    names = (next(filter(None, match.groups()), "") for match in _ASSIGNED.finditer(assignments))
+    return " ".join(f"{name}=removed" for name in names)
+
+
+def _of_web(plain: object, indent: str) -> Iterator[str]:
+    if not isinstance(plain, dict):
+        yield f"{indent}{_word(plain)}"
+        return
+    for key, value in plain.items():
+        name = key if isinstance(key, str) and _KEY.fullmatch(key) else "removed"
+        if key == _USERS:
+            yield f"{indent}{name}: {len(value) if isinstance(value, dict) else 0} removed"
+        elif isinstance(value, dict):
+            yield f"{indent}{name}:"
+            yield from _of_web(value, f"{indent}  ")
+        else:
+            yield f"{indent}{name}: {_word(value)}"
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool | int | float) or value is None:
+        return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_word, value))}]"
+    return value if isinstance(value, str) and _PLAIN_WORD.fullmatch(value) else "removed"

@@ -1,38 +1,110 @@
-"""What is to be said against the cards themselves: those that are lost or broken, and those that never came. Pure."""
+"""What is wrong with cards: their drivers and device nodes, what bus and sources list, and what the cards say themselves. Pure."""
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from string import digits
 
-from telemetry_daemon.doctor.fared import fared
 from telemetry_daemon.doctor.findings import Finding, counted
-from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
+from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
 from telemetry_exporters.judgement.checkup import name_of
-from telemetry_exporters.judgement.verdict import Finding as Verdict
 from telemetry_exporters.judgement.verdict import Severity, judge
-from telemetry_parsers.model import MergedDevice, Snapshot
+from telemetry_exporters.text import named
+from telemetry_parsers.model import Device, MergedDevice, Snapshot, SourceStatus
+from telemetry_parsers.states import UNSUCCESSFUL
+from telemetry_parsers.vendors import BY_WORD
+
+_NODES = "device nodes"
+_READABLE_BY_GROUP = 0o040
+# What to do about a card without a driver, and about drivers that show a picture and no readings.
+_OF_DRIVERS = {
+    "": "install or load the vendor's driver on the host; dmesg says why the kernel did not take it",
+    "nouveau": "install the driver nvidia, keep nouveau from being loaded (/etc/modprobe.d), reboot",
+    "radeon": (
+        "boot with radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1, if amdgpu knows "
+        "the card; an older one is for screens only"
+    ),
+}
+_REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of devices that are allowed here"}
+_LOG = "see the kernel's log (dmesg), and whether this process may see only some of them (CUDA_VISIBLE_DEVICES and the like)"
+_OFF_THE_BUS = "a card fell off the bus, or the tool is wrong: see dmesg, then load the driver anew or reboot"
+_DISAGREED = "see dmesg for a card that is going, and whether one of them is told to show only some cards"
+_BUG = "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes"
 
 
-def broken(snapshots: Sequence[Snapshot], flights: Sequence[Flight] = ()) -> Iterator[Finding]:
-    """What is bad of each device in any of the snapshots, each thing once, with what was recorded of it."""
-    recorded = {flight.cause: flight.path for flight in reversed(flights)}
+@dataclass(frozen=True, slots=True)
+class Fared:
+    """How a vendor's sources fared: `read_by` those that read its cards, `missing` and `bad` by name.
+
+    It is switched off where the configuration leaves none that is there.
+    """
+
+    vendor: str
+    read_by: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    bad: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    asleep: tuple[str, ...] = ()
+    is_switched_off: bool = False
+
+    @property
+    def is_well(self) -> bool:
+        """Whether its cards are read and nothing speaks against it."""
+        return bool(self.read_by or self.asleep) and not self.bad and not self.incomplete
+
+
+def fared(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> Fared:
+    """How the vendor's sources fared; `complete` are those that list all cards that they can, whatever the bus has."""
+    of_vendor = [device for device in snapshot.devices if device.vendor == vendor and device.up]
+    readers = {reading.source for device in of_vendor for reading in device.readings}
+    ours = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
+    states = {status.state for status in ours}
+
+    def names(is_meant: Callable[[SourceStatus], bool]) -> tuple[str, ...]:
+        return tuple(status.source for status in ours if is_meant(status))
+
+    return Fared(
+        vendor,
+        read_by=names(lambda one: one.state == "ok" and one.source in readers),
+        missing=names(lambda one: one.state == "missing"),
+        bad=names(lambda one: one.state in UNSUCCESSFUL),
+        incomplete=names(
+            lambda one: one.source not in complete and any(problem.where == PCI_BUS for problem in one.problems)
+        ),
+        asleep=names(lambda one: one.state in ("suspended", "released")),
+        is_switched_off="disabled" in states and states <= {"disabled", "missing", "not_mine"},
+    )
+
+
+def broken(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterator[Finding]:
+    """What is bad of each device in any of the snapshots, each thing once; `recorded` is the newest recording of each cause."""
     said: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
         for device in snapshot.devices:
+            address = f" ({device.bus_id})" if device.bus_id else ""
             bad = [one for one in verdict[device.id] if one.severity is Severity.BAD]
             for one in bad:
                 if (device.id, one.meaning) not in said:
-                    yield Finding(name_of(device), _told(device, one), one.remedy + _before(recorded.get(one.word)))
+                    path = recorded.get(one.word)
+                    before = f"; telemetry top --replay {path} shows what the tools said before" if path else ""
+                    yield Finding(name_of(device), f"{one.word}{address}: {one.meaning}", one.remedy + before)
             said |= {(device.id, one.meaning) for one in bad}
 
 
 def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
-    """Vendors of which fewer cards are there than are expected; those that sleep or are lost are told elsewhere."""
+    """Vendors of which fewer cards are there than are expected; those that sleep or are lost are reported elsewhere."""
     for vendor, wanted in sorted(expected.items()):
         count = max(present(snapshot)[vendor] for snapshot in snapshots)
-        lost = max(_lost(snapshot, vendor) for snapshot in snapshots)
+        lost = max(
+            sum(one.up is False for one in snapshot.devices if one.vendor == vendor and one.parent is None)
+            for snapshot in snapshots
+        )
         if count + lost < wanted and not any(fared(snapshot, vendor).asleep for snapshot in snapshots):
             what = f"{counted(wanted, f'{vendor} device')} {'is' if wanted == 1 else 'are'} expected, and {count} found"
             yield Finding("expect.devices", what, "see `lspci` and `dmesg` for the others, or mend expect.devices")
@@ -43,13 +115,220 @@ def present(snapshot: Snapshot) -> Counter[str]:
     return Counter(one.vendor for one in snapshot.devices if one.up and one.parent is None and not one.simulated)
 
 
-def _lost(snapshot: Snapshot, vendor: str) -> int:
-    return sum(one.up is False for one in snapshot.devices if one.vendor == vendor and one.parent is None)
+def unread(machine: Machine, of_vendors: Iterable[Fared]) -> Iterator[Finding]:
+    """Cards without their driver, cards that nothing reads, and device nodes that are missing or denied."""
+    for vendor in of_vendors:
+        if vendor.is_switched_off:
+            continue
+        cards = [card for card in machine.own_cards if card.vendor == vendor.vendor]
+        for driver, remedy in _OF_DRIVERS.items():
+            if addresses := [card.bus_id for card in cards if card.driver == driver]:
+                those = counted(len(addresses), f"{vendor.vendor} card")
+                what = f"{driver} is the driver of {those}, and no tool reads through it"
+                if not driver:
+                    what = f"{those} {'has' if len(addresses) == 1 else 'have'} no kernel driver"
+                yield Finding(PCI_BUS, f"{what}: {named(addresses)}", remedy)
+        bound = sum(card.driver not in _OF_DRIVERS for card in cards)
+        is_of_screens = any(card.driver and card.driver in _OF_DRIVERS for card in cards)
+        nodes = machine.nodes_of(vendor.vendor)
+        # Nodes beside nothing but cards for screens are theirs.
+        if not vendor.is_well and (bound or (nodes and not is_of_screens)):
+            yield from _unread(machine, vendor, bound)
+            if not nodes:
+                yield _without_nodes(machine, vendor.vendor)
+            yield from _denied(machine, vendor.vendor, nodes)
 
 
-def _told(device: MergedDevice, against: Verdict) -> str:
-    return f"{against.word}{f' ({device.bus_id})' if device.bus_id else ''}: {against.meaning}"
+def _unread(machine: Machine, vendor: Fared, cards: int) -> Iterator[Finding]:
+    if vendor.read_by or vendor.asleep or vendor.bad or not vendor.missing:
+        return
+    there = counted(cards, f"{vendor.vendor} card") if cards else f"{vendor.vendor} device nodes"
+    what = f"the node has {there}, and none is read: {', '.join(vendor.missing)} not found"
+    remedy = (
+        "install the vendor's tools (telemetry doctor --all shows where they are looked for), or set "
+        f"sources.{vendor.missing[0]}.path"
+    )
+    if machine.container:
+        remedy = f"{_by_runtime(vendor.vendor)}mount the vendor's tools and libraries: docs/install.md"
+    yield Finding(vendor.vendor, what, remedy)
 
 
-def _before(recording: str | None) -> str:
-    return f"; telemetry top --replay {recording} shows what the tools said before" if recording else ""
+def _without_nodes(machine: Machine, vendor: str) -> Finding:
+    paths = patterns_of(vendor)
+    remedy = (
+        "run the vendor's tool once as root, which makes them, or load the driver anew; dmesg says why it made none"
+    )
+    if machine.container:
+        given = f"give it each of {' '.join(paths)} with --device"
+        remedy = f"{_by_runtime(vendor)}{given}; in Kubernetes use the chart's pool of the vendor"
+    what = f"the kernel's driver has the {vendor} cards, and there is no {' and no '.join(paths)}"
+    return Finding(_NODES, what, remedy)
+
+
+def _by_runtime(vendor: str) -> str:
+    runtime = BY_WORD[vendor].pool.runtime_class
+    return f"start the container with the vendor's runtime ({runtime}), or " if runtime else ""
+
+
+def _denied(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:
+    """Nodes that may not be opened, once for each reason, and for each group where a group may open them."""
+    alike: dict[tuple[int, str], list[DeviceNode]] = {}
+    for node in nodes:
+        if node.refusal:
+            group = node.group if node.refusal == errno.EACCES else ""
+            alike.setdefault((node.refusal, group), []).append(node)
+    for error, group in sorted(alike):
+        those = alike[error, group]
+        reason = _REASONS.get(error, errno.errorcode.get(error, ""))
+        what = f"{machine.user} may not open {named([node.path for node in those])} ({vendor})"
+        yield Finding(_NODES, f"{what}: {reason}" if reason else what, _remedy(machine, error, those[0]))
+
+
+def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
+    if error == errno.EPERM:
+        if machine.container:
+            return f"give the container the device: --device {node.path}; in Kubernetes through the vendor's device plugin or runtime"
+        return f"allow it in a drop-in (systemctl edit telemetry): DeviceAllow={node.path} rw; then restart the service"
+    if error != errno.EACCES:
+        return "look into the kernel's log (dmesg), and load the vendor's driver anew"
+    if not node.mode & _READABLE_BY_GROUP or node.group == "root":
+        return (
+            f"mode {node.mode:04o} of {node.owner}:{node.group} lets root alone in: run as root, or give the nodes to a "
+            'group with a udev rule (GROUP="render", MODE="0660")'
+        )
+    if machine.container:
+        return f"start the container with the nodes' group: --group-add {node.group}; in Kubernetes supplementalGroups"
+    return (
+        f"usermod -aG {node.group} {machine.user} and log in anew; for the service SupplementaryGroups={node.group} "
+        "in a drop-in (systemctl edit telemetry)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The cards of one vendor that a source listed; `slots` are all of theirs, or none where a card has no address.
+
+    `is_told` says that the source's own problems name the cards that it lacks.
+    """
+
+    source: str
+    vendor: str
+    cards: int
+    slots: frozenset[str] = frozenset()
+    is_told: bool = False
+
+
+def listings(source: str, devices: Iterable[Device], *, is_told: bool) -> Iterator[Listing]:
+    """What a source listed, by vendor; what is in one slot is one card."""
+    whole = [device for device in devices if device.parent is None]
+    for vendor in sorted({device.vendor for device in whole}):
+        addresses = [device.bus_id for device in whole if device.vendor == vendor]
+        slots = frozenset(_slot(address) for address in addresses if address) if all(addresses) else frozenset()
+        yield Listing(source, vendor, len(slots) or len(addresses), slots, is_told)
+
+
+def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
+    """What lacks cards of the bus and has all that the container was given: as many as it has numbered nodes, or as expected."""
+    if not machine.container:
+        return ()
+
+    def given(vendor: str) -> set[int | None]:
+        nodes = (node.path for node in machine.nodes_of(vendor))
+        return {expected.get(vendor), *Counter(path.rstrip(digits) for path in nodes if path[-1] in digits).values()}
+
+    return tuple(one for one in listed if one.is_told and one.cards in given(one.vendor))
+
+
+def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
+    """What is as it should be and explains much: cards of virtual machines, and those that the container was given."""
+    away = [card for card in machine.cards if card.given_away]
+    if away:
+        drivers = ", ".join(sorted({card.driver for card in away}))
+        are = "belongs to a virtual machine" if len(away) == 1 else "belong to virtual machines"
+        yield f"{counted(len(away), 'card')} ({named([card.bus_id for card in away])}) {are}: bound to {drivers}"
+    if machine.container:
+        yield f"in a container ({machine.container}): what is said of limits and device nodes holds for it alone"
+    for one in given:
+        yield f"{one.source} lists the {counted(one.cards, f'{one.vendor} card')} that the container was given; the bus has more"
+
+
+def contradictions(
+    on_bus: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
+) -> Iterator[Finding]:
+    """Cards that only some of bus, sources and merged devices know; `on_bus` are the addresses of each vendor's cards."""
+    for one in listed:
+        addresses = frozenset(map(_slot, on_bus.get(one.vendor, ())))
+        if addresses and (strangers := _alone(one.slots, addresses)):  # else the bus cannot be seen from here
+            what = f"lists {counted(len(strangers), 'card')} that the PCI bus does not have: {named(strangers)}"
+            yield Finding(one.source, what, _OFF_THE_BUS)
+    for first, second in combinations(listed, 2):
+        if first.vendor == second.vendor and not (first.is_told or second.is_told):
+            yield from _disagreement(first, second)
+    most_listed: dict[str, int] = {}
+    for one in listed:
+        most_listed[one.vendor] = max(one.cards, most_listed.get(one.vendor, 0))
+    counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in most_listed}
+    merged = _cards(devices)
+    for vendor, cards in sorted(counts.items()):
+        if merged[vendor] < cards and not any(one.is_told for one in listed if one.vendor == vendor):
+            are = "is" if merged[vendor] == 1 else "are"
+            what = f"the bus has {counted(cards, f'{vendor} card')}, and {merged[vendor]} {are} told"
+            yield Finding(PCI_BUS, what, _LOG)
+    yield from _listed_twice(counts, merged, most_listed)
+
+
+def contradictions_afar(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
+    """Cards that another node's daemon reports twice; its sources' own problems name those that they lack.
+
+    Its bus alone does not say which cards belong to virtual machines, sleep or were let go of.
+    """
+    of_source: dict[str, list[MergedDevice]] = {}
+    for device in devices:
+        for source in {reading.source for reading in device.readings}:
+            of_source.setdefault(source, []).append(device)
+    by_source = [_cards(theirs) for theirs in of_source.values()]
+    most_listed = {vendor: max((cards[vendor] for cards in by_source), default=0) for vendor in on_bus}
+    yield from _listed_twice(on_bus, _cards(devices), most_listed)
+
+
+def _listed_twice(on_bus: Mapping[str, int], merged: Counter[str], most_listed: Mapping[str, int]) -> Iterator[Finding]:
+    for vendor, cards in sorted(on_bus.items()):
+        count = merged[vendor]
+        if count > cards and count > most_listed[vendor]:
+            what = f"{counted(count, f'{vendor} device')} are told, and the bus has {cards}: some are told twice"
+            yield Finding(PCI_BUS, what, _BUG)
+
+
+def _cards(devices: Iterable[MergedDevice]) -> Counter[str]:
+    """How many cards of each vendor the devices are: those in one slot are one, each without an address is one."""
+    whole = (one for one in devices if one.up and one.parent is None and not one.simulated)
+    cards = {(one.vendor, _slot(one.bus_id) if one.bus_id else one.id) for one in whole}
+    return Counter(vendor for vendor, _ in cards)
+
+
+def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
+    if not (first.slots and second.slots):
+        if first.cards != second.cards:
+            what = f"{first.source} lists {counted(first.cards, 'card')}, {second.source} {second.cards}"
+            yield Finding(first.vendor, what, _DISAGREED)
+        return
+    for one, other in ((first, second), (second, first)):
+        if alone := _alone(one.slots, other.slots):
+            what = f"{named(alone)}: {one.source} lists {'it' if len(alone) == 1 else 'them'}, {other.source} does not"
+            yield Finding(first.vendor, what, _DISAGREED)
+
+
+def _alone(some: frozenset[str], others: frozenset[str]) -> list[str]:
+    """The slots that the others lack; without their domains where one of them has none, as some tools print them."""
+    has_domains = all(slot.count(":") == 2 for slot in (*some, *others))
+
+    def compared(slot: str) -> str:
+        return slot if has_domains else ":".join(slot.split(":")[-2:])
+
+    known = set(map(compared, others))
+    return sorted(slot for slot in some if compared(slot) not in known)
+
+
+def _slot(address: str) -> str:
+    """The address without its function: some tools number the parts of a card so."""
+    return address.lower().partition(".")[0]

@@ -7,12 +7,11 @@ import platform
 from collections import Counter
 from typing import Any
 
-from telemetry_daemon.doctor import beside, sources
-from telemetry_daemon.doctor.beside import Beside
+from telemetry_daemon.doctor import sources
+from telemetry_daemon.doctor.daemon import Beside, DaemonView, notes
 from telemetry_daemon.doctor.examination import Examined
 from telemetry_daemon.doctor.machine import DeviceNode
 from telemetry_daemon.doctor.sources import Patient
-from telemetry_daemon.doctor.view import DaemonView
 from telemetry_daemon.version import __version__
 from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.text import clean
@@ -113,7 +112,7 @@ def _daemon(daemon: Beside) -> _Document:
             for one in (view.snapshot.sources if view is not None else ())
         ],
         "devices": dict(Counter(one.vendor for one in (view.snapshot.devices if view is not None else ()) if one.up)),
-        "notes": list(beside.notes(daemon)),
+        "notes": list(notes(daemon)),
     }
 
 

@@ -1,21 +1,30 @@
-"""All facts of a node held against each other: what is found, in the order in which it is worth reading. Pure."""
+"""All facts of a node held against each other: what is found, in the order in which it is worth reading, and the lines that say so."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from telemetry_daemon.doctor import beside, bus, cards, kernel, limits, sources
-from telemetry_daemon.doctor.beside import Beside
-from telemetry_daemon.doctor.bus import Listing
-from telemetry_daemon.doctor.fared import fared
-from telemetry_daemon.doctor.findings import Finding
+from telemetry_daemon.doctor import cards, daemon, limits, sources
+from telemetry_daemon.doctor.cards import Listing
+from telemetry_daemon.doctor.daemon import Beside, DaemonView
+from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import Machine
 from telemetry_daemon.doctor.sources import Patient
-from telemetry_daemon.doctor.view import DaemonView
 from telemetry_daemon.state.flights import Flight
-from telemetry_parsers.model import Snapshot
+from telemetry_daemon.version import __version__
+from telemetry_exporters import human
+from telemetry_parsers.model import Capture, Command, Files, Health, Library, Snapshot
+
+_WIDTH = 120
+_NO_BREAK = "\u00a0"
+# A word and the text behind it.
+_Row = tuple[str, str]
+_EMPTY: _Row = ("", "")
+_OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +54,22 @@ class Examined:
 
 def examined(facts: Examined) -> Examined:
     """The facts with the findings, and with what is as it should be and explains much."""
-    if facts.other is not None:
-        return replace(facts, findings=tuple(_of_other(facts.patients, facts.other)))
-    given = bus.all_given(facts.machine, facts.listed, facts.expected)
-    notes = (*kernel.notes(facts.machine), *bus.notes(given))
-    return replace(facts, findings=tuple(_of_node(facts, {one.source for one in given})), notes=notes)
+    given = cards.given_to_container(facts.machine, facts.listed, facts.expected)
+    found = _of_node(facts, {one.source for one in given})
+    return replace(facts, findings=tuple(found), notes=tuple(cards.notes(facts.machine, given)))
 
 
-def of_other_node(view: DaemonView) -> Examined:
-    """The facts of another node: what its daemon tells of it."""
-    patients = tuple(Patient(status, view.snapshot.devices) for status in view.snapshot.sources)
-    return Examined(view.snapshot, patients, other=view)
+def examined_afar(view: DaemonView) -> Examined:
+    """Another node by what its daemon reports of it."""
+    snapshot, there = view.snapshot, cards.present(view.snapshot)
+    patients = tuple(Patient(status, snapshot.devices) for status in snapshot.sources)
+    complete = {one.source for one in snapshot.sources if view.expected.get(one.vendor) == there[one.vendor]}
+    found = [*sources.findings(patients, complete=complete)]
+    if view.is_real:
+        found += cards.broken([snapshot], {})
+        found += cards.too_few([snapshot], view.expected)
+        found += cards.contradictions_afar(view.on_bus, snapshot.devices)
+    return Examined(snapshot, patients, other=view, findings=tuple(found))
 
 
 def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
@@ -64,31 +78,115 @@ def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
     if facts.is_partial:
         yield from sources.findings(facts.patients)
         return
-    snapshots = [facts.snapshot, *(view.snapshot for view in [facts.daemon.view] if view is not None and view.is_real)]
-    yield from cards.broken(snapshots, facts.flights)
+    machine, beside = facts.machine, facts.daemon
+    snapshots = [facts.snapshot, *(view.snapshot for view in [beside.view] if view is not None and view.is_real)]
+    yield from cards.broken(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
     yield from cards.too_few(snapshots, facts.expected)
-    machine = facts.machine
-    vendors = sorted(
-        {*machine.on_bus, *(one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors)}
-    )
-    yield from kernel.findings(machine, [fared(facts.snapshot, vendor, complete) for vendor in vendors])
-    yield from sources.findings(facts.patients, beside.fine(facts.daemon), complete)
-    addresses = {
-        vendor: [card.bus_id for card in machine.own_cards if card.vendor == vendor] for vendor in machine.on_bus
-    }
-    yield from bus.findings(addresses, facts.listed, facts.snapshot.devices)
-    yield from beside.findings(facts.snapshot, facts.daemon)
+    of_nodes = {one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors}
+    vendors = sorted({*machine.on_bus, *of_nodes})
+    yield from cards.unread(machine, [cards.fared(facts.snapshot, vendor, complete) for vendor in vendors])
+    yield from sources.findings(facts.patients, daemon.fine(beside), complete)
+    addresses = {one: [card.bus_id for card in machine.own_cards if card.vendor == one] for one in machine.on_bus}
+    yield from cards.contradictions(addresses, facts.listed, facts.snapshot.devices)
+    yield from daemon.findings(facts.snapshot, beside)
     yield from limits.findings_of_container(facts.limits, machine.container)
-    yield from limits.findings_of_unit(facts.daemon.unit)
+    yield from limits.findings_of_unit(beside.unit)
     yield from limits.findings_of_proc(facts.limits, owners_are_told=facts.owners_are_told)
     yield from limits.findings_of_folders(facts.folders, machine.container)
 
 
-def _of_other(patients: Sequence[Patient], view: DaemonView) -> Iterator[Finding]:
-    there = cards.present(view.snapshot)
-    complete = {one.source for one in view.snapshot.sources if view.expected.get(one.vendor) == there[one.vendor]}
-    yield from sources.findings(patients, complete=complete)
-    if view.is_real:
-        yield from cards.broken([view.snapshot])
-        yield from cards.too_few([view.snapshot], view.expected)
-        yield from bus.findings_from_afar(view.on_bus, view.snapshot.devices)
+def lines(facts: Examined, shown: Callable[[str], str], *, tell_all: bool = False) -> Iterator[str]:
+    """All lines for people, each text as it is to be shown; missing sources in full only where all is to be told."""
+    for word, text in _rows(facts, tell_all=tell_all):
+        start = f"{word:<10} " if word else ""
+        # Before it is broken into lines: then a word still stands beside what it announces.
+        whole = shown(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
+        indent = " " * len(start)
+        wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+        yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if word else [""]))
+
+
+def _rows(facts: Examined, *, tell_all: bool) -> Iterator[_Row]:
+    yield from (("", text) for text in _head(facts))
+    absent = [one.status.source for one in facts.patients if one.status.state == "missing" and not tell_all]
+    for patient in facts.patients:
+        if patient.status.source not in absent:
+            yield _EMPTY
+            yield from _of_source(patient)
+    if absent:
+        yield from (_EMPTY, ("not found", ", ".join(absent)))
+        yield "          ", "(telemetry doctor --all shows where they were looked for)"
+    if not facts.is_partial and facts.other is None:
+        yield _EMPTY
+        yield from (("daemon", note) for note in daemon.notes(facts.daemon))
+        for flight in facts.flights:
+            cause, time = flight.cause.replace("_", " "), human.utc(flight.wall_time)
+            yield "recorded", f"{cause}, {time}: telemetry top --replay {flight.path}"
+    found = f"{counted(len(facts.findings), 'finding')}:" if facts.findings else "no findings"
+    yield from (_EMPTY, ("", found))
+    for finding in facts.findings:
+        yield "  wrong", f"{finding.where}: {finding.what}"
+        yield "  to do", finding.remedy
+
+
+def _head(facts: Examined) -> Iterator[str]:
+    machine, other = facts.machine, facts.other
+    on_bus = machine.on_bus if other is None else other.on_bus
+    counts = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items()) or "none"
+    if other is not None:
+        version = f"version {other.version}" if other.version else "a version that it does not tell"
+        yield f"the daemon of {facts.snapshot.hostname or other.name}, asked at {other.name}: {version}"
+        yield f"accelerators on the PCI bus: {counts}"
+        return
+    groups = f", in the groups {' '.join(machine.groups)}" if machine.groups else ""
+    yield f"telemetry {__version__} on {facts.snapshot.hostname}, run as {machine.user}{groups}"
+    drivers = sorted({card.driver or "none" for card in machine.cards})
+    driven = f"; kernel drivers: {', '.join(drivers)}" if drivers else ""
+    yield f"accelerators on the PCI bus: {counts}{driven}"
+    if machine.nodes:
+        may = sum(not node.refusal for node in machine.nodes)
+        yield f"device nodes: {len(machine.nodes)}, of which this user may open {may}"
+    yield from facts.notes
+
+
+def _of_source(patient: Patient) -> Iterator[_Row]:
+    """All that is said of one source, the heading first."""
+    status = patient.status
+    yield "", _heading(patient)
+    if status.state not in ("missing", "disabled"):
+        for tool in sources.tools_found(patient):
+            mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
+            yield "  at", tool.path + (", which is not run as root" if tool.distrusted else mine)
+        for poll in status.polls:
+            yield "  poll", _poll(poll, patient.captures.get(poll.poll))
+    if status.state != "ok":
+        yield "  why", status.detail or "it does not say"
+        yield "  to do", sources.remedy(patient)
+        return
+    for problem in status.problems:
+        yield "  problem", f"{problem.where}: {problem.text}"
+    for reason, metrics in sources.absences(patient).items():
+        yield "  absent", f"{reason}: {', '.join(metrics)}"
+    if status.unknown_fields:
+        yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
+
+
+def _heading(patient: Patient) -> str:
+    status = patient.status
+    devices = sum(any(one.source == status.source for one in device.readings) for device in patient.devices)
+    parts = (
+        f"{status.source}: {status.state}{f' ({status.reason})' if status.reason else ''}",
+        f"version {status.version}" if status.version else "",
+        counted(devices, "device") if devices else "",
+        "" if patient.is_of_ours else f"of {patient.origin}",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _poll(health: Health, capture: Capture | None) -> str:
+    parts = [f"{health.poll} {health.state}{f' ({health.reason})' if health.reason else ''}", f"{health.seconds:.3f} s"]
+    if capture is not None:
+        word, number = _OUTPUTS[type(capture.request)], len(capture.outputs)
+        parts += [counted(number, word)] if word and number else []
+        parts += [f"{capture.cpu_seconds:.3f} s of CPU"] if capture.cpu_seconds else []
+    return ", ".join(parts)

@@ -14,6 +14,6 @@ class Finding:
     remedy: str
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, word: str) -> str:
     """The number with its word: `1 card`, `2 cards`."""
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
+    return f"{count} {word}{'' if count == 1 else 's'}"

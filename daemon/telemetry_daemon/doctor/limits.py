@@ -1,22 +1,33 @@
-"""Limits and folders that are too small or closed for the daemon. Pure."""
+"""Limits and folders of the daemon: as the kernel and systemd have them, and where they are too small or closed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+import resource
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.doctor.daemon import UNIT, Unit
 from telemetry_daemon.doctor.findings import Finding
-from telemetry_daemon.doctor.unit import UNIT, Unit
+from telemetry_daemon.doctor.machine import user_name
+from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.guarded.reading import text_at
 from telemetry_exporters.human import byte_size
 
-# What the daemon with its workers and a tool takes: docs/performance.md, and some room.
-LEAST_MEMORY_BYTES = 128 << 20
-LEAST_TASKS = 64
-LEAST_CPUS = 0.1
-# As many connections as it takes at once, and what it keeps for its readers.
-LEAST_OPEN_FILES = 512
-LEAST_FREE_BYTES = 1 << 20
-LEAST_FREE_FILES = 16
+_LEAST_FREE_BYTES = 1 << 20
+_LEAST_FREE_FILES = 16
+# Version 1 of control groups and systemd say so where there is no limit, give or take a page.
+_NO_LIMIT = 1 << 60
+# The values of hidepid= that hide something: the group of gid= sees all but with the last.
+_BUT_FOR_A_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
+_FOR_NO_GROUP = frozenset({"4", "ptraceable"})
+_HIDDEN = "it is mounted with hidepid: the processes of other users, and so the owners of cards, cannot be seen"
+_SHOWN = "give the service the drop-in owners.conf (CAP_SYS_PTRACE), run it as root, or in the group that the mount's gid= names"
+_UNITS: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,75 +57,197 @@ class Folder:
     free_files: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What the daemon needs of a limit: the least of it, how that is said, and where a container and the unit set it."""
+
+    name: str
+    least: float
+    words: str
+    of_container: str
+    of_unit: str
+    shown: Callable[[float], str] = "{:g}".format
+
+    def small(self, where: str, limits: Limits, place: str) -> Iterator[Finding]:
+        """A finding where the limit is too small."""
+        value = getattr(limits, self.name)
+        if value is not None and value < self.least:
+            what = f"{self.shown(value)}{self.words} are allowed; the daemon needs {self.shown(self.least)}"
+            yield Finding(where, what, f"raise it: {place}")
+
+
+# What the daemon with its workers and a tool takes: docs/performance.md, and some room.
+_MEMORY = _Need("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
+_TASKS = _Need("tasks", 64, " processes and threads", " (pids)", "TasksMax")
+_CPUS = _Need("cpus", 0.1, " CPUs", ", or give it none for the CPU", "CPUQuota")
+# As many connections as it takes at once, and what it keeps for its readers.
+_OPEN_FILES = _Need("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
+
+
 def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
     """What a container gives too little of; outside of one our own limits say nothing of the daemon's."""
-    if not container:
-        return
-    raise_in = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
-    where = "container"
-    if limits.memory_bytes is not None and limits.memory_bytes < LEAST_MEMORY_BYTES:
-        yield _small(where, f"{byte_size(limits.memory_bytes)} of memory", byte_size(LEAST_MEMORY_BYTES), raise_in)
-    if limits.tasks is not None and limits.tasks < LEAST_TASKS:
-        yield _small(where, f"{limits.tasks} processes and threads", str(LEAST_TASKS), f"{raise_in} (pids)")
-    if limits.cpus is not None and limits.cpus < LEAST_CPUS:
-        yield _small(where, f"{limits.cpus:g} CPUs", f"{LEAST_CPUS:g}", f"{raise_in}, or give it none for the CPU")
-    if limits.open_files is not None and limits.open_files < LEAST_OPEN_FILES:
-        yield _small(where, f"{limits.open_files} open files", str(LEAST_OPEN_FILES), f"{raise_in} (ulimit nofile)")
+    if container:
+        place = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
+        for need in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
+            yield from need.small("container", limits, place + need.of_container)
 
 
 def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
     """What the unit gives too little of."""
-    if unit is None:
-        return
-    if unit.cpus is not None and unit.cpus < LEAST_CPUS:
-        yield _small(UNIT, f"{unit.cpus:g} CPUs", f"{LEAST_CPUS:g}", f"CPUQuota= {_DROP_IN}")
-    for name, least, unit_word in _OF_UNIT:
-        number = unit.number(name)
-        if number is not None and number < least:
-            shown, needed = (byte_size(number), byte_size(least)) if name == "MemoryMax" else (str(number), str(least))
-            yield _small(UNIT, f"{shown}{unit_word}", needed, f"{name}= {_DROP_IN}")
-
-
-_DROP_IN = "in a drop-in (systemctl edit telemetry)"
-_OF_UNIT = (
-    ("MemoryMax", LEAST_MEMORY_BYTES, " of memory"),
-    ("TasksMax", LEAST_TASKS, " processes and threads"),
-    ("LimitNOFILE", LEAST_OPEN_FILES, " open files"),
-)
+    if unit is not None:
+        for need in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
+            yield from need.small(UNIT, _of_unit(unit), f"{need.of_unit}= in a drop-in (systemctl edit telemetry)")
 
 
 def findings_of_proc(limits: Limits, *, owners_are_told: bool) -> Iterator[Finding]:
     """A /proc that hides what is to be told of processes."""
     if limits.hides_processes and owners_are_told:
-        what = "it is mounted with hidepid: the processes of other users, and so the owners of cards, cannot be seen"
-        yield Finding(
-            "/proc",
-            what,
-            "give the service the drop-in owners.conf (CAP_SYS_PTRACE), run it as root, or in the group that the mount's gid= names",
-        )
+        yield Finding("/proc", _HIDDEN, _SHOWN)
 
 
 def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
     """Folders that the daemon cannot write to. Those of another user are that user's, but not in the daemon's container."""
     for folder in folders:
-        where = folder.path
-        if folder.owner and not container:
-            continue
-        if folder.is_read_only:
-            remedy = f"mount it writable, or set {folder.setting} to a folder that is (in a container: a volume)"
-            yield Finding(where, "it lies on a file system that is mounted read-only", remedy)
-        elif folder.trouble:
-            text, _, remedy = folder.trouble.rpartition(": ")
-            yield Finding(where, text or folder.trouble, remedy if text else f"correct it, or set {folder.setting}")
-        elif folder.owner:
-            yield Finding(
-                where, f"it belongs to user {folder.owner}", f"give it to the daemon's user, or set {folder.setting}"
-            )
-        elif folder.free_bytes is not None and folder.free_bytes < LEAST_FREE_BYTES:
-            yield Finding(where, f"its disk is full: {byte_size(folder.free_bytes)} are free", "make room")
-        elif folder.free_files is not None and folder.free_files < LEAST_FREE_FILES:
-            yield Finding(where, "its disk has no room for another file (inodes)", "remove files")
+        what, remedy = _wrong_with(folder)
+        if what and (container or not folder.owner):
+            yield Finding(folder.path, what, remedy)
 
 
-def _small(where: str, what: str, least: str, place: str) -> Finding:
-    return Finding(where, f"{what} are allowed; the daemon needs {least}", f"raise it: {place}")
+def _wrong_with(folder: Folder) -> tuple[str, str]:
+    """What is wrong, and the remedy; empty where nothing is."""
+    if folder.is_read_only:
+        remedy = f"mount it writable, or set {folder.setting} to a folder that is (in a container: a volume)"
+        return "it lies on a file system that is mounted read-only", remedy
+    if folder.trouble:
+        text, _, remedy = folder.trouble.rpartition(": ")
+        return (text, remedy) if text else (folder.trouble, f"correct it, or set {folder.setting}")
+    if folder.owner:
+        return f"it belongs to user {folder.owner}", f"give it to the daemon's user, or set {folder.setting}"
+    if folder.free_bytes is not None and folder.free_bytes < _LEAST_FREE_BYTES:
+        return f"its disk is full: {byte_size(folder.free_bytes)} are free", "make room"
+    if folder.free_files is not None and folder.free_files < _LEAST_FREE_FILES:
+        return "its disk has no room for another file (inodes)", "remove files"
+    return "", ""
+
+
+def limits(root: Path, daemon: Unit | None = None) -> Limits:
+    """The limits of this process, and what /proc hides from the daemon's unit, or without one from us; root's files lie below the folder."""
+    soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    # The soft limit of open files is raised by the daemon itself.
+    _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Limits(
+        memory_bytes=_least(_counts(root, "memory", "memory.max", "memory.limit_in_bytes")),
+        tasks=_least((*_counts(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
+        cpus=min(_cpu_shares(root), default=None),
+        open_files=_least([hard_files]),
+        hides_processes=_hides_processes(root, daemon),
+    )
+
+
+def _least(numbers: Collection[int]) -> int | None:
+    return min((number for number in numbers if 0 <= number < _NO_LIMIT), default=None)
+
+
+def _counts(root: Path, controller: str, *names: str) -> list[int]:
+    texts = [text_at(str(folder / name)) for folder in _control_groups(root, controller) for name in names]
+    return [int(text) for text in texts if text.isdecimal()]
+
+
+def _cpu_shares(root: Path) -> Iterator[float]:
+    for folder in _control_groups(root, "cpu"):
+        of_version_1 = f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
+        quota, _, period = (text_at(f"{folder}/cpu.max") or of_version_1).partition(" ")
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            yield int(quota) / int(period)
+
+
+def _control_groups(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of our control groups that have the controller, and of those above them."""
+    for line in text_at(f"{root}/proc/self/cgroup").splitlines():
+        _, listed, path = (*line.split(":", 2), "", "")[:3]
+        if not listed or controller in listed.split(","):
+            top = root / "sys/fs/cgroup" / listed
+            folder = top / path.lstrip("/")
+            # In a container the path may be the host's, and what is mounted is our own group.
+            for place in (folder, *folder.parents):
+                yield place
+                if place == top:
+                    break
+
+
+def _of_unit(unit: Unit) -> Limits:
+    def count(name: str) -> int | None:
+        text = unit.properties.get(name, "")
+        return _least([int(text)] if text.isdecimal() else [])
+
+    # systemd prints spans as `1min 2s 50ms`.
+    spans = _SPAN.findall(unit.properties.get("CPUQuotaPerSecUSec", ""))
+    cpus = sum(float(number) * _UNITS[word] for number, word in spans) if spans else None
+    return Limits(count("MemoryMax"), count("TasksMax"), cpus, count("LimitNOFILE"))
+
+
+def _hides_processes(root: Path, daemon: Unit | None) -> bool:
+    """Whether the daemon, or without its unit this process, is shown its own processes alone."""
+    if daemon.sees_all_processes if daemon is not None else (os.geteuid() == 0):
+        return False
+    groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
+    fields = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
+    return any(
+        _hides(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
+        for parts in fields
+        if len(parts) > 3 and parts[1] == "/proc"
+    )
+
+
+def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
+    """Whether a /proc that is mounted so hides processes from members of these groups."""
+    is_let_in = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
+    return options.get("hidepid") in _FOR_NO_GROUP or (options.get("hidepid") in _BUT_FOR_A_GROUP and not is_let_in)
+
+
+def folders(settings: Settings) -> tuple[Folder, ...]:
+    """The daemon's folders that exist, or that it cannot make at its start."""
+    state = settings.state
+    paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
+    return tuple(folder for setting, path in paths.items() if (folder := _folder(setting, Path(path))) is not None)
+
+
+def _folder(setting: str, path: Path) -> Folder | None:
+    try:
+        status, disk = path.stat(), os.statvfs(path)
+    except FileNotFoundError:
+        return _missing(setting, path)
+    except OSError as error:
+        return Folder(setting, str(path), f"it cannot be looked at: {error.strerror or error}")
+    trouble = ""
+    try:
+        OwnFolder.at(path).close()
+    except OSError as error:
+        trouble = str(error) if error.filename is None else (error.strerror or str(error))
+    return Folder(
+        setting,
+        str(path),
+        trouble,
+        _other_owner(status.st_uid),
+        bool(disk.f_flag & os.ST_RDONLY),
+        disk.f_bavail * disk.f_frsize,
+        disk.f_favail if disk.f_files else None,
+    )
+
+
+def _missing(setting: str, path: Path) -> Folder | None:
+    """What keeps the daemon from making it; None where nothing does."""
+    above = [path, *path.parents]
+    link = next((one for one in above if one.is_symlink() and not one.exists()), None)
+    if link is not None:
+        return Folder(setting, str(path), f"{link} is a link to nothing: remove it, or make what it names")
+    parent = next(one for one in above if one.exists())
+    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and not parent.is_relative_to("/proc"):
+        return None
+    trouble = f"it cannot be made in {parent}: set {setting} to a folder that can be"
+    return Folder(setting, str(path), trouble, _other_owner(parent.stat().st_uid))
+
+
+def _other_owner(user: int) -> str:
+    """The name of the user, empty where it is ours, or we may do everything."""
+    return "" if os.geteuid() in (0, user) else user_name(user)

@@ -19,7 +19,6 @@ from telemetry_parsers.vendors import VENDORS
 
 # Render nodes belong to the vendor of the card behind them; every other pattern says whose its nodes are.
 _SHARED = "/dev/dri/"
-_KUBERNETES = "KUBERNETES_SERVICE_HOST"
 # As Linux distributions number the groups of people and of their projects.
 OF_PEOPLE = 1000
 _MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
@@ -66,7 +65,7 @@ def machine(root: Path, environment: Mapping[str, str]) -> Machine:
     """The machine whose files lie below the root. No card is woken."""
     cards = pci.scan(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
-    return Machine(user(), groups(), container(root, environment), cards, tuple(_nodes(root, vendor_at)))
+    return Machine(user(), groups(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))
 
 
 def user() -> str:
@@ -83,9 +82,8 @@ def groups(least_number: int = 0) -> tuple[str, ...]:
     return tuple(sorted({_group_name(number) for number in numbers if number >= least_number}))
 
 
-def container(root: Path, environment: Mapping[str, str]) -> str:
-    """The kind of container that we run in, empty outside of one."""
-    if environment.get(_KUBERNETES):
+def _container(root: Path, environment: Mapping[str, str]) -> str:
+    if environment.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes"
     marked = next((kind for mark, kind in _MARKS if (root / mark).exists()), "")
     return marked or environment.get("container", "")
@@ -97,32 +95,19 @@ def patterns_of(vendor: str) -> tuple[str, ...]:
 
 
 def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
-    found: dict[str, tuple[str, ...]] = {}
+    vendors_of: dict[Path, tuple[str, ...]] = {}
     for vendor in VENDORS:
         for pattern in patterns_of(vendor.word):
-            for place in sorted(root.glob(pattern.lstrip("/"))):
-                path = f"/{place.relative_to(root)}"
-                if pattern.startswith(_SHARED) and _vendor_behind(root, path, vendor_at) != vendor.word:
-                    continue
-                found[path] = (*found.get(path, ()), vendor.word)
-    for path, vendors in sorted(found.items()):
+            for place in root.glob(pattern.lstrip("/")):
+                behind = root / "sys/class/drm" / place.name / "device"
+                if not pattern.startswith(_SHARED) or vendor_at.get(behind.resolve().name.lower()) == vendor.word:
+                    vendors_of[place] = (*vendors_of.get(place, ()), vendor.word)
+    for place, vendors in sorted(vendors_of.items()):
         with suppress(OSError):  # gone since it was listed
-            yield _node(root, path, vendors)
-
-
-def _vendor_behind(root: Path, path: str, vendor_at: Mapping[str, str]) -> str | None:
-    """Whose card a render node belongs to, None where the kernel does not say."""
-    link = root / "sys/class/drm" / Path(path).name / "device"
-    return vendor_at.get(link.resolve().name.lower())
-
-
-def _node(root: Path, path: str, vendors: tuple[str, ...]) -> DeviceNode:
-    place = root / path.lstrip("/")
-    status = place.stat()
-    refusal = why_denied(str(place))
-    return DeviceNode(
-        path, vendors, refusal, user_name(status.st_uid), _group_name(status.st_gid), stat.S_IMODE(status.st_mode)
-    )
+            status = place.stat()
+            owner, group = user_name(status.st_uid), _group_name(status.st_gid)
+            path, mode = f"/{place.relative_to(root)}", stat.S_IMODE(status.st_mode)
+            yield DeviceNode(path, vendors, why_denied(str(place)), owner, group, mode)
 
 
 def _group_name(number: int) -> str:

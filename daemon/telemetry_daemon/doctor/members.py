@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import platform
 import stat
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
-from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.file import Loaded
 from telemetry_daemon.config.table import show_toml
-from telemetry_daemon.doctor import redacted, report, versions
-from telemetry_daemon.doctor.bundle import MOST_MEMBER_BYTES, Bundle, Member, gzipped
+from telemetry_daemon.doctor import examination
+from telemetry_daemon.doctor.bundle import (
+    MOST_MEMBER_BYTES,
+    Bundle,
+    Member,
+    masked_page,
+    masked_settings,
+    masked_unit,
+    redacted_web,
+)
+from telemetry_daemon.doctor.daemon import HISTORY, PROPERTIES, UNIT, ask_system
 from telemetry_daemon.doctor.document import document
 from telemetry_daemon.doctor.examination import Examined
-from telemetry_daemon.doctor.reading import Read
-from telemetry_daemon.doctor.unit import PROPERTIES, UNIT, ask_system
+from telemetry_daemon.doctor.sources import Read, tools_found
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.guarded.reading import read_file, text_at
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings import recorder
 from telemetry_daemon.recordings.parsed_captures import report_of
 from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.remote.documents import DocumentError, document_in
+from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.version import __version__
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.model import Capture, Device, Report
@@ -37,27 +52,21 @@ _MOST_RECORDING_BYTES = 48 << 20
 _MOST_MASKING_SECONDS = 30.0
 # A page has its labels masked alone, and each but once.
 _LONGEST_PAGE = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What the daemon tells of its last half hour, or why it does not."""
-
-    body: bytes = b""
-    why_not: str = ""
+_PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
+# Where some drivers tell more than their module's version.
+_OF_DRIVERS = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
+_HISTORY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All that was found out about the node. `history` is the daemon's, empty without one; the configuration file may be none."""
+    """All that was found out about the node, the configuration with where it is from, and what the daemon may want of a client."""
 
     examined: Examined
     read: Read
-    settings: Settings
-    origins: Mapping[str, str]
-    config_file: str | None
-    history: History
+    loaded: Loaded
     root: Path
+    given: Credentials
 
 
 def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
@@ -65,17 +74,13 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
     recording = _recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
-        mask.learn(
-            Report(devices=tuple(Device(one.vendor, uuid=one.uuid, serial=one.serial) for one in view.snapshot.devices))
-        )
+        devices = (Device(one.vendor, uuid=one.uuid, serial=one.serial) for one in view.snapshot.devices)
+        mask.learn(Report(devices=tuple(devices)))
     _doctor(bundle, mask, material.examined)
-    _configuration(bundle, mask, material)
-    bundle.text(
-        "versions.txt",
-        "versions of ours, Python, kernel, drivers and tools",
-        "\n".join(versions.lines(material.root, material.examined.machine, material.read.patients)),
-    )
-    bundle.text("machine.txt", "cards, drivers, device nodes, limits, folders", "\n".join(_machine(material)))
+    _configuration(bundle, mask, material.loaded)
+    versions = "versions of ours, Python, kernel, drivers and tools"
+    bundle.text("versions.txt", versions, "\n".join(_versions(material)))
+    bundle.text("machine.txt", "cards, drivers, device nodes, limits, folders", "\n".join(_machine(material.examined)))
     _unit(bundle, mask)
     _daemon(bundle, mask, material)
     bundle.add(recording)
@@ -91,10 +96,10 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
         past = _newest(mask, material, _MOST_RECORDING_BYTES - sum(map(len, own)))
     except ControlError as error:
         bundle.leave_out("the daemon's last minutes", str(error))
-    what = "what tools, files and libraries said just now"
-    if past:
-        what += f", and the daemon's {len(past)} captures before"
-    return Member("recording.jsonl.gz", what, gzipped([*past, *own]), mask.places - before)
+    more = f", and the daemon's {len(past)} captures before" if past else ""
+    packed = gzip.compress(b"".join([*past, *own]), mtime=0)
+    what = f"what tools, files and libraries said just now{more}"
+    return Member("recording.jsonl.gz", what, packed, mask.places - before)
 
 
 def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
@@ -102,8 +107,8 @@ def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     daemon = material.examined.daemon
     if daemon.is_broken:  # its control socket lets us wait as well
         raise ControlError(daemon.why_not)
-    captures = list(recorder.past(material.settings.state.runtime_directory))
     lines: list[bytes] = []
+    captures = list(recorder.past(material.loaded.settings.state.runtime_directory))
     end = time.monotonic() + _MOST_MASKING_SECONDS
     while captures and time.monotonic() < end:
         capture = captures.pop()
@@ -127,32 +132,27 @@ def _report(capture: Capture, read: Read) -> Report | None:
 
 def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
     def masked(_whole: str) -> str:
-        return "\n".join(report.lines(examined, lambda text: clean(mask.text(text)), tell_all=True))
+        return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), tell_all=True))
 
     # Each text of it is masked before it is broken into lines.
     bundle.text("doctor.txt", "what `telemetry doctor --all` says", "its lines", masked)
     bundle.document("doctor.json", "the same for programs", document(examined))
 
 
-def _configuration(bundle: Bundle, mask: Mask, material: Material) -> None:
+def _configuration(bundle: Bundle, mask: Mask, loaded: Loaded) -> None:
     def masked(text: str) -> str:
-        return redacted.settings(text, mask)
+        return masked_settings(text, mask)
 
-    bundle.text(
-        "configuration.toml",
-        "all settings in force",
-        show_toml(material.settings),
-        masked,
-    )
-    origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(material.origins.items()))
+    bundle.text("configuration.toml", "all settings in force", show_toml(loaded.settings), masked)
+    origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(loaded.origins.items()))
     named = sorted(name for name in os.environ if name.startswith("TELEMETRY_"))
     bundle.text(
         "configuration-origins.txt",
         "which settings come from variables or flags, and which variables are set",
         f"{origins}\nset here: {', '.join(named) or 'none'}",
     )
-    bundle.text("configuration-file.toml", "the file as it is, without comments", _text(material.config_file), masked)
-    web = material.settings.web.config_file
+    bundle.text("configuration-file.toml", "the file as it is, without comments", _text(loaded.file), masked)
+    web = loaded.settings.web.config_file
     bundle.text("web.txt", "keys and switches of the web configuration; users, hashes and paths are removed", _web(web))
 
 
@@ -165,13 +165,13 @@ def _text(path: str | None) -> str:
 
 def _web(path: str) -> str:
     try:
-        return redacted.web(read_file(path, _LARGEST_CONFIG_BYTES)) if path else ""
+        return redacted_web(read_file(path, _LARGEST_CONFIG_BYTES)) if path else ""
     except (OSError, ValueError) as error:
         return f"it cannot be read: {getattr(error, 'strerror', None) or 'its name is none'}"
 
 
-def _machine(material: Material) -> Iterator[str]:
-    machine, limits = material.examined.machine, material.examined.limits
+def _machine(examined: Examined) -> Iterator[str]:
+    machine, limits = examined.machine, examined.limits
     yield f"container: {machine.container or 'none'}"
     for card in machine.cards:
         given = ", given to a virtual machine" if card.given_away else ""
@@ -181,45 +181,57 @@ def _machine(material: Material) -> Iterator[str]:
         refused = f" refused: {os.strerror(node.refusal)}" if node.refusal else ""
         yield f"node {kind} {node.owner} {node.group} {node.path} of {' or '.join(node.vendors)}{refused}"
     yield f"limits: memory {limits.memory_bytes}, tasks {limits.tasks}, CPUs {limits.cpus}, open files {limits.open_files}"
-    for folder in material.examined.folders:
+    for folder in examined.folders:
         yield f"folder {folder.setting} {folder.path}: free {folder.free_bytes} bytes; {folder.trouble or 'well'}"
+
+
+def _versions(material: Material) -> Iterator[str]:
+    """A line for each; what is not there has none."""
+    yield f"telemetry {__version__}"
+    yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
+    for package in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):  # some are needed for some nodes only
+            yield f"{package} {metadata.version(package)}"
+    yield f"kernel {platform.system()} {platform.release()}"
+    root, patients = material.root, material.read.patients
+    yield from (line for line in text_at(f"{root}/etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
+    for driver in sorted({card.driver for card in material.examined.machine.cards if card.driver}):
+        yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'tells no version'}"
+    yield from (f"/{name}:\n{text}" for name in _OF_DRIVERS if (text := text_at(f"{root}/{name}")))
+    for patient in patients:
+        if patient.status.version:
+            yield f"source {patient.status.source} version {patient.status.version}"
+        yield from (f"tool {tool.path}" for tool in tools_found(patient))
 
 
 def _unit(bundle: Bundle, mask: Mask) -> None:
     shown = ask_system("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
     files = ask_system("systemctl", "cat", UNIT)
     text = f"{files}\n# systemctl show\n{shown}" if files or shown else ""
-    bundle.text(
-        "unit.txt",
-        "the unit and its drop-ins, without values of its environment",
-        text,
-        lambda whole: redacted.unit(whole, mask),
-    )
-    journal = ask_system(
-        "journalctl", "-u", UNIT, "-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager"
-    )
+    what = "the unit and its drop-ins, without values of its environment"
+    bundle.text("unit.txt", what, text, lambda whole: masked_unit(whole, mask))
+    form = ("-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager")
+    journal = ask_system("journalctl", "-u", UNIT, *form)
     entries = "\n".join(line for line in journal.splitlines() if not line.startswith("-- "))
     bundle.text("journal.txt", f"the last {_JOURNAL_LINES} lines of the unit's journal", entries)
 
 
 def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
-    view = material.examined.daemon.view
-    if view is None:
-        bundle.leave_out("snapshot.json, history.json, metrics.txt", f"no daemon: {material.examined.daemon.why_not}")
+    daemon = material.examined.daemon
+    if daemon.view is None or daemon.address is None:
+        bundle.leave_out("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.why_not}")
         return
-    bundle.document("snapshot.json", "the daemon's readings", dict(view.document))
-    _history(bundle, material.history)
-    bundle.text("metrics.txt", "its page of metrics", view.page, lambda text: redacted.page(text, mask), _LONGEST_PAGE)
-
-
-def _history(bundle: Bundle, history: History) -> None:
-    if history.why_not:
-        bundle.leave_out("history.json", history.why_not)
-        return
+    bundle.document("snapshot.json", "the daemon's readings", daemon.view.document)
     try:
-        bundle.document("history.json", "its last half hour and its events", dict(document_in(history.body)))
+        with closing(Client(daemon.address, material.given, _HISTORY_SECONDS)) as client:
+            history = document_in(client.get(HISTORY).body)
+        bundle.document("history.json", "its last half hour and its events", history)
+    except NodeError as error:
+        bundle.leave_out("history.json", str(error))
     except DocumentError as error:
         bundle.leave_out("history.json", f"it cannot be understood: {error}")
+    page = daemon.view.page
+    bundle.text("metrics.txt", "its page of metrics", page, lambda text: masked_page(text, mask), _LONGEST_PAGE)
 
 
 def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:

@@ -1,20 +1,37 @@
-"""What is said of one source, and what of it is wrong, by tables of states and reasons."""
+"""The sources of this machine: each asked once, how it fared, what of it is wrong, and what to do about it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.doctor.cards import Listing, listings
 from telemetry_daemon.doctor.findings import Finding
+from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
+from telemetry_daemon.polling.node import RealNode
+from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.readers.tool_path import Tool, Whereabouts
+from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
+from telemetry_parsers.model import (
+    Absent,
+    Capture,
+    Command,
+    Files,
+    Library,
+    MergedDevice,
+    Report,
+    Snapshot,
+    SourceStatus,
+)
 from telemetry_parsers.states import BUSY, NOT_STARTED, UNSUCCESSFUL
 
-# A word and the text behind it.
-Row = tuple[str, str]
+_TIMEOUT_SECONDS = 60.0
 _OWN = "device-telemetry "
 # What to do about a state and reason; the state alone where the reason makes no difference.
 _REMEDIES = {
@@ -25,7 +42,7 @@ _REMEDIES = {
         "end its process (ps -eo pid,stat,cmd shows it); one in state D cannot be ended: reset the device, or reboot "
         "the node"
     ),
-    "busy": "see the line above; where it is asked again by itself there is nothing to do",
+    BUSY: "see the line above; where it is asked again by itself there is nothing to do",
     "no_devices": "nothing, if the node has no such card",
     "not_supported": "nothing: this version or product cannot tell it",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
@@ -39,7 +56,7 @@ _REMEDIES = {
     "exit_status": "run the tool by hand and see what it says",
     "too_much_output": "run the tool by hand and see what it says",
     "killed": "look for the reason in the kernel log (out of memory?)",
-    "not_started": (
+    NOT_STARTED: (
         "the line above says why: the user who runs this must be allowed to run Python and read what is installed "
         "(ls -lL), and to start so many processes (ulimit -u)"
     ),
@@ -54,7 +71,6 @@ _INSTALL: Mapping[type, str] = {
 _OF_PROBLEMS = {
     PCI_BUS: "compare with `lspci`; a card that is not listed is often one that fell off the bus: dmesg, reset or reboot",
 }
-_SEE_DETAIL = "see the line above"
 _OF_OTHER_PROBLEMS = (
     "run the tool by hand: where it says that something is wrong with a card, see to the card; what it prints wrongly is its "
     "vendor's to mend; what it prints well and we misread is ours: "
@@ -66,7 +82,6 @@ _OF_OWNERS: Mapping[str, str] = {
     "missing": "nothing, if the node has none; docs/owners.md says where it is looked for",
     **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
 }
-_COUNTED: Mapping[type, tuple[str, str]] = {Command: ("run", "runs"), Files: ("file", "files"), Library: ("", "")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +101,54 @@ class Patient:
         return self.origin.startswith(_OWN)
 
 
-def rows(patient: Patient) -> Iterator[Row]:
-    """All that is said of one source, the heading first."""
-    status = patient.status
-    yield "", _heading(patient)
-    if status.state not in ("missing", "disabled"):
-        yield from _where(patient)
-        for poll in status.polls:
-            yield "  poll", _poll(poll, patient.captures.get(poll.poll))
-    if status.state == "ok":
-        yield from _unusual(patient)
-    else:
-        yield "  why", status.detail or "it does not say"
-        yield "  to do", remedy(patient)
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What came of it; `captures` are all, in the order in which they came, each with what its parser made of it."""
+
+    snapshot: Snapshot
+    patients: tuple[Patient, ...]
+    listed: tuple[Listing, ...]
+    captures: tuple[tuple[Capture, Report | None], ...]
+
+
+def read(
+    loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, tell_waiting: Callable[[Sequence[str]], None]
+) -> Read:
+    """All sources asked once, or these; the machine's files lie below the root. Who lets us wait is told."""
+    kept: list[tuple[Capture, Report | None]] = []
+
+    def keep(capture: Capture, report: Report | None) -> None:
+        kept.append((capture, report))  # each source adds its own from a thread
+
+    node = RealNode(loaded, Clock(), keep, root / "sys/bus/pci/devices")
+    shot = OneShot(os.uname().nodename, node.sources(settings, only), Clock(), tell_waiting=tell_waiting)
+    with closing(shot):
+        snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
+    captures = tuple(kept)
+    of_source = {item.parser.name: item for item in loaded.parsers}
+    patients = tuple(
+        Patient(
+            status,
+            snapshot.devices,
+            of_source[status.source].parser,
+            of_source[status.source].origin,
+            settings.source(status.source).path,
+            {capture.poll: capture for capture, _ in captures if capture.source == status.source},
+        )
+        for status in snapshot.sources
+    )
+    return Read(snapshot, patients, tuple(_listed(patients, captures)), captures)
+
+
+def _listed(patients: Sequence[Patient], captures: Sequence[tuple[Capture, Report | None]]) -> Iterator[Listing]:
+    """What each source that answers listed last."""
+    for patient in patients:
+        status, polls = patient.status, patient.parser.polls if patient.parser is not None else ()
+        listing = {(status.source, poll.name) for poll in polls if poll.lists_devices}
+        reports = [report for one, report in captures if report is not None and (one.source, one.poll) in listing]
+        if status.state == "ok" and reports:
+            is_told = any(problem.where == PCI_BUS for problem in status.problems)
+            yield from listings(status.source, reports[-1].devices, is_told=is_told)
 
 
 def findings(
@@ -122,87 +172,30 @@ def findings(
                     yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
 
 
-def _unusual(patient: Patient) -> Iterator[Row]:
-    """Problems, absent readings and unknown fields of a source that answers."""
-    status = patient.status
-    for problem in status.problems:
-        yield "  problem", f"{problem.where}: {problem.text}"
-    for reason, metrics in absences(patient).items():
-        yield "  absent", f"{reason}: {', '.join(metrics)}"
-    if status.unknown_fields:
-        yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
-
-
-def _heading(patient: Patient) -> str:
-    status = patient.status
-    device_count = sum(any(r.source == status.source for r in device.readings) for device in patient.devices)
-    parts = [
-        f"{status.source}: {status.state}",
-        f"({status.reason})" if status.reason else "",
-        f"version {status.version}" if status.version else "",
-        f"{device_count} device{'s' if device_count != 1 else ''}" if device_count else "",
-        "" if patient.is_of_ours else f"of {patient.origin}",
-    ]
-    state, *more = (part for part in (" ".join(filter(None, parts[:2])), *parts[2:]) if part)
-    return ", ".join((state, *more))
-
-
-def _where(patient: Patient) -> Iterator[Row]:
-    """The path of each tool that the source asks, and whether we may run it."""
-    for tool in tools_found(patient):
-        mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
-        yield "  at", tool.path + (", which is not run as root" if tool.distrusted else mine)
+def remedy(patient: Patient) -> str:
+    """What to do about a source that is not ok."""
+    status, parser = patient.status, patient.parser
+    cause = status.reason or status.state
+    if parser is not None and not parser.gives and cause in _OF_OWNERS:
+        return _OF_OWNERS[cause]
+    if status.state == "missing":
+        return _INSTALL[type(parser.polls[0].request)] if parser is not None else "see the line above"
+    said = next((words for words in (BUSY, NOT_STARTED) if words in status.detail), cause)
+    return _REMEDIES.get(said, _REMEDIES.get(status.state, "")).format(source=status.source)
 
 
 def tools_found(patient: Patient) -> tuple[Tool, ...]:
     """The tools that the source asks, as far as they are found."""
-    if patient.parser is None:
-        return ()
-    search_path = os.environ.get("PATH", "")
-    places = (
-        (name, Whereabouts(patient.status.source, patient.configured_path, search_path, folders))
-        for name, folders in _tools(patient.parser).items()
-    )
-    found = (place.find(name) for name, place in places)
-    return tuple(tool for tool in found if tool is not None)
-
-
-def _tools(parser: Parser) -> dict[str, tuple[str, ...]]:
-    return {
-        line[0]: poll.request.folders
-        for poll in parser.polls
-        if isinstance(poll.request, Command)
-        for line in poll.request.alternatives
+    requests = [poll.request for poll in patient.parser.polls] if patient.parser is not None else []
+    folders_of = {
+        line[0]: request.folders
+        for request in requests
+        if isinstance(request, Command)
+        for line in request.alternatives
     }
-
-
-def _poll(health: Health, capture: Capture | None) -> str:
-    parts = [f"{health.poll} {health.state}{f' ({health.reason})' if health.reason else ''}", f"{health.seconds:.3f} s"]
-    if capture is not None:
-        one, many = _COUNTED[type(capture.request)]
-        number = len(capture.outputs)
-        parts += [f"{number} {one if number == 1 else many}"] if one and number else []
-        parts += [f"{capture.cpu_seconds:.3f} s of CPU"] if capture.cpu_seconds else []
-    return ", ".join(parts)
-
-
-def remedy(patient: Patient) -> str:
-    """What to do about a source that is not ok."""
-    status = patient.status
-    of_owners = (
-        None if patient.parser is None or patient.parser.gives else _OF_OWNERS.get(status.reason or status.state)
-    )
-    if of_owners is not None:
-        text = of_owners
-    elif status.state == "missing":
-        text = _INSTALL[type(patient.parser.polls[0].request)] if patient.parser is not None else _SEE_DETAIL
-    elif BUSY in status.detail:
-        text = _REMEDIES["busy"]
-    elif NOT_STARTED in status.detail:
-        text = _REMEDIES["not_started"]
-    else:
-        text = _REMEDIES.get(status.reason or status.state, _REMEDIES.get(status.state, ""))
-    return text.format(source=status.source)
+    source, path, search_path = patient.status.source, patient.configured_path, os.environ.get("PATH", "")
+    found = (Whereabouts(source, path, search_path, folders).find(name) for name, folders in folders_of.items())
+    return tuple(tool for tool in found if tool is not None)
 
 
 def absences(patient: Patient) -> dict[str, list[str]]:

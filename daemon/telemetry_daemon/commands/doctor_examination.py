@@ -1,0 +1,138 @@
+"""What `telemetry doctor` says of this node or another, or writes into a bundle: facts are collected, examined and shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from telemetry_daemon.commands import daemons, options
+from telemetry_daemon.config.file import Loaded, load_with_origins, path_of
+from telemetry_daemon.config.inputs import ConfigError
+from telemetry_daemon.config.settings import Settings, reads
+from telemetry_daemon.doctor import bundle as bundles
+from telemetry_daemon.doctor import daemon, examination, limits, machine, sources
+from telemetry_daemon.doctor.daemon import Beside
+from telemetry_daemon.doctor.document import document
+from telemetry_daemon.doctor.examination import Examined
+from telemetry_daemon.doctor.findings import Finding, counted
+from telemetry_daemon.doctor.members import Material, gather
+from telemetry_daemon.masking.mask import Mask, names_here
+from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.remote.http_client import NodeError
+from telemetry_daemon.state.flights import Flight, kept
+from telemetry_daemon.terminal import exits, streams
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_daemon.version import __version__
+from telemetry_exporters.documents import json_values
+from telemetry_exporters.text import clean
+
+_PLUGIN = (
+    "install what it needs, correct it, or take it out of parsers.paths or the environment; docs/writing-a-parser.md"
+)
+
+
+def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
+    """What is said of the node, as text or document, and how many findings there are; the kernel's files lie below the root."""
+    if arguments.node is not None:
+        examined = _of_other_node(arguments)
+    else:
+        examined = _of_this_node(arguments, root, options.settings(arguments))[0]
+    if arguments.format == "json":
+        return json_values.text(document(examined)), len(examined.findings)
+    lines = examination.lines(examined, clean, tell_all=arguments.all)
+    return "".join(f"{line}\n" for line in lines), len(examined.findings)
+
+
+def bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
+    """Write all that is known of this node, masked, into one file; its list of contents, and how many findings there are."""
+    try:
+        bundles.check(arguments.bundle)
+        material = _material(arguments, root)
+        mask = Mask(secrets.token_bytes(32), {*names_here(), machine.user(), *machine.groups(machine.OF_PEOPLE)})
+        packing = bundles.Bundle(mask)
+        gather(packing, mask, material)
+        time = material.examined.snapshot.wall_time
+        head = _head(time, mask)
+        packed = packing.packed(head, time)
+        bundles.write(arguments.bundle, packed)
+    except bundles.BundleError as error:
+        raise CommandError(str(error), status=exits.UNAVAILABLE) from None
+    count = len(material.examined.findings)
+    written = f"written to {clean(str(arguments.bundle))}: {len(packed):,} bytes, {counted(count, 'finding')}"
+    return f"{packing.contents(head)}{written}\n", count
+
+
+def _of_other_node(arguments: argparse.Namespace) -> Examined:
+    """What the daemon of another node reports. Raises CommandError."""
+    (address,) = daemons.addresses([arguments.node], None)
+    try:
+        return examination.examined_afar(daemon.ask(address, daemons.credentials(arguments)))
+    except NodeError as error:
+        raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
+
+
+def _of_this_node(
+    arguments: argparse.Namespace, root: Path, settings: Settings, found: Sequence[Finding] = ()
+) -> tuple[Examined, sources.Read]:
+    """This node, or the sources that the arguments name, with all that was read; `found` is known already."""
+    with load(find(settings.parsers.paths)) as loaded:
+        options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
+        if not found:
+            options.check_names(arguments, settings, loaded.polls)
+        read = sources.read(loaded, settings, arguments.source, root, streams.show_waiting)
+        failures = [Finding("plugins", options.failure_text(failure), _PLUGIN) for failure in loaded.failures]
+    beside = Beside() if arguments.source else _daemon(arguments, settings)
+    facts = Examined(
+        snapshot=read.snapshot,
+        patients=read.patients,
+        machine=machine.machine(root, os.environ),
+        limits=limits.limits(root, beside.unit),
+        folders=limits.folders(settings),
+        daemon=beside,
+        listed=read.listed,
+        known=(*found, *failures),
+        flights=_flights(settings.state.directory),
+        expected=settings.expect.devices,
+        owners_are_told=settings.attribution.enabled,
+        is_partial=bool(arguments.source),
+    )
+    return examination.examined(facts), read
+
+
+def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
+    own = Beside(unit=daemon.unit(), reads=reads(settings), version=__version__)
+    given, page_path = daemons.credentials(arguments), settings.web.telemetry_path
+    return daemon.find(daemons.addresses_here(settings), given, page_path, own)
+
+
+def _flights(state_directory: str) -> tuple[Flight, ...]:
+    """What the flight recorder has kept, the newest first."""
+    try:
+        return kept(state_directory)
+    except OSError:  # the folder cannot be read; what is wrong with it is a finding of its own
+        return ()
+
+
+def _material(arguments: argparse.Namespace, root: Path) -> Material:
+    """All of this node; where the configuration cannot be used that is a finding for each line, and the defaults are in force."""
+    inputs, given = options.inputs(arguments), daemons.credentials(arguments)
+    try:
+        loaded = load_with_origins(inputs)
+        return Material(*_of_this_node(arguments, root, loaded.settings), loaded, root, given)
+    except ConfigError as error:
+        found = [Finding("configuration", line, "`telemetry config check` says so, too") for line in error.lines]
+        loaded = Loaded(Settings(), path_of(inputs), {})
+        return Material(*_of_this_node(arguments, root, loaded.settings, found), loaded, root, given)
+
+
+def _head(time: float, mask: Mask) -> str:
+    return (
+        f"telemetry doctor --bundle, by telemetry {__version__}, {json_values.utc_time(time)}\n"
+        f"{mask.values} values that may identify this node, its cards or its people have stand-ins, the same everywhere in here;\n"
+        "the files of the flight recorder have others, since they were masked when they were written.\n"
+        "Look through it before you send it: docs/troubleshooting.md says what is masked, and what cannot be."
+    )

@@ -1,0 +1,341 @@
+"""The daemon of a node: its unit and what it reports, and where that differs from what this command sees."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from telemetry_daemon.config.inputs import READS_HEADER
+from telemetry_daemon.doctor.cards import present
+from telemetry_daemon.doctor.findings import Finding, counted
+from telemetry_daemon.guarded.folders import UnsafeError
+from telemetry_daemon.processes import short_lived
+from telemetry_daemon.readers.tool_path import Whereabouts
+from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.http_client import BrokenError, Client, Credentials, NodeError
+from telemetry_exporters.text import named
+from telemetry_parsers.model import Absent, Snapshot, SourceStatus
+from telemetry_parsers.states import BUSY, UNSUCCESSFUL
+
+UNIT = "telemetry.service"
+PROPERTIES = (
+    *("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "UnitFileState", "User"),
+    *("SupplementaryGroups", "AmbientCapabilities", "MemoryMax", "TasksMax", "LimitNOFILE", "CPUQuotaPerSecUSec"),
+)
+SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
+_SECONDS = 5.0
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+_VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
+_SILENT_PEER = re.compile(r'^telemetry_compat_up\{exporter="([A-Za-z0-9_-]{1,64})"\} 0(?:\.0)?$', re.MULTILINE)
+_OF_VENDOR = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
+
+_DAEMON = "daemon"
+_UNREAD = UNSUCCESSFUL | {"missing"}
+_SERVICE_LACKS = (
+    "the service has no login profile, other groups and a sandbox: LD_LIBRARY_PATH and the like belong in a drop-in "
+    '(systemctl edit telemetry), groups too; docs/troubleshooting.md, "doctor reads it and the service does not"'
+)
+_USER_LACKS = (
+    "nothing for the service: this user lacks a right or a setting that it has; run this as root or as its user"
+)
+_THERE_MORE = (
+    "see whether a card went just now (dmesg), and whether this user may see all of them (CUDA_VISIBLE_DEVICES, groups)"
+)
+_START = "systemctl start telemetry; journalctl -u telemetry -n 50 says what ended it"
+_REVIVE = (
+    "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: somebody stopped it, and kill -CONT continues it); else "
+    "systemctl restart telemetry, which ends a daemon of another version, too"
+)
+_RUNS_ELSEWHERE = (
+    "give this command the service's own configuration with --config (systemctl cat telemetry shows it); else "
+    "systemctl restart telemetry"
+)
+_READS_OTHERWISE = (
+    "systemctl reload telemetry, if the file was changed since; else give this command the service's file with "
+    "--config (systemctl cat telemetry shows it), and compare `telemetry config show` with the unit's environment"
+)
+_PORT_TAKEN = "stop the exporter that has the port (`ss -ltnp` shows it), or set another listen_address; the daemon tries again every 10 s"
+_FAILED = "journalctl -u telemetry -n 50 says why; `telemetry config check` finds a mistake in the configuration"
+# As docs/troubleshooting.md explains the exit statuses.
+_ENDED: Mapping[str, str] = {
+    "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong one",
+    "69": (
+        "an address to listen on is taken or not there: `ss -ltnp` shows who has it, web.listen_address sets another; "
+        "journalctl -u telemetry -n 50 names it"
+    ),
+    "70": "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes; journalctl -u telemetry -n 50 has the traceback",
+    "78": "`telemetry config check` says what is wrong with the configuration, and so does journalctl -u telemetry -n 50",
+}
+# Devices appeared after its start.
+_ASKED_FOR_IT = "75"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit's properties by name, as `systemctl show` prints them."""
+
+    properties: Mapping[str, str]
+
+    @property
+    def active(self) -> str:
+        """`active`, `failed` and so on."""
+        return self.properties.get("ActiveState", "")
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether it is started at boot."""
+        return self.properties.get("UnitFileState") in ("enabled", "enabled-runtime")
+
+    @property
+    def user(self) -> str:
+        """Who runs the daemon."""
+        return self.properties.get("User") or "root"
+
+    @property
+    def sees_all_processes(self) -> bool:
+        """Whether no /proc hides anything from its daemon."""
+        return self.user == "root" or "cap_sys_ptrace" in self.properties.get("AmbientCapabilities", "").split()
+
+    @property
+    def groups(self) -> frozenset[int]:
+        """The groups of its user and those that it adds, as far as they are known here."""
+        numbers: set[int] = set()
+        for name in self.properties.get("SupplementaryGroups", "").split():
+            with suppress(KeyError):  # one that is made when the unit starts
+                numbers.add(int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid)
+        with suppress(KeyError):  # a user that is made when the unit starts
+            numbers |= set(os.getgrouplist(self.user, pwd.getpwnam(self.user).pw_gid))
+        return frozenset(numbers)
+
+
+def unit() -> Unit | None:
+    """The unit as systemd has it; None without systemd, or without the unit."""
+    printed = ask_system("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
+    properties = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+    return Unit(properties) if properties.get("LoadState") == "loaded" else None
+
+
+def ask_system(program: str, *arguments: str) -> str:
+    """What a program of the system prints; empty where it is not there, fails or does not end in time."""
+    found = Whereabouts(program, "", os.environ.get("PATH", ""), ()).find(program)
+    if found is None or found.distrusted:
+        return ""
+    try:
+        ended = short_lived.ask((found.path, *arguments), "", _SECONDS)
+    except short_lived.NoAnswerError:  # what it would have printed is not known, then
+        return ""
+    return ended.output if ended.status == 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonView:
+    """What a daemon reports: its snapshot, its version, the accelerators on its bus and those that it expects; `reads` is the word for its settings."""
+
+    name: str
+    snapshot: Snapshot
+    version: str = ""
+    on_bus: Mapping[str, int] = field(default_factory=dict)
+    reads: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    page: str = ""
+    expected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it reads a node: it plays no recording and no simulation."""
+        return self.snapshot.recorded is None and not any(device.simulated for device in self.snapshot.devices)
+
+
+def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> DaemonView:
+    """What the daemon at the address reports. Raises NodeError."""
+    page = ""
+    with closing(Client(address, given, _SECONDS)) as client:
+        answer = client.get(SNAPSHOT)
+        with suppress(NodeError):  # its page has another path: its version stays unknown
+            page = client.get(page_path).body.decode("utf-8", "replace")
+    try:
+        document = document_in(answer.body)
+        snapshot = snapshot_of(document)
+    except DocumentError as error:
+        raise NodeError(f"its document cannot be understood: {error}") from error
+
+    def counts(metric: str) -> Mapping[str, int]:
+        return {vendor: int(count) for vendor, count in re.findall(_OF_VENDOR % metric, page, re.MULTILINE)}
+
+    return DaemonView(
+        address.name,
+        snapshot,
+        version="".join(_VERSION.findall(page)[:1]),
+        on_bus=counts("telemetry_pci_devices"),
+        reads=answer.headers.get(READS_HEADER.lower(), ""),
+        document=document,
+        page=page,
+        expected=counts("telemetry_devices_expected"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The daemon of this node: its view and address, or why it does not answer; its unit; and the word for what this command reads.
+
+    `is_denied` says that others are answered, `is_broken` that it runs and answers nobody.
+    """
+
+    view: DaemonView | None = None
+    why_not: str = ""
+    is_denied: bool = False
+    is_broken: bool = False
+    unit: Unit | None = None
+    reads: str = ""
+    version: str = ""
+    address: Address | None = None
+
+
+def find(addresses: Iterable[Address], given: Credentials, page_path: str, own: Beside) -> Beside:
+    """What this node's daemon reports, asked once at the first address where it does; nobody is asked after one that runs and does not answer."""
+    silent = None
+    for address in addresses:
+        found = _asked(address, given, page_path, own)
+        if found.view is not None or found.is_broken:
+            return found
+        silent = silent or (found if found.why_not else None)
+    return silent or replace(own, why_not="no daemon of this node answers")
+
+
+def _asked(address: Address, given: Credentials, page_path: str, own: Beside) -> Beside:
+    """What is answered there; the same as before where there is nothing."""
+    try:
+        return replace(own, view=ask(address, given, page_path), address=address)
+    except NodeError as error:
+        if _is_broken(error, address):
+            return replace(own, why_not=str(error), is_broken=True)
+        is_there = isinstance(error.__cause__, PermissionError) or error.status not in (0, _NOT_FOUND)
+        return replace(own, why_not=str(error), is_denied=_is_denied(error)) if is_there else own
+
+
+def _is_denied(error: NodeError) -> bool:
+    """Whether another user, or one with a password, would be answered."""
+    if error.status:
+        return error.status < _SERVER_ERROR
+    return isinstance(error.__cause__, PermissionError) and not isinstance(error.__cause__, UnsafeError)
+
+
+def _is_broken(error: NodeError, address: Address) -> bool:
+    """Whether our daemon runs there and does not answer; in the network it may be another program that listens."""
+    if not address.unix:
+        return False
+    cause = error.__cause__
+    if isinstance(cause, BrokenError):
+        return not error.status or error.status >= _SERVER_ERROR
+    return isinstance(cause, TimeoutError) or not isinstance(cause, OSError)
+
+
+def findings(here: Snapshot, beside: Beside) -> Iterator[Finding]:
+    """Where the daemon should answer and does not, and where it sees something else than this command."""
+    return (Finding(_DAEMON, what, remedy) for what, remedy in _findings(here, beside))
+
+
+def notes(beside: Beside) -> Iterator[str]:
+    """What is said of the daemon, whether or not something is wrong."""
+    view = beside.view
+    if view is None:
+        yield f"it does not answer: {beside.why_not}"
+        return
+    version = f"version {view.version}, " if view.version else ""
+    devices = counted(sum(device.up is True for device in view.snapshot.devices), "device")
+    states = Counter(status.state for status in view.snapshot.sources if status.state != "missing")
+    yield f"{version}{devices}, sources: {', '.join(f'{count} {state}' for state, count in states.items()) or 'none'}"
+    if not view.is_real:
+        yield "it shows simulated cards or plays a recording: nothing of it is compared with this node"
+
+
+def fine(beside: Beside) -> frozenset[str]:
+    """The sources that the daemon of this node reads."""
+    view = beside.view
+    return _sources_read(view.snapshot) if view is not None and view.is_real else frozenset()
+
+
+def _findings(here: Snapshot, beside: Beside) -> Iterator[tuple[str, str]]:
+    """What is found, and its remedy."""
+    view = beside.view
+    if view is None:
+        yield from _of_silence(beside)
+        return
+    if view.version and view.version != beside.version:
+        what = f"it runs version {view.version}, and this command is {beside.version}"
+        yield what, "systemctl restart telemetry, if the package was upgraded"
+    for exporter in _SILENT_PEER.findall(view.page):
+        yield f"the address of compat.{exporter} cannot be served", _PORT_TAKEN
+    if view.is_real:
+        if view.reads and view.reads != beside.reads:
+            what = "it reads by another configuration than this command: other sources, paths, parsers or ranks"
+            yield what, _READS_OTHERWISE
+        yield from _of_sources(here, view.snapshot)
+        yield from _of_devices(here, view.snapshot)
+
+
+def _of_silence(beside: Beside) -> Iterator[tuple[str, str]]:
+    unit = beside.unit
+    if beside.is_broken:
+        yield f"it runs and does not answer: {beside.why_not}", _REVIVE
+    if unit is None or beside.is_denied or beside.is_broken:
+        return
+    said = unit.properties.get
+    status, result = said("ExecMainStatus", ""), said("Result", "")
+    is_restarted = said("SubState", "").startswith("auto-restart") and result != "success"
+    if unit.active == "active":
+        yield f"{UNIT} is active, and {beside.why_not}", _RUNS_ELSEWHERE
+    elif unit.active == "failed":
+        yield f"{UNIT} is failed ({result}, status {status})", _ENDED.get(status, _FAILED)
+    elif is_restarted and status != _ASKED_FOR_IT:
+        times = said("NRestarts", "")
+        what = f"{UNIT} ends and is started again ({result}, status {status}, {times} times)"
+        yield what, _ENDED.get(status, _FAILED)
+    elif unit.is_enabled and unit.active == "inactive":
+        yield f"{UNIT} is enabled and does not run", _START
+
+
+def _of_sources(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
+    def state(status: SourceStatus) -> str:
+        return f"{status.state}{f' ({status.reason})' if status.reason else ''}"
+
+    by_name = {status.source: status for status in there.sources}
+    for own in here.sources:
+        other = by_name.get(own.source)
+        if other is None or BUSY in own.detail or BUSY in other.detail:
+            continue
+        if own.state == "ok" and other.state in _UNREAD:
+            why = f": {other.detail}" if other.detail else ""
+            yield f"{own.source} is ok here and {state(other)} there{why}", _SERVICE_LACKS
+        if other.state == "ok" and own.state in _UNREAD:
+            yield f"{own.source} is ok there and {state(own)} here", _USER_LACKS
+
+
+def _of_devices(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
+    ours, theirs, read = present(here), present(there), _sources_read(there)
+    for vendor in sorted({*ours, *theirs}):
+        sources = {one.source for device in here.devices if device.vendor == vendor for one in device.readings}
+        if ours[vendor] != theirs[vendor] and (sources & read or not ours[vendor]):
+            what = f"it has {counted(theirs[vendor], f'{vendor} device')}, and this command {ours[vendor]}"
+            yield what, _SERVICE_LACKS if ours[vendor] > theirs[vendor] else _THERE_MORE
+    by_id = {device.id: device for device in there.devices}
+    denied: set[str] = set()
+    for device in here.devices:
+        if other := by_id.get(device.id):
+            readable = {one.metric for one in device.readings if not isinstance(one.value, Absent)}
+            denied |= {one.metric for one in other.readings if one.value is Absent.NOT_PERMITTED} & readable
+    if denied:
+        yield f"it may not read what this command reads: {named(sorted(denied))}", _SERVICE_LACKS
+
+
+def _sources_read(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(status.source for status in snapshot.sources if status.state == "ok")
