@@ -173,7 +173,8 @@ def test_a_lost_card_and_forget(tmp_path, tools):
     )
     both = GOOD.replace("N/A\n-----", f"N/A\n{second}-----", 1)
     tools.prints("mthreads-gmi", both)
-    with daemon(tmp_path, tools) as running:
+    quiet = f"{PATIENT}[flight_recorder]\nenabled = false\n"
+    with daemon(tmp_path, tools, quiet) as running:
         running.until(lambda: len(memory_used(running)) == 2)
         tools.prints("mthreads-gmi", GOOD)
         running.until(lambda: len(memory_used(running)) == 1)
@@ -182,7 +183,7 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         assert running.logged("device lost") == 1
         since = known_since(running)
         assert running.stop()[0] == 0
-    with daemon(tmp_path, tools) as again:
+    with daemon(tmp_path, tools, quiet) as again:
         until_read(again)
         assert known_since(again) == since
         assert f"accelerator_up{lost}" in again.page()
@@ -196,5 +197,5 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         assert (status, "is still listed" in error) == (64, True)
         assert again.stop()[0] == 0
     (tmp_path / "state" / "devices.json").unlink()
-    with daemon(tmp_path, tools) as reimaged:
+    with daemon(tmp_path, tools, quiet) as reimaged:
         assert float(known_since(reimaged)) > float(since)

@@ -41,7 +41,7 @@ class Scraper:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(0.02):
+        while not self._stop.wait(0.05):
             try:
                 status, body = self._daemon.get()
             except OSError as error:
