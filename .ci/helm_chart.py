@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from telemetry_daemon.polling.node import tells_owners
+from telemetry_daemon.polling.node_sources import tells_owners
 from telemetry_daemon.version import __version__
 
 CHART = "deploy/helm/device-telemetry"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from random import Random
 
-from telemetry_daemon.polling.node import tells_owners
+from telemetry_daemon.polling.node_sources import tells_owners
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics

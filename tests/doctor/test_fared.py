@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from telemetry_daemon.doctor.cards import Fared, fared
-from telemetry_daemon.polling.cross_check import WHERE
+from telemetry_daemon.polling.pci_bus import WHERE
 from telemetry_parsers.model import MergedDevice, MergedReading, Problem, Snapshot, SourceStatus
 
 

@@ -17,8 +17,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_nvml.profile import load_profile
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs.environment import Job
-from telemetry_daemon.readers.jobs.files import begin, end, file_name
-from telemetry_daemon.readers.jobs.nudge import nudge
+from telemetry_daemon.readers.jobs.files import begin, end, file_name, nudge
 
 pytestmark = [
     pytest.mark.long,

@@ -23,7 +23,7 @@ from telemetry_daemon.config.settings import Settings, SourceSettings, StateSett
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
-from telemetry_daemon.polling.node import RealNode
+from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.state.health import SourceFacts

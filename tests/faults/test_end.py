@@ -10,8 +10,9 @@ from pathlib import Path
 from kits.daemon import clean_environment
 from kits.tool_node import tool_node
 from telemetry_daemon.config.settings import SourceSettings
+from telemetry_daemon.polling.pci_bus import PciView
 from telemetry_daemon.polling.poller import LONGEST_STOP_SECONDS, Poller
-from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
@@ -19,7 +20,7 @@ from telemetry_parsers.model import Command, Poll, Report
 
 HANGS = """
 import time
-from telemetry_daemon.polling.node import RealNode
+from telemetry_daemon.polling.node_sources import RealNode
 RealNode.close = lambda self: time.sleep(600)
 """
 

@@ -51,15 +51,14 @@ PLACES = {
     "web/server/listeners.py": {"bind": "an address of the network", "open": KERNEL, "read_text": KERNEL},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
     "processes/inside.py": {"open": "the pipe of requests"},
-    "readers/proc_files.py": {"open": KERNEL},
+    "readers/proc.py": {"open": KERNEL},
     "readers/host.py": {"open": KERNEL, "read_bytes": KERNEL},
-    "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
+    "readers/tool_lock.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
     "plugins/built_in.py": {"read_bytes": "a file of the package itself"},
     "processes/process.py": {"read_bytes": KERNEL},
-    "readers/pci.py": {"read_text": KERNEL},
     "site/page_files.py": {"read_text": "a file of the package itself"},
     "site/process_metrics.py": {"read_bytes": KERNEL, "read_text": KERNEL},
-    "readers/repairs.py": {"read_text": KERNEL},
+    "readers/pci.py": {"read_text": KERNEL},
     "readers/nvml/reader.py": {"open": "its own method: it opens a library"},
 }
 

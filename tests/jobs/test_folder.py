@@ -9,7 +9,7 @@ import pytest
 
 from kits.billed_node import START, Node, by_name, has, job
 from kits.daemon import Daemon
-from telemetry_daemon.service.job_folder import JobFolder
+from telemetry_daemon.service.owners import JobFolder
 from telemetry_parsers.ownership import Claim, DeviceName
 
 

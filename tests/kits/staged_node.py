@@ -32,7 +32,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.config import file
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.node import Node, no_bus, no_capture
+from telemetry_daemon.polling.node_sources import Node, no_bus, no_capture
 from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.plugins.report import believed
+from telemetry_daemon.plugins.isolated import believed
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.model import Absent, Command, Device, Event, Metric, Poll, Problem, Process, Reading, Report
 

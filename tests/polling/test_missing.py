@@ -12,8 +12,9 @@ import pytest
 from kits.fake_tools import ToolFolder
 from kits.waiting import comes_true
 from telemetry_daemon.config.settings import SourceSettings
+from telemetry_daemon.polling.pci_bus import PciView
 from telemetry_daemon.polling.poller import Poller
-from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader

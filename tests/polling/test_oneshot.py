@@ -9,7 +9,8 @@ from functools import partial
 from kits.waiting import comes_true
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling.oneshot import OneShot
-from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.polling.pci_bus import PciView
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser

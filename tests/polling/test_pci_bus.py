@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon.polling.cross_check import unlisted
-from telemetry_daemon.polling.pci_bus import PciBus
+from telemetry_daemon.polling.pci_bus import PciBus, unlisted
 from telemetry_daemon.polling.source import PciView
 from telemetry_parsers.model import Device
 

@@ -13,8 +13,9 @@ import pytest
 from kits.waiting import comes_true
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.pci_bus import PciView
 from telemetry_daemon.polling.poller import Poller
-from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser

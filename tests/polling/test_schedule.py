@@ -8,8 +8,7 @@ import pytest
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
-from telemetry_daemon.polling.releases import Releases
-from telemetry_daemon.polling.schedule import Need
+from telemetry_daemon.polling.schedule import Need, Releases
 from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
 
 FAST = Poll("readings", Command((("tool",),)), interval=15.0)

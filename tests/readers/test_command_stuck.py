@@ -14,7 +14,7 @@ from kits.command_reader import HOPELESS, Stand, StuckProcess, is_held, poll, re
 from kits.fake_tools import ToolFolder
 from kits.processes import marked, own_holdings
 from kits.waiting import comes_true
-from telemetry_daemon.readers import toollock
+from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_parsers.model import Capture, Command, Failure
@@ -116,7 +116,7 @@ def test_it_stays_locked_for_everybody(
     assert capture.failure.text.startswith(
         f"smi: another process runs it: our own source fake (process {stuck.pid}, for "
     )
-    assert toollock.is_busy(capture.failure)
+    assert tool_lock.is_busy(capture.failure)
     assert tools.calls("smi") == []
 
 
@@ -152,7 +152,7 @@ def test_a_tool_that_must_not_be_killed_is_left_alone_and_waited_for(
     assert comes_true(lambda: tools.pids("smi"))
     second = read(reader, ABANDONED, deadline=0.2)
     assert outcome(second) == ("stuck", None)
-    assert not toollock.is_busy(second.failure)
+    assert not tool_lock.is_busy(second.failure)
     (pid,) = tools.pids("smi")
     assert pid in marked(mark)
     go.touch()

@@ -16,8 +16,7 @@ from kits.proc_tree import POLL, ProcTree, tasks
 from kits.waiting import comes_true
 from kits.workers import python_path
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.proc import ProcReader
-from telemetry_daemon.readers.proc_files import VARIABLES, command_line
+from telemetry_daemon.readers.proc import VARIABLES, ProcReader, command_line
 from telemetry_parsers.merge.owners import owned
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.owners.cgroups import group_of

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from kits.waiting import comes_true
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.newcomers import MOST_NEW_OF_A_USER
-from telemetry_daemon.readers.steps import StepsReader
+from telemetry_daemon.readers.steps import MOST_NEW_OF_A_USER, StepsReader
 from telemetry_daemon.state.steps import Steps
 from telemetry_parsers import steps
 from telemetry_parsers.model import Capture, MergedDevice, Output, Report

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kits.command_reader import is_held
-from telemetry_daemon.readers.toollock import ToolBusyError, ToolLocks, is_busy, own_folder
+from telemetry_daemon.readers.tool_lock import ToolBusyError, ToolLocks, is_busy, own_folder
 from telemetry_parsers.model import Failure
 
 NEVER = threading.Event()
@@ -144,7 +144,7 @@ def busy(folder: Path, tool: str = "smi", source: str = "other-smi") -> str:
 ANOTHER = """
 import sys, threading, time
 from pathlib import Path
-from telemetry_daemon.readers.toollock import ToolLocks
+from telemetry_daemon.readers.tool_lock import ToolLocks
 held = ToolLocks(Path(sys.argv[2]), "hy-smi").take("smi", time.monotonic(), threading.Event())
 held.runs(int(sys.argv[3]))
 print("held", flush=True)

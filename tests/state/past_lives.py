@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from kits.changing_node import FACTS, Step, steps
 from kits.fed_node import FedNode
-from telemetry_daemon.state.history import ASLEEP, LOST, NOT_CLOSED, NOT_GIVEN, SLEPT, History
-from telemetry_daemon.state.slots import NOT_SEEN
+from telemetry_daemon.state.history import ASLEEP, LOST, NOT_CLOSED, NOT_GIVEN, NOT_SEEN, SLEPT, History
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import KEPT, SLOT_SECONDS, SLOTS, Past, Series, kept_values
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kits.fed_node import FedNode
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.taken import Taken
+from telemetry_daemon.state.known import Taken
 from telemetry_exporters.documents import snapshot_json as json_form
 from telemetry_exporters.prometheus import renderer
 from telemetry_parsers import bounds

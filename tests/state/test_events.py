@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.repairs import Machine, this_machine
+from telemetry_daemon.readers.pci import Machine, this_machine
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.devices_file import Remembered, load, path_in, save
 from telemetry_daemon.state.events import Events

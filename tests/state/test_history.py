@@ -12,8 +12,7 @@ from kits.fed_node import OK, FedNode
 from state.clocked_store import CARDS, FAST
 from state.past_lives import live
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.history import MOST_DEVICES, History
-from telemetry_daemon.state.slots import LENGTH
+from telemetry_daemon.state.history import LENGTH, MOST_DEVICES, History
 from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
 

@@ -12,7 +12,7 @@ from kits.fed_node import FedNode
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.remote.control_requests import MaintenanceOff, MaintenanceOn
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
-from telemetry_daemon.service.maintenance import MaintenanceDesk
+from telemetry_daemon.service.operators import MaintenanceDesk
 from telemetry_daemon.state.maintenance import MaintenanceBook, path_in
 from telemetry_daemon.times import Clock
 from telemetry_parsers.maintenance import Maintenance

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from telemetry_daemon.config.inputs import ConfigError
-from telemetry_daemon.state.owner_key import NAME, owner_key
+from telemetry_daemon.state.attribution import NAME, owner_key
 
 
 def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path):

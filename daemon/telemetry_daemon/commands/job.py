@@ -12,7 +12,7 @@ from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY, job_direct
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs import files
 from telemetry_daemon.readers.jobs.environment import job_of
-from telemetry_daemon.readers.jobs.nudge import nudge
+from telemetry_daemon.readers.jobs.files import nudge
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 

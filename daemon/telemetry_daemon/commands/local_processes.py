@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.proc import ProcReader
-from telemetry_daemon.readers.proc_files import command_line
+from telemetry_daemon.readers.proc import ProcReader, command_line
 from telemetry_parsers.model import MergedDevice, Process, Snapshot
 from telemetry_parsers.owners.proc import PARSER
 from telemetry_parsers.ownership import Task

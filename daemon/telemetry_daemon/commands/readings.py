@@ -14,11 +14,11 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.polling.node import Node, RealNode, tells_owners
+from telemetry_daemon.polling.node_sources import Node, RealNode, tells_owners
 from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep
 from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.readers import toollock
+from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.state.ranks import ranked
@@ -76,7 +76,7 @@ def _from_daemon(settings: Settings) -> Substitute:
     """Takes the running daemon's readings of a tool that it keeps busy."""
 
     def substitute(source: Source, answer: Polled) -> Polled:
-        if not toollock.is_busy(answer.capture.failure):
+        if not tool_lock.is_busy(answer.capture.failure):
             return answer
         from telemetry_daemon.remote import control_socket as control
         from telemetry_daemon.remote.documents import DocumentError, snapshot_of

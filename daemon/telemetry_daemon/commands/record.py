@@ -20,7 +20,7 @@ from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
-from telemetry_daemon.polling.node import RealNode
+from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recordings.parsed_captures import Reports
 from telemetry_daemon.recordings.recorder import FromDaemon, FromFirstAnswer, Keep, Recorder, RecordError

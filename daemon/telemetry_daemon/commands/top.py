@@ -108,7 +108,7 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
             options.warn(warning)
         name = node.survey.hostname or arguments.replay.name
         return OwnNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
-    from telemetry_daemon.polling.node import RealNode
+    from telemetry_daemon.polling.node_sources import RealNode
 
     options.check_names(arguments, settings, loaded.polls)
     return OwnNode(title, hostname, RealNode(loaded, clock), settings, clock)

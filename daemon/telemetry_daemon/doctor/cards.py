@@ -11,7 +11,7 @@ from string import digits
 
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
-from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
+from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_exporters.judgement.checkup import name_of
 from telemetry_exporters.judgement.verdict import Severity, judge
 from telemetry_exporters.text import named

@@ -12,9 +12,9 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.cards import Listing, listings
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.cross_check import WHERE as PCI_BUS
-from telemetry_daemon.polling.node import RealNode
+from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.oneshot import OneShot
+from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_daemon.readers.tool_path import Tool, Whereabouts
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser

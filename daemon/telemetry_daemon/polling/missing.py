@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 
-from telemetry_daemon.polling.threads import OneThread
-from telemetry_daemon.polling.trigger import SteadyTrigger
+from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger
 from telemetry_parsers.model import Poll
 
 _JOB = "what is missing (chore)"  # no poll's job can have this name

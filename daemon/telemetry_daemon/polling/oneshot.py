@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.polling.node import tells_owners
+from telemetry_daemon.polling.node_sources import tells_owners
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts

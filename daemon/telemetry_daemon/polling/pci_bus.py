@@ -1,20 +1,33 @@
-"""A vendor's devices on the PCI bus: which there are, looked up rarely, and which of them sleep."""
+"""A vendor's devices on the PCI bus: which there are, looked up rarely, which of them sleep, and which a source does not list."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.polling.source import PciView
 from telemetry_daemon.readers import pci
 from telemetry_daemon.readers.pci import PciDevice
+from telemetry_exporters.text import named
+from telemetry_parsers.model import Device, Problem
 
 # A node may have hundreds of PCI functions, and cards come and go seldom.
 SCAN_SECONDS = 60.0
 # The few accelerators among them may fall asleep at any time.
 LOOK_AGAIN_SECONDS = 5.0
+# Where the problem is.
+WHERE = "PCI bus"
+
+
+@dataclass(frozen=True, slots=True)
+class PciView:
+    """One vendor's devices on the PCI bus, without those that were given to virtual machines."""
+
+    count: int = 0
+    suspended: int = 0
+    addresses: tuple[str, ...] = ()
 
 
 class PciBus:
@@ -54,3 +67,24 @@ class PciBus:
                 vendor: PciView(count, asleep[vendor], tuple(d.bus_id for d in ours if d.vendor == vendor))
                 for vendor, count in pci.counts(ours).items()
             }
+
+
+def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
+    """The problem of a source that lists fewer of its vendor's devices than the bus has; None if it lists them all.
+
+    `addresses` are those on the bus. The missing ones are named if every listed device has an address of its own.
+    """
+    whole = [device for device in devices if device.vendor == vendor and device.parent is None]
+    listed = {device.bus_id for device in whole if device.bus_id is not None}
+    missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(whole) else []
+    count = max(len(missing), len(addresses) - len(whole))
+    if count <= 0:
+        return None
+    names = f" ({named(missing)})" if len(missing) == count else ""
+    text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
+    return Problem(WHERE, f"{text}: see the kernel's log, or whether this process may see only some of them")
+
+
+def _is_listed(address: str, listed: Collection[str]) -> bool:
+    """Whether an address is on the list; a tool that knows no PCI domain prints `bb:dd.f` only."""
+    return address in listed or address.partition(":")[2] in listed

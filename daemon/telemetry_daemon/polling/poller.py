@@ -17,15 +17,13 @@ from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.missing import MissingPolls
 from telemetry_daemon.polling.news import News
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
-from telemetry_daemon.polling.releases import Releases
-from telemetry_daemon.polling.schedule import Need
+from telemetry_daemon.polling.schedule import Need, Releases
 from telemetry_daemon.polling.source import Answer, Source
-from telemetry_daemon.polling.threads import OneThread
-from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
+from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, respread, spread
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
+from telemetry_daemon.state.known import Taken
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
-from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Command, Failure, Poll, State

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
-from telemetry_daemon.polling.cross_check import unlisted
+from telemetry_daemon.polling.pci_bus import PciView, unlisted
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
@@ -24,15 +24,6 @@ log = logging.getLogger(__name__)
 
 # Takes what a reader got, and what its parser made of it.
 OnCapture = Callable[[Capture, "Report | None"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class PciView:
-    """One vendor's devices on the PCI bus, without those that were given to virtual machines."""
-
-    count: int = 0
-    suspended: int = 0
-    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
-"""When a poll is due: a steady beat on the monotonic clock, given to APScheduler as wall-clock times."""
+"""What APScheduler is given: a steady beat on the monotonic clock, and the thread that the jobs of one source run on."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 from random import Random
 
+from apscheduler.executors.pool import BasePoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -58,3 +60,17 @@ def respread(scheduler: BaseScheduler) -> None:
         if getattr(job, "next_run_time", None) is not None:
             with suppress(JobLookupError):  # removed since the list was made
                 job.reschedule(job.trigger)
+
+
+class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
+    """An executor with a single thread, which is started at once.
+
+    A pool starts its thread with its first job. That fails, and the job with it, if a tool has used up the service's
+    tasks (TasksMax=) by then.
+    """
+
+    def __init__(self) -> None:
+        pool = ThreadPoolExecutor(1)
+        with suppress(RuntimeError):  # if there is no room even now, the first job tries again
+            pool.submit(int)
+        super().__init__(pool)

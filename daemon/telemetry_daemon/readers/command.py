@@ -14,9 +14,12 @@ from pathlib import Path
 from telemetry_daemon.processes.pipes import Pipes
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
 from telemetry_daemon.processes.supervise import Limits, Run, settle, supervise
-from telemetry_daemon.readers.alternatives import Alternatives, Choice
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.run_results import (
+from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
+from telemetry_daemon.readers.tool_path import Whereabouts
+from telemetry_daemon.readers.tool_runs import (
+    Alternatives,
+    Choice,
     failed,
     failure_of,
     launch_failure,
@@ -25,8 +28,6 @@ from telemetry_daemon.readers.run_results import (
     remains_of,
     stuck,
 )
-from telemetry_daemon.readers.tool_path import Whereabouts
-from telemetry_daemon.readers.toollock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}

@@ -1,20 +1,30 @@
-"""Reads a library or files in a worker process, so that a wedged driver costs that process only."""
+"""Reads a library or files in a worker process, so that a wedged driver costs that process only; a library that is missing is tried again when it may have come."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
 from telemetry_daemon.processes.files import is_there
 from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.loader import Mark, marks
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.wire import Read, Readout, checked_readout
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
+# Device, inode and time of the last change of a place; None where there is none.
+Mark = tuple[int, int, int] | None
+
+# ld.so's own folders, with and without Debian's names for them; musl's; and its list of all others, which ldconfig writes.
+_OF_MACHINE = f"{os.uname().machine}-linux-gnu"
+_PLACES = (
+    "/etc/ld.so.cache",
+    *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_OF_MACHINE}", f"/usr/lib/{_OF_MACHINE}"),
+)
 # A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
 _RENEWAL_SECONDS = 30.0
 # A library that is not there is looked for once a minute, not once a minute by every poll of its source.
@@ -22,6 +32,22 @@ _LOOK_AGAIN_SECONDS = 55.0
 # Where it depends on the dynamic loader alone, a process is started for it only if a place where that looks has changed.
 _OURS = "telemetry_daemon.readers."
 _TRY_AGAIN_SECONDS = 1800.0
+
+
+def marks(environment: Mapping[str, str]) -> tuple[Mark, ...]:
+    """What changes when a library, or its binding, comes to a place where a Python with this environment would find it."""
+    listed = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
+    # A Python that was built for a folder of its own, as conda's, has that folder's libraries, too.
+    own = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
+    return tuple(map(_mark, (*filter(None, listed), *_PLACES, *own, *sys.path)))
+
+
+def _mark(path: str) -> Mark:
+    try:
+        status = os.stat(path)  # noqa: PTH116  # a path is a text here
+    except (OSError, ValueError):  # no such place, which is a mark as well
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 class WorkerReader:

@@ -1,18 +1,22 @@
-"""Which accelerators the PCI bus has, driver or not, and which of them sleep; reads nothing that wakes or blocks."""
+"""Which accelerators the PCI bus has, which of them sleep, and whether the machine or a card's driver started again; nothing here wakes a card or blocks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_parsers.text.lines import bus_address
 from telemetry_parsers.vendors import VENDORS
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 # The drivers that only hold devices for virtual machines.
 _FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
+_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+NOT_BOUND = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,6 @@ class PciDevice:
     def given_away(self) -> bool:
         """Whether it belongs to a virtual machine, so that no tool of this host lists it."""
         return self.driver in _FOR_GUESTS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
-
-
-_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
 
 
 def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
@@ -100,3 +101,35 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # unplugged between listing and reading
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The id of the machine's start, empty where nobody knows it, and the binding of the card at a bus address."""
+
+    boot: str = ""
+    binding: Callable[[str], int] = lambda _: NOT_BOUND
+
+
+def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Machine:
+    """The machine as the kernel tells of it."""
+    try:
+        boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:  # a container may hide it
+        boot = ""
+    return Machine(boot, lambda bus_id: _binding(pci_devices, bus_id))
+
+
+def _binding(pci_devices: Path, bus_id: str) -> int:
+    """The number of the link from a card to its driver.
+
+    The kernel makes the link when it binds the two, and gives no number a second time until the next start of the machine. So another number
+    means that the driver was loaded anew, or that the card was away from it.
+    """
+    address = bus_address(bus_id)
+    if address is None:  # a plugin may say anything, also a way to a place that hangs
+        return NOT_BOUND
+    try:
+        return (pci_devices / address / "driver").lstat().st_ino
+    except OSError:  # no driver has the card, or there is no card at that address
+        return NOT_BOUND

@@ -1,21 +1,43 @@
-"""Reads what the kernel tells of the processes on cards: once for each process, and at every poll only whether it is still the same."""
+"""Reads what the kernel knows of the processes on cards: start, user, variables and open cards, once for each process; then only whether it is still the same."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
+from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.processes.short_lived import NoAnswerError, ask
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.proc_files import Mark, mark_of, named_variables, text_of, ticks_of, uid_of
-from telemetry_daemon.readers.proc_holds import Holds
-from telemetry_daemon.readers.users import Users
 from telemetry_parsers.bounds import MOST_PROCESSES
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
+from telemetry_parsers.owners.proc import Client, clients, holds
 
+LARGEST_BYTES = 64 << 10
+_LARGEST_ENVIRONMENT_BYTES = 1 << 20
+_LARGEST_COMMAND_BYTES = 128 << 10
+_LARGEST_FDINFO_BYTES = 16 << 10
+_MOST_DESCRIPTORS = 1024
+_LONGEST_STAT = 4096
+_CARD = b"drm-pdev"
+# The kernel makes the folder's inode anew for each process, and sometimes for the same one.
+Mark = tuple[int, int]
+# Nothing else of an environment leaves the function that reads it: it holds passwords.
+VARIABLES = (
+    *("SLURM_JOB_ID", "SLURM_JOB_SLUID", "PBS_JOBID", "FLUX_JOB_ID"),
+    *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
+)
+# A process with 63 open files takes half a millisecond.
+_AT_ONCE = 8
+# The number of a process as text, and its start.
+ProcessKey = tuple[str, int]
+_DEADLINE_SECONDS = 1.0
+_ASK_AGAIN_SECONDS = 600.0
+_LARGEST_PASSWD_BYTES = 8 << 20
+_MOST_KNOWN = 4096
 # The namespace of processes that the kernel makes at its start: there a driver's numbers mean what they say.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,6 +50,159 @@ _ELSEWHERE = (
     "(hostPID), or the host's / as `path`"
 )
 _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group of the service's user"
+
+
+def mark_of(folder: str) -> Mark | None:
+    """What no other process's folder has, at a third of what its start costs; the same process may have another one later."""
+    try:
+        status = os.stat(folder)  # noqa: PTH116  # as cheap as can be: for each process at each poll
+    except OSError:  # it has ended, or is hidden from us
+        return None
+    return status.st_ino, status.st_ctime_ns
+
+
+def ticks_of(folder: str) -> int | None:
+    """When a process started, in ticks since the machine did; None if there is none. Its name may have any characters."""
+    try:
+        descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            content = os.read(descriptor, _LONGEST_STAT)  # the kernel gives all of it at once
+        finally:
+            os.close(descriptor)
+        return int(content[content.rindex(b")") :].split(None, 21)[20])
+    except (OSError, ValueError, LookupError):  # it has ended, or is hidden from us
+        return None
+
+
+def uid_of(folder: str) -> int:
+    """The number of the user who started it, as the line `Uid:` of its status begins."""
+    status = text_of(f"{folder}/status")
+    line = next((line for line in status.splitlines() if line.startswith("Uid:")), "Uid: 0")
+    return int(line.split()[1])
+
+
+def named_variables(folder: str) -> dict[str, Plain]:
+    """The named variables; none where the environment cannot be read, which takes a right of its own."""
+    try:
+        content = text_of(f"{folder}/environ", _LARGEST_ENVIRONMENT_BYTES)
+    except OSError:  # the right to read it was not given
+        return {}
+    pairs = (entry.partition("=") for entry in content.split("\0"))
+    return {name: value for name, _, value in pairs if name in VARIABLES}
+
+
+def open_cards(folder: str) -> Iterator[str]:
+    """What the kernel tells of each open file of a card; nothing where that cannot be read."""
+    try:
+        descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208  # as cheap as can be: for each process
+    except OSError:  # another's are read with a right of its own
+        return
+    for descriptor in descriptors[:_MOST_DESCRIPTORS]:
+        try:
+            content = bytes_of(f"{folder}/fdinfo/{descriptor}", _LARGEST_FDINFO_BYTES)
+        except OSError:  # it was closed meanwhile
+            continue
+        if _CARD in content:
+            yield content.decode("utf-8", errors="replace")
+
+
+def command_line(pid: int) -> str:
+    """All arguments of a process, for the terminal of who may read them; empty where they cannot be read. They hold secrets."""
+    try:
+        return text_of(f"/proc/{pid}/cmdline", _LARGEST_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
+    except OSError:  # it has ended, or is another user's on a machine that hides them
+        return ""
+
+
+def text_of(path: str, most_bytes: int = LARGEST_BYTES) -> str:
+    """The beginning of one of the kernel's files as text."""
+    return bytes_of(path, most_bytes).decode("utf-8", errors="replace")
+
+
+def bytes_of(path: str, most_bytes: int) -> bytes:
+    """The beginning of one of the kernel's files."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while len(content) < most_bytes and (chunk := os.read(descriptor, most_bytes - len(content))):
+            content += chunk
+    finally:
+        os.close(descriptor)
+    return content
+
+
+class Holds:
+    """Remembers what was read of each process; who was not looked at for longest comes first.
+
+    A process opened its card before anybody listed it there: who has none at the first look, or may not be looked at, is left alone.
+    """
+
+    def __init__(self) -> None:
+        self._clients: dict[ProcessKey, tuple[Client, ...]] = {}
+        self._without: set[ProcessKey] = set()
+
+    def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
+        """What each of these processes holds; of a client that forks share, only the first of them has it."""
+        self._without.intersection_update(processes)
+        self._clients = {key: found for key, found in self._clients.items() if key in processes}
+        unread = [key for key in processes if key not in self._without and key not in self._clients]
+        for key in [*unread, *self._clients][:_AT_ONCE]:
+            found = tuple(clients(open_cards(f"{proc}/{key[0]}")))
+            if self._clients.pop(key, found):
+                self._clients[key] = found
+            else:
+                self._without.add(key)
+        return self._held()
+
+    def _held(self) -> dict[ProcessKey, list[Plain]]:
+        counted: set[tuple[str, str]] = set()
+        held = {}
+        for key in sorted(self._clients):
+            own = {(one.bus_id, one.number): one for one in self._clients[key]}
+            if found := holds(one for name, one in own.items() if name not in counted):
+                held[key] = found
+            counted |= own.keys()
+        return held
+
+
+class Users:
+    """Names of users that were asked for before; who has none is called by the number."""
+
+    def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._clock = clock
+        self._names: dict[int, str] = {}
+        self._nameless: dict[int, float] = {}
+
+    def learn(self, uids: Iterable[int]) -> None:
+        """Ask for those that are not known, all at once."""
+        now = self._clock()
+        unknown = {uid for uid in uids if uid not in self._names and self._nameless.get(uid, 0.0) <= now}
+        if not unknown:
+            return
+        if len(self._names) + len(self._nameless) + len(unknown) > _MOST_KNOWN:
+            self._names.clear()
+            self._nameless.clear()
+        self._names.update((uid, name) for uid, name in self._asked(sorted(unknown)) if uid in unknown)
+        self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
+
+    def name(self, uid: int) -> str:
+        """The name, else the number."""
+        return self._names.get(uid, str(uid))
+
+    def _asked(self, uids: list[int]) -> Iterator[tuple[int, str]]:
+        try:
+            if self._root in ("", "/"):
+                text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
+            else:  # the users of the node, not of the container
+                text = read_file(f"{self._root}/etc/passwd", _LARGEST_PASSWD_BYTES).decode(errors="replace")
+        except (NoAnswerError, OSError):  # they are called by their numbers until they are asked for again
+            return
+        for line in text.splitlines():
+            name, _, rest = line.partition(":")
+            fields = rest.split(":", 2)
+            if name and len(fields) > 1 and fields[1].isascii() and fields[1].isdigit():
+                yield int(fields[1]), name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reads the folder in which jobs count their steps. Everybody may write there, so each file belongs to whom it belongs, and may be anything."""
+"""Reads the folder in which jobs count their steps; anybody may write there, so an hour brings a bounded number of ranks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import Protocol
 
 from telemetry_daemon.guarded.own_folder import Entry, Inbox
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.newcomers import MOST_NEW_OF_A_USER, Newcomers
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 
+MOST_NEW, MOST_NEW_OF_A_USER = 4096, 1024
+_SECONDS = 3600.0
 LARGEST_BYTES = 4096
 # Far beyond what is kept, so that many bad files do not hide a good one.
 MOST_LISTED, MOST_READ, MOST_READ_OF_A_USER = 16384, 4096, 2048
@@ -28,6 +29,34 @@ _QUIET_SECONDS = 60.0
 _LONGEST_NAME, _MOST_PARTS = 64, 8
 # Two writes within one tick of the kernel's clock leave the same time, so a file that was just written is read again.
 _TICK_SECONDS = 1.0
+
+
+class Newcomers:
+    """Remembers for an hour which ranks of which user were told."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, dict[int, float]] = {}
+        self._count = 0
+
+    def forget(self, now: float) -> None:
+        """Drop what nobody told for an hour; also what is from a time that has not come, after the clock was set back."""
+        kept = {
+            user: {rank: seen for rank, seen in ranks.items() if abs(now - seen) < _SECONDS}
+            for user, ranks in self._seen.items()
+        }
+        self._seen = {user: ranks for user, ranks in kept.items() if ranks}
+        self._count = sum(map(len, self._seen.values()))
+
+    def admits(self, user: int, told: Mapping[str, Plain], now: float) -> bool:
+        """Whether this rank is known, or one more is within the bounds."""
+        ranks = self._seen.setdefault(user, {})
+        rank = hash(repr((told.get("job_id"), told.get("rank"), told.get("card"))))
+        if rank not in ranks:
+            if len(ranks) >= MOST_NEW_OF_A_USER or self._count >= MOST_NEW:
+                return False
+            self._count += 1
+        ranks[rank] = now
+        return True
 
 
 class StepsSettings(Protocol):

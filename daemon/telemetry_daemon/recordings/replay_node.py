@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.node import Node
+from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.recordings.parsed_captures import StoreFeed, in_short, parsers_of
 from telemetry_daemon.recordings.playback import PlaybackControls, PlaybackOptions
@@ -31,6 +31,13 @@ if TYPE_CHECKING:  # what only the daemon has, and who shows it
     from telemetry_daemon.state.store import Store
 
 log = logging.getLogger(__name__)
+# What `telemetry replay` does, besides going elsewhere.
+_ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
+    "pause": lambda controls, _: controls.pause(),
+    "play": lambda controls, _: controls.go_on(),
+    "speed": lambda controls, value: controls.set_speed(speed(value)),
+    "status": lambda _controls, _value: None,
+}
 
 
 class ReplayNode(Node):
@@ -147,13 +154,6 @@ def _faster(factor: float) -> Callable[[PlaybackControls], None]:
     return lambda controls: controls.set_speed(min(FASTEST, max(SLOWEST, controls.speed * factor)))
 
 
-# What `telemetry replay` does, besides going elsewhere.
-_ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
-    "pause": lambda controls, _: controls.pause(),
-    "play": lambda controls, _: controls.go_on(),
-    "speed": lambda controls, value: controls.set_speed(speed(value)),
-    "status": lambda _controls, _value: None,
-}
 # What `telemetry top` plays with; the help view lists them.
 _KEYS: Mapping[str, Callable[[PlaybackControls], None]] = {
     " ": PlaybackControls.toggle,

@@ -19,24 +19,21 @@ from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, ConfigErr
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.config.settings import Settings, reads
 from telemetry_daemon.polling.clock import ClockGuard
-from telemetry_daemon.polling.node import Node
+from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import device_nodes
 from telemetry_daemon.readers.device_nodes import NodeWatch
-from telemetry_daemon.readers.repairs import this_machine
+from telemetry_daemon.readers.pci import this_machine
 from telemetry_daemon.recordings.last_minutes import Tap
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlServer
 from telemetry_daemon.service import systemd
 from telemetry_daemon.service.black_box import BlackBox
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
-from telemetry_daemon.service.job_folder import LOOK_SECONDS as LOOK_FOR_JOBS_SECONDS
-from telemetry_daemon.service.job_folder import JobFolder
 from telemetry_daemon.service.local_site import LocalSite
-from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.service.memory import give_free_pages_back
-from telemetry_daemon.service.operators import Operators
+from telemetry_daemon.service.operators import MaintenanceDesk, Operators
 from telemetry_daemon.service.other_names import OtherNames
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
@@ -186,6 +183,9 @@ class Service:
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
         if self._settings.attribution.enabled and self._start.remembers_devices:
+            from telemetry_daemon.service.owners import LOOK_SECONDS as LOOK_FOR_JOBS_SECONDS
+            from telemetry_daemon.service.owners import JobFolder
+
             folder = JobFolder(self._settings.attribution.job_directory, self._poller.ask)
             self._poller.every("job folder", LOOK_FOR_JOBS_SECONDS, folder.look)
         if self._textfile.is_configured:

@@ -1,4 +1,4 @@
-"""What operators ask of the daemon about devices and sources: to forget, to let go and to go on, and to tell what it knows."""
+"""What operators ask of the daemon: to forget a device, to release a source and resume it, to announce maintenance, and to say what it knows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Verb
 from telemetry_daemon.state.devices_file import of_vendor
+from telemetry_daemon.state.maintenance import LONGEST_SECONDS, MaintenanceBook, is_announceable
 from telemetry_daemon.state.store import Store
+from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_exporters.documents import snapshot_json
 from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Metric, Plain
 
 log = logging.getLogger(__name__)
@@ -88,3 +91,51 @@ class Operators:
 
     def _jobs_changed(self, request: control_requests.JobsChanged) -> Mapping[str, Plain]:
         return {"asked": self._poller.ask(request.source)}
+
+
+class MaintenanceDesk:
+    """Takes announcements, shows them in the store, and keeps them."""
+
+    def __init__(self, book: MaintenanceBook, store: Store) -> None:
+        self._book = book
+        self._store = store
+        self._changes = ChangeLog()
+        self._shown: Maintenance | None = None
+        self.verbs: Mapping[str, Verb] = {
+            "maintenance": Verb(control_requests.MaintenanceStatus, self._tell),
+            "maintenance_on": Verb(control_requests.MaintenanceOn, self._begin),
+            "maintenance_off": Verb(control_requests.MaintenanceOff, self._end),
+        }
+
+    def keep(self) -> str:
+        """Show what holds now and keep it; returns why it could not be kept, or nothing."""
+        now = self._book.now()
+        if self._shown != now:  # what is shown makes a new snapshot, and a new page
+            self._shown = now
+            self._store.set_maintenance(self._book.now)
+        try:
+            self._book.keep()
+        except OSError as error:
+            if self._changes.changed("file", error.errno):
+                facts = {"path": str(self._book.path), "error": error}
+                log.warning("the maintenance will be forgotten at a restart", extra=facts)
+            return f"cannot write '{self._book.path}': {error.strerror or error}"
+        self._changes.changed("file", None)
+        return ""
+
+    def _begin(self, request: control_requests.MaintenanceOn) -> Mapping[str, Plain]:
+        if not is_announceable(request.seconds):
+            raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
+        self._book.announce(request.seconds, request.reason)
+        log.info("maintenance is on", extra={"seconds": request.seconds, "reason": self._book.now().reason})
+        return {**self._tell(control_requests.MaintenanceStatus()), "not_kept": self.keep()}
+
+    def _end(self, _request: control_requests.MaintenanceOff) -> Mapping[str, Plain]:
+        was_on = self._book.now().is_on
+        self._book.end()
+        log.info("maintenance is off", extra={"was_on": was_on})
+        return {"not_kept": self.keep(), "was_on": was_on}
+
+    def _tell(self, _request: control_requests.MaintenanceStatus) -> Mapping[str, Plain]:
+        now = self._book.now()
+        return {"ends_in": now.seconds_left, "reason": now.reason, "not_kept": ""}

@@ -1,19 +1,26 @@
-"""What a daemon needs to tell whose cards are: put together only where that is switched on, or where it was recorded."""
+"""What a daemon with owners adds: attribution, ledger, and a watch over the folder of job files."""
 
 from __future__ import annotations
 
 import platform
+import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
-from telemetry_daemon.readers.repairs import this_machine
-from telemetry_daemon.state.attribution import Attribution
+from telemetry_daemon.readers.pci import this_machine
+from telemetry_daemon.state.attribution import Attribution, owner_key
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.ledger_file import LedgerFile
-from telemetry_daemon.state.owner_key import owner_key
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.owners.privacy import Privacy
+
+LOOK_SECONDS = 1.0
+_SCHEDULERS = ("slurm", "pbs", "flux")
+# Two changes within one tick of the kernel's clock leave the same time.
+_TICK_NANOSECONDS = 1_000_000_000
 
 
 class Owners:
@@ -48,3 +55,26 @@ def _privacy(settings: AttributionSettings, state_directory: str | None) -> Priv
     """How names are told. Raises ConfigError."""
     by_name = Privacy(settings.users, settings.pods, settings.jobs)
     return replace(by_name, key=owner_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
+
+
+class JobFolder:
+    """Has the schedulers' sources read when a file in the folder was written, replaced or removed."""
+
+    def __init__(self, path: str, read: Callable[[str], object]) -> None:
+        self._path = Path(path)
+        self._read = read
+        self._changed = 0
+        self._looked = 0
+
+    def look(self) -> None:
+        """Look once; costs one call of the kernel unless something has changed."""
+        now = time.time_ns()
+        try:
+            changed = self._path.stat().st_mtime_ns
+        except OSError:  # no hook has called yet, or the service may not enter: the sources report that
+            return
+        is_settled = not 0 <= self._looked - changed <= _TICK_NANOSECONDS
+        if changed != self._changed or not is_settled:
+            self._changed, self._looked = changed, now
+            for scheduler in _SCHEDULERS:
+                self._read(scheduler)

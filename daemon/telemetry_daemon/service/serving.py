@@ -13,7 +13,7 @@ from telemetry_daemon.config.child import Check, load_in_child
 from telemetry_daemon.config.inputs import ConfigInputs, given_word
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, load
-from telemetry_daemon.polling.node import Node, RealNode
+from telemetry_daemon.polling.node_sources import Node, RealNode
 from telemetry_daemon.recordings.last_minutes import Tap
 from telemetry_daemon.service.daemon import Service, Start
 from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom, share_one_heap

@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from telemetry_daemon.state.accumulate import LONGEST_GAP_INTERVALS, Increment, Integral
-from telemetry_daemon.state.tally import WIDTH, Tallies, count_increments, count_time, tally_of
-from telemetry_daemon.state.tenure import Tenure
+from telemetry_daemon.state.tally import WIDTH, Tallies, Tenure, count_increments, count_time, tally_of
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import KEPT, kept_places

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
+from telemetry_daemon.readers.pci import NOT_BOUND, Machine
 from telemetry_parsers import bounds
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading

@@ -1,4 +1,4 @@
-"""Everything that the store knows and that changes."""
+"""Everything that the store knows and that changes, and what it took of an attempt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks
 from telemetry_parsers.merge.report_columns import Offered
-from telemetry_parsers.model import Capture, Health, Metric, Poll, Report, Sample, SourceReport
+from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, Sample, SourceReport
 
 Key = tuple[str, str]
 SHORTEST_STEP_SECONDS = 1.0
@@ -106,3 +106,12 @@ class Known:
                 self.cpu_seconds.get(source, 0.0),
                 forgotten + sum(count for key, count in self.refused.items() if key[0] == source),
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the store took of an attempt: the report within its bounds, events of devices, and problems to log."""
+
+    report: Report | None = None
+    events: tuple[DeviceEvent, ...] = ()
+    problems: tuple[Problem, ...] = ()

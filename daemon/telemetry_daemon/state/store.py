@@ -13,8 +13,7 @@ from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import PollResult, SourceFacts, Statuses
-from telemetry_daemon.state.known import Key, Known
-from telemetry_daemon.state.taken import Taken
+from telemetry_daemon.state.known import Key, Known, Taken
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance

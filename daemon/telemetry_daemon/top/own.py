@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.polling.node import Node
+from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
-from telemetry_daemon.readers.repairs import this_machine
+from telemetry_daemon.readers.pci import this_machine
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History

@@ -1,4 +1,4 @@
-"""The files of jobs: one for each, written when it begins, marked when it ends, removed an hour later."""
+"""The files of jobs: one for each, written when it begins, marked when it ends, removed an hour later; the running daemon is notified of each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from telemetry_daemon.guarded.named import connected
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.jobs.environment import Job
@@ -20,6 +21,7 @@ _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
 _LONGEST_NUMBER = 20
 _PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.+[]")
+_PATIENCE_SECONDS = 0.3
 
 
 class NoRoomError(Exception):
@@ -129,3 +131,11 @@ def group_of_service(*folders: str) -> int:
         with suppress(OSError):  # not there: the next
             return Path(folder).stat().st_gid
     return 0
+
+
+def nudge(runtime_directory: str, scheduler: str) -> None:
+    """Have the daemon read the jobs of a scheduler at once; where none answers, the next one reads them anyway."""
+    request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
+    path = Path(runtime_directory, "control.sock")
+    with suppress(OSError), connected(path, _PATIENCE_SECONDS) as connection:  # what the docstring says
+        connection.sendall(request)

@@ -16,7 +16,7 @@ from telemetry_daemon.guarded.own_folder import Entry, Inbox
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.jobs.cgroups import JobCgroups
 from telemetry_daemon.readers.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id
-from telemetry_daemon.readers.users import Users
+from telemetry_daemon.readers.proc import Users
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP

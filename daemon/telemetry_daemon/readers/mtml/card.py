@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in
 from telemetry_daemon.readers.mtml import calls, codes
 from telemetry_daemon.readers.mtml.calls import Call
-from telemetry_daemon.readers.mtml.library import Mtml
+from telemetry_daemon.readers.mtml.reader import Mtml
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -17,6 +17,8 @@ _MOST_FANS = 16
 _MOST_LINKS = 64
 _MOST_INSTANCES = 64
 _MPC_PARENT = 1
+_TIERS: dict[str, tuple[Call, ...]] = {"fast": calls.FAST, "slow": calls.SLOW, "inventory": calls.INVENTORY}
+TIERS = tuple(_TIERS)
 
 
 class Card:
@@ -112,10 +114,6 @@ class Card:
             handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
             if not isinstance(handle, Refused):
                 yield Card(self._mtml, index, handle)
-
-
-_TIERS: dict[str, tuple[Call, ...]] = {"fast": calls.FAST, "slow": calls.SLOW, "inventory": calls.INVENTORY}
-TIERS = tuple(_TIERS)
 
 
 class Slot:

@@ -1,24 +1,68 @@
-"""A GPU that answers: who it is, asked once, and what each tier asks of it.
+"""A GPU that answers: who it is, asked once, what each tier asks of it, and its fans.
 
 `stale` tells that it is not any more what it was when the library was initialised, which has to be done again.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from telemetry_daemon.readers.binding import is_answered
-from telemetry_daemon.readers.nvml import calls, fabric, fields
+from telemetry_daemon.readers.binding import Refused, is_answered
+from telemetry_daemon.readers.nvml import calls, codes, fields, links
 from telemetry_daemon.readers.nvml.asker import Asker
-from telemetry_daemon.readers.nvml.fans import Fans
 from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_daemon.readers.nvml.gpm import Gpm
 from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, instances_of, layout
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.links import Links
-from telemetry_daemon.readers.nvml.process_use import ProcessUse
-from telemetry_daemon.readers.nvml.processes import ProcessLists
+from telemetry_daemon.readers.nvml.processes import ProcessLists, ProcessUse
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
+
+
+_MOST_FANS = 16
+_REVOLUTIONS = "FanSpeedRPM"
+
+
+class _Speed(ctypes.Structure):
+    """nvmlFanSpeedInfo_v1_t; pynvml's own function asks the first fan only."""
+
+    _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
+
+
+_VERSION_1 = ctypes.sizeof(_Speed) | 1 << 24
+
+
+class Fans:
+    """The fans of one GPU; how many there are is asked once."""
+
+    def __init__(self, nvml: Nvml, asker: Asker) -> None:
+        self._nvml = nvml
+        self._asker = asker
+        _, count = asker.answer(calls.NUMBER_OF_FANS)
+        # The drivers of cards without any say 0, or that they do not know the question.
+        self._count = min(count, _MOST_FANS) if isinstance(count, int) else 1
+
+    def read(self) -> dict[str, Plain]:
+        """Key and answer of each fan; the first speed that the driver does not know speaks for all."""
+        found = self._asker.answers(calls.fan_speed(fan) for fan in range(self._count))
+        revolutions = {
+            f"{_REVOLUTIONS}.{fan}": self._asker.own(_REVOLUTIONS, partial(self._ask, fan))
+            for fan in range(self._count)
+        }
+        return {**found, **revolutions}
+
+    def _ask(self, fan: int) -> Plain | Refused:
+        if not self._nvml.has_raw:
+            return Refused(codes.FUNCTION_NOT_FOUND)
+        speed = _Speed(version=_VERSION_1, fan=fan)
+        code = self._nvml.raw("nvmlDeviceGetFanSpeedRPM", self._asker.handle, ctypes.byref(speed))
+        return Refused(code) if code else int(speed.speed)
+
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -106,7 +150,7 @@ class Gpu:
         values = self._asker.fields(fields.INVENTORY)
         found = self._asker.answers((*calls.INVENTORY, *self._limit_calls(values)))
         found["MigMode"] = self._mig_mode
-        found["GpuFabricInfo"] = fabric.read(self._shared.nvml, self._asker)
+        found["GpuFabricInfo"] = links.read(self._shared.nvml, self._asker)
         return {"calls": found, "fields": values, "instances": self._of_instances(Instance.inventory)}
 
     def known_instances(self) -> list[Plain]:

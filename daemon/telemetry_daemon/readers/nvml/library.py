@@ -1,20 +1,46 @@
-"""NVML through pynvml, and the library's own functions where pynvml's are not enough."""
+"""NVML through pynvml, and the library's own functions where pynvml's are not enough; pynvml is imported without ctypes.util."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 import struct
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from telemetry_daemon.readers.binding import Binding, Refused, SessionOverError, can_be_loaded
-from telemetry_daemon.readers.nvml import codes, late_find_library
+from telemetry_daemon.readers.nvml import codes
 
+_UTIL = "ctypes.util"
 LIBRARY = "libnvidia-ml.so.1"
 # nvmlFieldValue_t: number, scope, time stamp, latency, type, return code, value.
 _FIELD_VALUE = struct.Struct("IIqqII8s")
 FieldValue = tuple[int, int, int, int, int, int, bytes]
+
+
+def find_library(name: str) -> str | None:
+    """What ctypes.util says, imported now."""
+    from ctypes import util
+
+    return util.find_library(name)
+
+
+@contextmanager
+def late() -> Iterator[None]:
+    """Within it `from ctypes.util import find_library` gives ours; afterwards ctypes.util is the real module for everybody."""
+    if _UTIL in sys.modules:
+        yield
+        return
+    stand_in = ModuleType(_UTIL)
+    vars(stand_in)["find_library"] = find_library
+    sys.modules[_UTIL] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules[_UTIL]
 
 
 class Nvml(Binding):
@@ -28,7 +54,7 @@ class Nvml(Binding):
         if not can_be_loaded(LIBRARY):
             raise SessionOverError(codes.LIBRARY_NOT_FOUND)
         if self.module is None:
-            with late_find_library.late():
+            with late():
                 self.module = importlib.import_module("pynvml")
             self.error = self.module.NVMLError
             # The oldest wheels raise NVMLError in its place. A TypeError: in this wheel the call was another.

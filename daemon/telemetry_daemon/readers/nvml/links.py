@@ -1,17 +1,22 @@
-"""NVLink: state, traffic and errors of each link, in batches of their own."""
+"""NVLink: state, traffic and errors of each link, in batches of their own, and whether the GPU has joined its fabric."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import error_in, is_answered
+from telemetry_daemon.readers.binding import Refused, error_in, is_answered
 from telemetry_daemon.readers.nvml import codes, fields
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import link_errors, link_state
 from telemetry_daemon.readers.nvml.fields import Field
+from telemetry_daemon.readers.nvml.library import Nvml
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -21,6 +26,7 @@ _MOST_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter that are asked where the fields are not known.
 _COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 _NAMES = tuple(name for name, _ in fields.LINK)
+_VERSION_2 = 0x02000024
 
 
 @cache
@@ -84,3 +90,25 @@ class Links:
         numbers = dict(fields.LINK)
         batch = [Field(name, numbers[name], fields.ALL_LINKS) for name in fields.LINKS_TOGETHER]
         return self._asker.fields(batch)
+
+
+def read(nvml: Nvml, asker: Asker) -> Plain:
+    """State, status, clique and cluster; {"error": …} where there is no fabric to join."""
+    return asker.own("GpuFabricInfo", lambda: _ask(nvml, asker.handle))
+
+
+def _ask(nvml: Nvml, handle: Any) -> Plain | Refused:
+    structure = getattr(nvml.module, "c_nvmlGpuFabricInfo_v2_t", None)
+    if structure is None:  # a wheel before 12.550
+        return Refused(codes.NOT_SUPPORTED)
+    info = structure()
+    info.version = _VERSION_2
+    given = nvml.call("nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info))
+    if isinstance(given, Refused):
+        return given
+    return {
+        "state": int(info.state),
+        "status": int(info.status),
+        "clique": int(info.cliqueId),
+        "cluster": bytes(info.clusterUuid).hex(),
+    }

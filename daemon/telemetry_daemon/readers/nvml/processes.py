@@ -1,9 +1,11 @@
-"""The processes on a GPU: each of the three lists in one call, with room for all."""
+"""The processes on a GPU, each of the three lists in one call, and how busy each process keeps it."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +19,23 @@ from telemetry_daemon.readers.nvml.library import Nvml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
+
 KINDS = ("Compute", "Graphics", "MPSCompute")
 # The newest form of the call first; entries have been of one layout since 450.
 _FORMS = ("_v3", "_v2")
 _ROOM = 64
-_MOST = 1 << 16
 _NOT_TOLD = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
 # These drivers fill entries that are 8 bytes longer than the header says: what comes out are no process ids.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _LONGEST_NAME = 256
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
+CALL = "nvmlDeviceGetProcessUtilization"
+# That there is no sample; pynvml says success for a driver that has no room for one.
+_NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
+_MOST = 1 << 16
 
 
 class _Entry(ctypes.Structure):
@@ -115,3 +123,29 @@ class ProcessLists:
             return read_file(f"{self._proc}/{pid}/comm", _LONGEST_NAME).decode("utf-8", "replace").strip() or None
         except OSError:  # the process ended, or is hidden: it has no name for us
             return None
+
+
+class ProcessUse:
+    """Asks for the samples that are newer than the last one, whose time stamp it keeps."""
+
+    def __init__(self, nvml: Nvml, clock: Callable[[], float] = time.time) -> None:
+        self._nvml = nvml
+        self._clock = clock
+        self._newest = 0
+
+    def read(self, asker: Asker) -> Plain:
+        """The pid and the percent of each process that did something since the poll before; None if nothing was sampled yet."""
+        return asker.own(CALL, partial(self._samples, asker.handle))
+
+    def _samples(self, handle: Any) -> list[Plain] | Refused | None:
+        if self._newest > self._clock() * 1e6:  # somebody set the clock back: everything would be older
+            self._newest = 0
+        since = self._newest
+        found: Any = self._nvml.call(CALL, handle, since)
+        if isinstance(found, Refused) and found.code not in _NO_SAMPLES:
+            return found
+        samples = [] if isinstance(found, Refused) else sorted(found[:_MOST], key=lambda sample: int(sample.timeStamp))
+        self._newest = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
+        # The first answer has whatever the driver still holds, of processes that ended long ago, too.
+        percents: dict[int, int] = {int(one.pid): int(one.smUtil) for one in samples if int(one.timeStamp) > since}
+        return [[pid, percent] for pid, percent in percents.items()] if since else None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
-from telemetry_daemon.polling.pci_bus import PciBus
-from telemetry_daemon.polling.source import OnCapture, PciView, Source
+from telemetry_daemon.polling.pci_bus import PciBus, PciView
+from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.processes.targets import load
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader
