@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,19 +9,16 @@ from pathlib import Path
 
 import bench
 import pytest
-from side_by_side import measured, processes
-from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, running, together
+from side_by_side import measured
+from side_by_side.contestants import Contestant, NotServingError, running
 from side_by_side.goals import Results, rows
 from side_by_side.measured import Round, spread
 from side_by_side.processes import Memory
 
 from kits.captures import ROOT
 from kits.ports import free_port
-from kits.waiting import comes_true
 
 FOLDER = ROOT / "benchmarks"
-PAGE = "# HELP watts Power.\n# TYPE watts gauge\n" + "".join(f'watts{{gpu="{at}"}} {at}.5\n' for at in range(30))
-SHORT = Plan(rounds=2, seconds=1, pace=4.0, settle=0.0)
 ROUND = Round(0.02, Memory(30.0, 45.0, 33.0), (0.001, 0.002, 0.009), 1500, 13_000)
 
 
@@ -68,55 +63,10 @@ def test_a_short_bench_of_the_commands_fills_a_page(tmp_path: Path) -> None:
     assert "nvitop" not in text, "no goal of a part that was not measured"
 
 
-def served(name: str, module: str, folder: Path) -> Contestant:
-    """One of the servers that serve a page of ours."""
-    (folder / "page").write_text(PAGE)
-    port = free_port()
-    command = (sys.executable, "-m", f"side_by_side.{module}", str(port), str(folder / "page"))
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
-    return Contestant(name, command, port, b"watts", environment)
-
-
-@pytest.mark.parametrize("module", ["bare_page", pytest.param("client_page", marks=pytest.mark.long)])
-def test_a_server_of_our_page_serves_all_its_series_and_ends(module: str, tmp_path: Path) -> None:
-    with running(served("server", module, tmp_path)) as found:
-        page = found.scraper.scrape()
-        pid = found.process.pid
-    assert {f'watts{{gpu="{at}"}}' for at in range(30)} <= {
-        line.rpartition(" ")[0] for line in page.page.decode().splitlines()
-    }
-    assert len(page.page) > page.wire
-    assert not Path(f"/proc/{pid}").exists()
-
-
-def test_at_once_and_in_turns_each_contestant_has_its_rounds(tmp_path: Path) -> None:
-    both = [served(name, "bare_page", tmp_path) for name in ("one", "other")]
-    at_once = together(both, SHORT, random.Random(1))
-    alone = in_turns(both, replace(SHORT, rounds=1), random.Random(1))
-    assert {name: len(rounds) for name, rounds in at_once.items()} == {"one": 2, "other": 2}
-    for each in (*at_once["one"], *alone["other"]):
-        assert (each.series, len(each.latencies)) == (30, 4)
-        assert 0 < each.cpu < 1
-        assert each.memory.rss >= each.memory.first > 1
-        assert all(0 < seconds < 30 for seconds in each.latencies)
-    assert at_once["one"][0].started_after is None
-    assert alone["one"][0].started_after > 0
-
-
 def test_a_program_that_does_not_serve_is_named_with_its_last_words() -> None:
     dies = Contestant("a stone", (sys.executable, "-c", "raise SystemExit('no page here')"), free_port(), b"watts")
     with pytest.raises(NotServingError, match=r"a stone was not measured.*no page here"), running(dies):
         pass
-
-
-def test_children_count() -> None:
-    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**6)); input()'])"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as process:
-        assert comes_true(lambda: len(processes.tree(process.pid)) == 2)
-        memory, seconds = processes.memory(process.pid), processes.cpu_seconds(process.pid)
-        process.communicate(b"\n")
-    assert memory.rss > memory.first
-    assert seconds > 0
 
 
 def test_the_middle_of_the_rounds_and_the_99th_percentile_of_all_scrapes() -> None:

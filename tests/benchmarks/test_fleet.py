@@ -14,11 +14,7 @@ from pathlib import Path
 
 import pytest
 from fleet_parts.density import of_prometheus
-from fleet_parts.measure import Load, Outcome
-from fleet_parts.report import bytes_per_sample, cost, extrapolated
-from fleet_parts.series import VendorSeries
-from fleet_parts.servers import Disk
-from fleet_parts.sizes import Cost
+from fleet_parts.report import bytes_per_sample
 
 from kits.captures import ROOT
 from kits.page_lint import complaints
@@ -104,36 +100,3 @@ def test_what_lies_on_disk_is_counted(tmp_path: Path) -> None:
     assert long.series > 200
     assert 18 * long.series < long.samples <= 20 * long.series
     assert 0 < bytes_per_sample(long) < bytes_per_sample(short)
-
-
-def outcome(title: str, *, cpu_seconds: float, peak_rss_bytes: int) -> Outcome:
-    """A minute of a hundred cards: 1,000 series, a million samples."""
-    return Outcome(
-        title=title,
-        load=Load(nodes=50, kinds=("2xamd",), interval_seconds=1.0, seconds=60.0),
-        seconds=60.0,
-        up=50,
-        samples=1e6,
-        series=1000,
-        cpu_seconds=cpu_seconds,
-        idle_rss_bytes=1_000_000,
-        rss_bytes=3_000_000,
-        peak_rss_bytes=peak_rss_bytes,
-        scrape_seconds=(0.1,),
-        failed_scrapes=0,
-        unwritten={},
-        disk=Disk(samples=100, series=10, bytes_by_part={"chunks": 1000}),
-    )
-
-
-def test_a_thousand_cards_by_hand() -> None:
-    """What rules cost is what a run with them takes besides; memory is by the highest, on the series that are scraped."""
-    plain = outcome("plain", cpu_seconds=2.0, peak_rss_bytes=3_000_000)
-    ruled = outcome("ruled", cpu_seconds=3.0, peak_rss_bytes=5_000_000)
-    disk = Disk(samples=100, series=10, bytes_by_part={"chunks": 150, "index": 50})
-    found = cost(plain, disk, ruled)
-    # 1 s besides in 4 evaluations of 100 cards.
-    assert found == Cost(4000.0, 2.0, 0.0025, 2.0)
-    text = extrapolated(found, [VendorSeries("acme", per_card=100.0, per_node=35.0)])
-    # 1,000 × 100 + 125 × (35 + 5) = 105,000 series, 7,000 samples/s; 0.014 + 1,000 × 2.5 ms ÷ 15 s cores.
-    assert "| acme | 105,000 | 7,000 | 0.42 GB | 18.1 % | 1.21 GB |" in text
