@@ -29,15 +29,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for _name in ("no_proxy", "NO_PROXY"):
     os.environ[_name] = ",".join(filter(None, ("127.0.0.1", "::1", "localhost", os.environ.get(_name))))
 
-# How long an example takes says how busy the machine is. What CI says of a change must not hang on luck either: it tries
-# the same examples each time, `make test` new ones.
-hypothesis.settings.register_profile(
-    "ours",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),
-)
-hypothesis.settings.load_profile("ours")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try the same examples each time, but new ones where only long tests run: no verdict on a change hangs on luck."""
+    hypothesis.settings.register_profile(
+        "ours",
+        deadline=None,  # how long an example takes says how busy the machine is
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        derandomize=config.getoption("--level") != ["long"],
+    )
+    hypothesis.settings.load_profile("ours")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

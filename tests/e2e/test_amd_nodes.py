@@ -19,11 +19,11 @@ BUSES = [f"0000:{0x29 + 4 * die:02x}:00.0" for die in range(DIES)]
 CONFIG = """
 [sources.rocm-smi]
 interval = 0.5
-deadline = 1.0
+deadline = {deadline}
 mode = "always"
 [sources.hy-smi]
 interval = 0.5
-deadline = 1.0
+deadline = {deadline}
 mode = "always"
 [sources.amdgpu-sysfs]
 interval = 0.5
@@ -99,8 +99,8 @@ def sysfs_of(tmp_path: Path, dies: int = DIES) -> Sysfs:
     return sysfs
 
 
-def daemon(tmp_path: Path, tools: ToolFolder) -> Daemon:
-    return Daemon(tmp_path, CONFIG.format(root=tmp_path / "host"), environment=tools.environment)
+def daemon(tmp_path: Path, tools: ToolFolder, deadline: float = 60.0) -> Daemon:
+    return Daemon(tmp_path, CONFIG.format(root=tmp_path / "host", deadline=deadline), environment=tools.environment)
 
 
 def devices(running: Daemon) -> list[Any]:
@@ -136,7 +136,7 @@ def test_an_mi250_node_has_eight_devices_and_each_package_one_power(tmp_path: Pa
 def test_trouble_on_an_mi250_node_costs_what_it_must(tmp_path: Path, tools: ToolFolder) -> None:
     sysfs = sysfs_of(tmp_path)
     tools.prints("rocm-smi", rocm_smi())
-    with daemon(tmp_path, tools) as running:
+    with daemon(tmp_path, tools, deadline=1.0) as running:
         running.until(lambda: len(up(running)) == DIES)
         running.until_state("rocm-smi", "ok")
         tools.hangs("rocm-smi")
