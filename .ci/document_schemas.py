@@ -8,7 +8,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from operator import or_
@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from telemetry_exporters.documents.check_formats import CheckupJson
 from telemetry_exporters.documents.history_json import HistoryJson
-from telemetry_exporters.documents.json_values import Schema
 from telemetry_exporters.documents.snapshot_parts import SnapshotJson
 from telemetry_exporters.documents.stream_json import (
     DeviceJson,
@@ -26,6 +25,8 @@ from telemetry_exporters.documents.stream_json import (
     ReadingsJson,
     StateJson,
 )
+from telemetry_parsers.codec.json_types import Schema
+from telemetry_parsers.job_record import JobRecord
 
 _Schema = dict[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -70,6 +71,7 @@ class Events:
 DOCUMENTS: Mapping[str, Document | Events] = {
     "docs/check.schema.json": Document(CheckupJson),
     "docs/history.schema.json": Document(HistoryJson),
+    "docs/job.schema.json": Document(JobRecord, is_open=False),
     "docs/snapshot.schema.json": Document(SnapshotJson),
     "docs/stream.schema.json": Events(
         {
@@ -105,7 +107,7 @@ class _Maker:
         self._is_open = is_open
 
     def object_of(self, kind: type) -> _Schema:
-        """The schema of a dataclass: a field with a default may be left out."""
+        """The schema of a dataclass; keys that are left out at times, or came later, are not required."""
         hints, described = get_type_hints(kind, include_extras=True), _described(kind)
         properties = {
             one.name: ({"description": described[one.name]} if one.name in described else {})
@@ -161,7 +163,7 @@ class _Maker:
 
 
 def _is_required(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
+    return not {"left_out", "added_later"} & one.metadata.keys()
 
 
 def _described(kind: type) -> Mapping[str, str]:

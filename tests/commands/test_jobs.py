@@ -15,7 +15,7 @@ from kits.billed_node import Node, has, job
 from kits.command_line import run_main
 from kits.daemon import bare_config
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, LedgerFile
-from telemetry_exporters.documents import job_record
+from telemetry_exporters.documents import job_json
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_where_nothing_was_kept_it_says_what_to_do(config: str) -> None:
 
 def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) -> None:
     node = keep(tmp_path)
-    good = job_record.line(node.records[0])
+    good = job_json.line(node.records[0])
     path = tmp_path / "mixed.jsonl"
     hostile = [
         "\x1b[2J{}",

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_exporters.documents import job_record
-from telemetry_exporters.documents.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
+from telemetry_exporters.documents import job_json
 from telemetry_exporters.terminal.job_bill import BY, Bill
 from telemetry_exporters.terminal.style import Colour
 from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD, SUMMARY = (json.loads((DOCS / name).read_text()) for name in ("job.schema.json", "jobs.schema.json"))
@@ -63,8 +63,8 @@ def rows(by: str, *records: JobRecord) -> list[dict]:
 @pytest.mark.parametrize("one", [record(), NOBODY, replace(record(), end=None), record("p", kind="pod")])
 def test_a_record_is_of_the_schema_and_is_read_as_it_was_written(one):
     jsonschema.Draft202012Validator.check_schema(RECORD)
-    jsonschema.Draft202012Validator(RECORD).validate(json.loads(job_record.line(one)))
-    assert job_record.read(job_record.line(one)) == one
+    jsonschema.Draft202012Validator(RECORD).validate(json.loads(job_json.line(one)))
+    assert job_json.read(job_json.line(one)) == one
 
 
 def test_the_schemas_know_every_key():
@@ -87,21 +87,21 @@ def test_the_schemas_know_every_key():
     ],
 )
 def test_what_is_no_record_is_refused(spoil):
-    plain = json.loads(job_record.line(record()))
+    plain = json.loads(job_json.line(record()))
     spoil(plain)
     with pytest.raises(CodecError):
-        job_record.read(json.dumps(plain))
+        job_json.read(json.dumps(plain))
 
 
 @given(st.one_of(st.binary(), st.text(), st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps)))
 def test_any_line_gives_one_kind_of_error(line):
     with pytest.raises(CodecError):
-        job_record.read(line)
+        job_json.read(line)
 
 
 def test_a_line_that_is_too_long_is_not_parsed():
     with pytest.raises(CodecError, match="too long"):
-        job_record.read(" " * job_record.LONGEST_LINE_BYTES + job_record.line(record()))
+        job_json.read(" " * job_json.LONGEST_LINE_BYTES + job_json.line(record()))
 
 
 def test_bills_in_every_form(assert_golden):

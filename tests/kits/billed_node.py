@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.ledger_file import Saved
-from telemetry_exporters.documents.job_record import JobRecord
+from telemetry_parsers.job_record import JobRecord
 from telemetry_parsers.model import MergedDevice, MergedReading
 from telemetry_parsers.ownership import Allocation, Claim, Owner
 

@@ -10,7 +10,7 @@ import pytest
 
 from kits.billed_node import START, Node, by_name, has, job, pod
 from telemetry_daemon.state.ledger import MOST_WAITING
-from telemetry_exporters.documents.job_record import Gap, Moment
+from telemetry_parsers.job_record import Gap, Moment
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim
 from telemetry_parsers.past import PastEvent

@@ -19,9 +19,9 @@ from kits.billed_node import START, Node, has, job, pod
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, saved_in, text_of
-from telemetry_exporters.documents import job_record
-from telemetry_exporters.documents.job_record import JobRecord
+from telemetry_exporters.documents import job_json
 from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.job_record import JobRecord
 
 
 class Time:
@@ -51,7 +51,7 @@ def worked() -> Node:
 
 
 def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
-    return [job_record.read(line) for line in (folder / "state" / name).read_bytes().splitlines()]
+    return [job_json.read(line) for line in (folder / "state" / name).read_bytes().splitlines()]
 
 
 TEXT = text_of(worked().kept()).encode()
@@ -131,7 +131,7 @@ def test_a_ledger_of_which_anything_was_changed_is_refused_or_goes_on(data):
     node.gives(has(job("8")))
     node.runs(140)
     for record in (*node.records, *node.kept().jobs):
-        assert job_record.read(job_record.line(record)) == record
+        assert job_json.read(job_json.line(record)) == record
 
 
 @pytest.mark.parametrize("name", [LEDGER, JOBS])
@@ -186,7 +186,7 @@ def test_half_a_line_of_a_power_cut_does_not_spoil_the_next_one(tmp_path):
 
 def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
     node, file = worked(), file_in(tmp_path)
-    line = len(job_record.line(node.records[0])) + 1
+    line = len(job_json.line(node.records[0])) + 1
     monkeypatch.setattr(ledger_file, "LARGEST_JOBS_BYTES", int(2.5 * line))
     for number in range(7):
         file.keep([replace(node.records[0], hostname=f"n{number}")], None)

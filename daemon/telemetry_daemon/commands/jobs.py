@@ -17,8 +17,8 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
-    from telemetry_exporters.documents.job_record import JobRecord
     from telemetry_exporters.terminal.job_bill import Bill
+    from telemetry_parsers.job_record import JobRecord
 
 EXAMPLES = {
     "telemetry jobs --since 30d --by user": "Show what each user had of this node's cards in a month.",
@@ -161,10 +161,10 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
 
 def _read(line: bytes) -> Sequence[JobRecord]:
     """The records in a line: of a ledger many. Raises CodecError."""
-    from telemetry_exporters.documents import job_record
+    from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_BEGINS):
         from telemetry_daemon.state.ledger_file import saved_in
 
         return saved_in(line).jobs
-    return (job_record.read(line),) if line.strip() else ()
+    return (job_json.read(line),) if line.strip() else ()

@@ -8,10 +8,10 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from telemetry_exporters.documents.json_values import AtMost
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
 from telemetry_parsers.codec import plain as codec
+from telemetry_parsers.codec.json_types import AtMost
 from telemetry_parsers.codec.plain import CodecError, unexpected
 from telemetry_parsers.model import Plain
 

@@ -22,7 +22,7 @@ from telemetry_daemon.state.stay import (
     with_totals,
 )
 from telemetry_daemon.state.tally import Tallies, Tally
-from telemetry_exporters.documents.job_record import NOBODY, JobRecord, Moment, Told, Who
+from telemetry_parsers.job_record import NOBODY, JobRecord, Moment, Told, Who
 from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim

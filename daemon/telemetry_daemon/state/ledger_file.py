@@ -11,10 +11,11 @@ from typing import Literal
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_exporters.documents.job_record import JobRecord, checked, line
+from telemetry_exporters.documents.job_json import checked, line
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
+from telemetry_parsers.job_record import JobRecord
 
 log = logging.getLogger(__name__)
 

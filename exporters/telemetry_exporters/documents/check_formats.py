@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from telemetry_exporters.documents.json_values import Schema, Word, utc_time
+from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.judgement.checkup import Check, Checkup, Status
 from telemetry_exporters.judgement.overview import slowdown_celsius, temperature, value_of
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.codec.json_types import Schema, Word
 from telemetry_parsers.model import Absent, MergedDevice
 
 # node-problem-detector keeps no more of a plugin's output.

@@ -7,21 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from telemetry_exporters.documents.json_values import (
-    AtMost,
-    Count,
-    LongTextOrNull,
-    Schema,
-    TextOrNull,
-    Time,
-    Word,
-    encoded,
-    plain_number,
-    utc_time,
-)
+from telemetry_exporters.documents.json_values import encoded, plain_number, utc_time
 from telemetry_exporters.text import cleaned
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.codec.json_types import AtMost, Count, LongTextOrNull, Schema, TextOrNull, Time, Word
 from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOTS, Past, PastEvent, Series
 
 _DIGITS = "%.7g"

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from telemetry_exporters.documents.json_values import (
+from telemetry_exporters.judgement.verdict import Severity
+from telemetry_parsers import bounds
+from telemetry_parsers.codec.json_types import (
     AtMost,
     Count,
     LongText,
@@ -18,11 +20,11 @@ from telemetry_exporters.documents.json_values import (
     Time,
     Word,
 )
-from telemetry_exporters.judgement.verdict import Severity
-from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 
+# Of a key that older daemons do not write.
+_ADDED_LATER = {"added_later": True}
 _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
@@ -57,9 +59,9 @@ class ReplayJson:
     """When it begins, in UTC."""
     hostname: TextOrNull
     """Where it was made; null in a masked one."""
-    shown: TextOrNull = None
+    shown: TextOrNull = field(metadata=_ADDED_LATER)
     """The moment of it that is shown, in UTC."""
-    how: TextOrNull = None
+    how: TextOrNull = field(metadata=_ADDED_LATER)
     """A word if it is not just played, such as `paused` or `10 ×`; null else."""
 
 

@@ -12,16 +12,7 @@ from typing import Annotated, Any, Literal
 
 from telemetry_exporters import human
 from telemetry_exporters.documents.history_json import EventJson, Seconds, SeriesByMetric
-from telemetry_exporters.documents.json_values import (
-    AtMost,
-    Count,
-    NotNegative,
-    Schema,
-    TextOrNull,
-    Time,
-    Word,
-    utc_time,
-)
+from telemetry_exporters.documents.json_values import utc_time
 from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson, ProblemJson, SeverityWord
 from telemetry_exporters.judgement.overview import (
     inventory,
@@ -34,6 +25,7 @@ from telemetry_exporters.judgement.overview import (
 from telemetry_exporters.judgement.verdict import Finding
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.codec.json_types import AtMost, Count, NotNegative, Schema, TextOrNull, Time, Word
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, State
 from telemetry_parsers.past import KEPT, kept_values
 from telemetry_parsers.readings import Readings

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_exporters import human
-from telemetry_exporters.documents.job_record import NOBODY, JobRecord
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+from telemetry_parsers.job_record import NOBODY, JobRecord
 
 SCHEMA = "telemetry.jobs/1"
 _HOUR, _KWH = 3600.0, 3.6e6

@@ -1,0 +1,34 @@
+"""The types of the values in JSON documents, with what JSON Schema says of each besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from telemetry_parsers import bounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """What JSON Schema says of a value besides its type."""
+
+    keywords: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """How many characters of a text or entries of a list are read of another machine's document."""
+
+    most: int
+
+
+# What is unknown is null, never an empty text.
+TextOrNull = Annotated[str | None, Schema({"minLength": 1})]
+LongText = Annotated[str, AtMost(bounds.LONGEST_TEXT)]
+LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), AtMost(bounds.LONGEST_TEXT)]
+Word = Annotated[str, Schema({"minLength": 1})]
+Time = Annotated[str, Schema({"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"})]
+Count = Annotated[int, Schema({"minimum": 0})]
+NotNegative = Annotated[float, Schema({"minimum": 0})]
+Ratio = Annotated[float, Schema({"minimum": 0, "maximum": 1})]
