@@ -6,7 +6,6 @@ import ast
 import inspect
 import json
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import partial, reduce
@@ -15,6 +14,7 @@ from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from telemetry_daemon.doctor.document import DoctorJson
 from telemetry_exporters.documents.check_formats import CheckupJson
 from telemetry_exporters.documents.history_json import HistoryJson
 from telemetry_exporters.documents.snapshot_parts import SnapshotJson
@@ -25,6 +25,7 @@ from telemetry_exporters.documents.stream_json import (
     ReadingsJson,
     StateJson,
 )
+from telemetry_exporters.terminal.job_bill import JobsJson
 from telemetry_parsers.codec.json_types import Schema
 from telemetry_parsers.job_record import JobRecord
 
@@ -70,8 +71,10 @@ class Events:
 
 DOCUMENTS: Mapping[str, Document | Events] = {
     "docs/check.schema.json": Document(CheckupJson),
+    "docs/doctor.schema.json": Document(DoctorJson),
     "docs/history.schema.json": Document(HistoryJson),
     "docs/job.schema.json": Document(JobRecord, is_open=False),
+    "docs/jobs.schema.json": Document(JobsJson, is_open=False),
     "docs/snapshot.schema.json": Document(SnapshotJson),
     "docs/stream.schema.json": Events(
         {
@@ -167,12 +170,15 @@ def _is_required(one: Field[Any]) -> bool:
 
 
 def _described(kind: type) -> Mapping[str, str]:
-    """The text below each field, as it stands in the source."""
-    (body,) = [
-        one.body for one in ast.parse(textwrap.dedent(inspect.getsource(kind))).body if isinstance(one, ast.ClassDef)
-    ]
-    found = {}
-    for before, after in pairwise(body):
-        if isinstance(before, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            found[ast.unparse(before.target)] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
+    """The text below each field, as it stands in the source of the class or of one that it extends."""
+    found: dict[str, str] = {}
+    for base in reversed([one for one in kind.__mro__ if is_dataclass(one)]):
+        (definition,) = (one for one in ast.parse(inspect.getsource(base)).body if isinstance(one, ast.ClassDef))
+        for before, after in pairwise(definition.body):
+            if (
+                isinstance(before, ast.AnnAssign)
+                and isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+            ):
+                found[ast.unparse(before.target)] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
     return found

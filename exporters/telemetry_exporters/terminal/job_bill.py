@@ -6,16 +6,19 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
+from typing import Literal
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+from telemetry_parsers.codec.json_types import Count, NotNegative
 from telemetry_parsers.job_record import NOBODY, JobRecord
 
-SCHEMA = "telemetry.jobs/1"
 _HOUR, _KWH = 3600.0, 3.6e6
 _LONGEST_TEXT = 48
+# Of a key that only some groupings have.
+_BY_THE_GROUP = {"left_out": True}
 # There is a user of that name on most nodes, whom these are not.
 _NOBODY, _TOTAL = "(nobody)", "(total)"
 
@@ -30,6 +33,53 @@ BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "account": (("account",), lambda one: (one.owner.account,)),
     "namespace": (("namespace",), lambda one: (one.owner.pod_namespace,)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class NumbersJson:
+    """What is told of a group: hours of cards, and kilowatt-hours; what was not measured is neither busy nor idle."""
+
+    owners: Count
+    running: Count
+    """Those of the records that have not ended."""
+    nodes: Count
+    cards: Count
+    allocated_hours: NotNegative
+    """Hours of cards, times the share of each card."""
+    busy_hours: NotNegative | None
+    """Null where nothing was measured."""
+    idle_hours: NotNegative | None
+    """Measured and not busy."""
+    unmeasured_hours: NotNegative
+    """Neither busy nor idle: the utilization was not known."""
+    energy_kwh: NotNegative | None
+    memory_peak_bytes: NotNegative | None
+    """The most that an owner's own processes held on one card."""
+    gap_hours: NotNegative
+    """Hours that are in no number: no daemon ran, or no source told of the owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowJson(NumbersJson):
+    """The numbers of one group, behind the names that `by` asks for."""
+
+    kind: str | None = field(metadata=_BY_THE_GROUP)
+    owner: str | None = field(metadata=_BY_THE_GROUP)
+    user: str | None = field(metadata=_BY_THE_GROUP)
+    account: str | None = field(metadata=_BY_THE_GROUP)
+    namespace: str | None = field(metadata=_BY_THE_GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class JobsJson:
+    """What `telemetry jobs --format json` prints: records of owners added up. `nobody` is what no owner had, so that `total` is the machine's."""
+
+    schema: Literal["telemetry.jobs/1"]
+    by: Literal["owner", "user", "account", "namespace"]
+    rows: tuple[RowJson, ...]
+    """The group's names are `kind`, `owner`, `user` and `account` by owner, else the one key that `by` names; null where nobody told."""
+    nobody: NumbersJson
+    total: NumbersJson
 
 
 @dataclass(slots=True)
@@ -64,22 +114,22 @@ class Row:
         if peaks:
             self.memory_peak_bytes = max(*peaks, self.memory_peak_bytes or 0.0)
 
-    def numbers(self) -> dict[str, float | int | None]:
-        """What is told of the group: hours of cards, and kilowatt-hours; what was not measured is neither busy nor idle."""
+    def numbers(self) -> NumbersJson:
+        """What is told of the group."""
         measured = self.measured_seconds > 0.0
-        return {
-            "owners": len(self.owners),
-            "running": self.running,
-            "nodes": len(self.nodes),
-            "cards": len(self.cards),
-            "allocated_hours": self.seconds / _HOUR,
-            "busy_hours": self.busy_seconds / _HOUR if measured else None,
-            "idle_hours": max(0.0, self.measured_seconds - self.busy_seconds) / _HOUR if measured else None,
-            "unmeasured_hours": max(0.0, self.seconds - self.measured_seconds) / _HOUR,
-            "energy_kwh": None if self.joules is None else self.joules / _KWH,
-            "memory_peak_bytes": self.memory_peak_bytes,
-            "gap_hours": self.gap_seconds / _HOUR,
-        }
+        return NumbersJson(
+            owners=len(self.owners),
+            running=self.running,
+            nodes=len(self.nodes),
+            cards=len(self.cards),
+            allocated_hours=self.seconds / _HOUR,
+            busy_hours=self.busy_seconds / _HOUR if measured else None,
+            idle_hours=max(0.0, self.measured_seconds - self.busy_seconds) / _HOUR if measured else None,
+            unmeasured_hours=max(0.0, self.seconds - self.measured_seconds) / _HOUR,
+            energy_kwh=None if self.joules is None else self.joules / _KWH,
+            memory_peak_bytes=self.memory_peak_bytes,
+            gap_hours=self.gap_seconds / _HOUR,
+        )
 
 
 class Bill:
@@ -128,11 +178,11 @@ class Bill:
     def json(self) -> str:
         """The document `telemetry.jobs/1`."""
         document = {
-            "schema": SCHEMA,
+            "schema": "telemetry.jobs/1",
             "by": self.by,
-            "rows": [{**self._named(row), **row.numbers()} for row in self.rows()],
-            "nobody": self._nobody.numbers(),
-            "total": self._total.numbers(),
+            "rows": [{**self._named(row), **asdict(row.numbers())} for row in self.rows()],
+            "nobody": asdict(self._nobody.numbers()),
+            "total": asdict(self._total.numbers()),
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -140,9 +190,9 @@ class Bill:
         """A line for each group, and no total: it would be counted with them."""
         text = io.StringIO(newline="")
         writer = csv.writer(text)
-        writer.writerow((*self._columns, *self._total.numbers()))
+        writer.writerow((*self._columns, *(one.name for one in fields(NumbersJson))))
         for row in (*self.rows(), *self._rest()):
-            writer.writerow((*row.names, *("" if one is None else one for one in row.numbers().values())))
+            writer.writerow((*row.names, *("" if one is None else one for one in astuple(row.numbers()))))
         return text.getvalue()
 
     def table(self, colour: Colour) -> str:
@@ -173,13 +223,13 @@ _NUMBERS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEA
 
 def _cells(row: Row) -> Sequence[str]:
     numbers = row.numbers()
-    hours = (numbers[f"{name}_hours"] for name in ("allocated", "busy", "idle", "unmeasured"))
+    hours = (numbers.allocated_hours, numbers.busy_hours, numbers.idle_hours, numbers.unmeasured_hours)
     peak = row.memory_peak_bytes
     return [
         str(len(row.cards)),
         str(len(row.nodes)),
         *(_number(each) for each in hours),
-        _number(numbers["energy_kwh"]),
+        _number(numbers.energy_kwh),
         ABSENT if peak is None else human.byte_size(peak),
     ]
 
