@@ -46,18 +46,6 @@ _ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
-def _line_width() -> int:
-    """As argparse has it; but argparse asks shutil at each argument, which stays in the daemon with two libraries."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told) - 2
-    try:
-        columns = os.get_terminal_size(1).columns or 80
-    except OSError:  # no terminal
-        columns = 80
-    return columns - 2
-
-
 class _Parser(argparse.ArgumentParser):
     """argparse with the exit status of sysexits(3), and examples at the end of the help."""
 
@@ -86,7 +74,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
             prog="telemetry",
             description="Reads every accelerator of a node, whoever made it, and exports metrics.",
             epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' describes each command.",
-            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=_line_width()),
+            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=streams.columns() - 2),
             usage="telemetry COMMAND [OPTION …]",
             allow_abbrev=False,
         )
@@ -94,11 +82,12 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         return parser
     text = dict(COMMANDS)[command]
     description = text[0].upper() + text[1:] + "."
+    # argparse would ask shutil for the width, which stays in the daemon with two libraries.
     # No abbreviations: one that works today is ambiguous as soon as there is another flag that begins so.
     parser = _Parser(
         prog=f"telemetry {command}",
         description=description,
-        formatter_class=partial(argparse.HelpFormatter, width=_line_width()),
+        formatter_class=partial(argparse.HelpFormatter, width=streams.columns() - 2),
         allow_abbrev=False,
     )
     module = module_of(command)

@@ -113,6 +113,6 @@ def test_an_answer_of_another_users_process_does_not_count(
     daemon, _ = node
     state = StateSettings(runtime_directory=f"{daemon.folder}/run")
     settings = Settings(state=state, web=WebSettings(listen_address=(daemon.address,)))
-    monkeypatch.setattr(listeners, "listeners", lambda port: [(("127.0.0.1", port), 4711, 1)])
+    monkeypatch.setattr(listeners, "sockets_on", lambda port: [(("127.0.0.1", port), 4711, 1)])
     monkeypatch.setattr(daemons, "local_socket_in", lambda folder: Path(folder) / "missing.sock")
     assert daemons.daemon_here(settings, Credentials()) is None

@@ -163,7 +163,7 @@ def test_passwords_hold_for_every_address(tmp_path: Path) -> None:
     [
         (("--names", "dcgm"), 64, "invalid choice: 'dcgm'"),
         (("--dashboard", "x.json"), 64, "--dashboard needs --names"),
-        (("--names", "xpumd", "--dashboard", "no.json"), 64, "no.json: cannot be read: No such file"),
+        (("--names", "xpumd", "--dashboard", "no.json"), 64, "cannot read 'no.json': No such file"),
         (("--names", "xpumd", "--dashboard", "bad.json"), 64, "bad.json: is no JSON"),
         (("--names", "xpumd"), 0, "hw_power_watts"),
     ],

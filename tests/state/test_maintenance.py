@@ -10,7 +10,7 @@ import pytest
 
 from kits.fed_node import FedNode
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.remote.control_requests import MaintenanceOff, MaintenanceOn
+from telemetry_daemon.remote.control_requests import MaintenanceOn, NoArguments
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.operators import MaintenanceDesk
 from telemetry_daemon.state.maintenance import MaintenanceBook, path_in
@@ -250,5 +250,5 @@ def test_a_maintenance_is_shown_with_the_seconds_that_are_left(chores: Chores) -
 def test_a_maintenance_that_is_ended_is_shown_no_longer(chores: Chores) -> None:
     chores.desk.verbs["maintenance_on"].answer(MaintenanceOn(25.0, ""))
     assert chores.store.snapshot().maintenance.is_on
-    chores.desk.verbs["maintenance_off"].answer(MaintenanceOff())
+    chores.desk.verbs["maintenance_off"].answer(NoArguments())
     assert not chores.store.snapshot().maintenance.is_on

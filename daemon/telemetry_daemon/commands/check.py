@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported when a node is examined
@@ -192,10 +191,9 @@ def _document(path: str) -> dict[str, Any]:
         import tomllib
     else:  # the library of which tomllib was made
         import tomli as tomllib
+    content = options.content_of(path, _LARGEST_BYTES, "give a TOML file that you may read")
     try:
-        return tomllib.loads(read_file(path, _LARGEST_BYTES).decode())
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None
+        return tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{path}: is not valid TOML: {error}") from None
 

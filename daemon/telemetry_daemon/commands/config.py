@@ -65,7 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_measured(name: str | None, model: str | None) -> int:
     """Print what a roofline.csv says as a section of the configuration file."""
     from telemetry_daemon.config import rules, table
-    from telemetry_daemon.guarded.reading import read_file
     from telemetry_parsers.peaks.roofline import NoRooflineError, measured_peak
 
     if name is None or model is None:
@@ -74,9 +73,8 @@ def _print_measured(name: str | None, model: str | None) -> int:
         )
     try:
         heading = table.dotted(("peaks", rules.model_name(model)))
-        peak = measured_peak(read_file(name, _LARGEST_ROOFLINE_BYTES).decode("utf-8-sig", "replace").splitlines())
-    except OSError as error:
-        raise CommandError(f"cannot read '{name}': {error.strerror}; give a roofline.csv that you may read") from None
+        content = options.content_of(name, _LARGEST_ROOFLINE_BYTES, "give a roofline.csv that you may read")
+        peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:
         raise CommandError(f"'{name}': {error}; give the roofline.csv of rocprofiler-compute") from None
     except ValueError as error:

@@ -15,7 +15,6 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE, NotAskedError
 from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, given_word
-from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.remote.address import Address, AddressError, address_of, addresses_of, listed
 from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
@@ -136,10 +135,7 @@ def _reached_at(listen_address: str) -> str:
 
 
 def _content(path: str) -> str:
-    try:
-        return read_file(path, _LARGEST_FILE_BYTES).decode()
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return options.content_of(path, _LARGEST_FILE_BYTES, "give a file that you may read").decode(errors="replace")
 
 
 def address_asked(arguments: argparse.Namespace, remedy: str) -> Address:

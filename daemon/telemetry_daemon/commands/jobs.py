@@ -100,7 +100,8 @@ def _is_wanted(record: JobRecord, arguments: argparse.Namespace) -> bool:
 def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
     """The files, each with its name. Raises CommandError."""
     if arguments.files:
-        yield from ((name, _named(name)) for name in arguments.files)
+        remedy = "give a jobs.jsonl that you may read"
+        yield from ((name, options.content_of(name, _LARGEST_FILE_BYTES, remedy)) for name in arguments.files)
         return
     folder = Path(options.settings(arguments).state.directory)
     own = [(str(folder / name), content) for name, content in _own_files(folder)]
@@ -110,17 +111,6 @@ def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
             status=exits.NOTHING_FOUND,
         )
     yield from own
-
-
-def _named(name: str) -> bytes:
-    from telemetry_daemon.guarded.reading import read_file, read_stream
-
-    try:
-        if name == "-":
-            return read_stream(sys.stdin.buffer, _LARGEST_FILE_BYTES, name)
-        return read_file(name, _LARGEST_FILE_BYTES)
-    except OSError as error:
-        raise CommandError(f"cannot read '{name}': {error.strerror}; give a jobs.jsonl that you may read") from None
 
 
 def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:

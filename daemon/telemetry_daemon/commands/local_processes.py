@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import ProcReader, command_line
 from telemetry_parsers.model import MergedDevice, Process, Snapshot
@@ -14,23 +15,17 @@ from telemetry_parsers.ownership import Task
 _CLOCKS_APART_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A snapshot with what is known of its processes, and their command lines by pid."""
-
-    snapshot: Snapshot
-    command_lines: dict[int, str] = field(default_factory=dict)
-
-
-def known(snapshot: Snapshot) -> Known:
-    """The snapshot of this machine with all that may be read of its processes now; one that has ended stays as it was told."""
+def with_processes(answer: Answer) -> Answer:
+    """The answer of this machine with all that may be read of its processes now; one that has ended stays as it was reported."""
+    snapshot = answer.snapshot
     pids = tuple({process.pid for device in snapshot.devices for process in device.processes})
     reader = ProcReader("", environment=False)
     (poll,) = PARSER.polls
     report = PARSER.parse(reader.read(poll, Targets(pids=pids)))
     same = _same(snapshot, {task.pid: task for task in report.tasks})
     devices = tuple(_with_tasks(device, same) for device in snapshot.devices)
-    return Known(replace(snapshot, devices=devices), {pid: command_line(pid) for pid in same})
+    command_lines = {pid: command_line(pid) for pid in same}
+    return replace(answer, snapshot=replace(snapshot, devices=devices), command_lines=command_lines)
 
 
 def _same(snapshot: Snapshot, tasks: dict[int, Task]) -> dict[int, Task]:

@@ -71,12 +71,9 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _document(path: str) -> object:
-    from telemetry_daemon.guarded.reading import read_file
-
+    content = options.content_of(path, _LARGEST_DASHBOARD_BYTES, "give a dashboard as Grafana exports it")
     try:
-        return json.loads(read_file(path, _LARGEST_DASHBOARD_BYTES))
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be read: {error.strerror or error}") from None
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{path}: is no JSON: {error}; give a dashboard as Grafana exports it") from None
 

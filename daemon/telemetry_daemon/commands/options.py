@@ -124,6 +124,16 @@ def local_socket(arguments: argparse.Namespace) -> Path:
     return local_socket_in(settings(arguments).state.runtime_directory if directory is None else directory)
 
 
+def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
+    """What a file that the user named holds; `-` is standard input. Raises CommandError."""
+    from telemetry_daemon.guarded.reading import read_file, read_stream
+
+    try:
+        return read_stream(sys.stdin.buffer, most_bytes, path) if path == "-" else read_file(path, most_bytes)
+    except OSError as error:
+        raise CommandError(f"cannot read '{path}': {error.strerror or error}; {remedy}") from None
+
+
 def warn(text: str) -> None:
     """Say it on standard error, without control characters: it may quote a name or another program."""
     sys.stderr.write(f"telemetry: {clean(text)}\n")

@@ -66,9 +66,17 @@ def run(arguments: argparse.Namespace) -> int:
         parser = parsers[name]
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
-        sys.stdout.write(rendering.render(snapshot, arguments.format, loaded.metrics, rendering.Look(everything=True)))
+        sys.stdout.write(_text(rendering.Answer(snapshot, metrics=loaded.metrics), arguments.format))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
+
+
+def _text(answer: rendering.Answer, form: str) -> str:
+    if form != "table":
+        return rendering.document(answer, form)
+    from telemetry_exporters.terminal.table import Detail
+
+    return rendering.table(answer, Detail.EVERYTHING)
 
 
 def _captures(parser: Parser, name: str) -> list[Capture]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from telemetry_daemon.terminal import streams
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:
     from telemetry_exporters.terminal.style import Colour
-
-# Where the output is no terminal, lines are as long as they need to be.
-_UNLIMITED = 0
-_USUAL = 80
+    from telemetry_exporters.terminal.table import Detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,71 +30,33 @@ class Answer:
     command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How much the table shows, of which devices, in how many columns (0: as the terminal has), and who its heading says told it.
-
-    `command_lines` are those of processes, by pid.
-    """
-
-    everything: bool = False
-    why: bool = False
-    processes: bool = False
-    ids: frozenset[str] | None = None
-    patterns: tuple[str, ...] = ()
-    width: int = 0
-    origin: str = ""
-    command_lines: Mapping[int, str] = field(default_factory=dict)
-
-
-def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], look: Look) -> str:
-    """The whole document as text; `metrics` are those that plugins declare."""
-    extra = {metric.key: metric for metric in metrics}
+def document(answer: Answer, form: str) -> str:
+    """The whole snapshot in one of the formats that programs read."""
+    extra = {metric.key: metric for metric in answer.metrics}
     if form == "json":
         from telemetry_exporters.documents import snapshot_json
 
-        return snapshot_json.render(snapshot, extra)
+        return snapshot_json.render(answer.snapshot, extra)
     if form == "csv":
         from telemetry_exporters.documents import snapshot_csv
 
-        return (
-            snapshot_csv.processes(snapshot, look.command_lines)
-            if look.processes
-            else snapshot_csv.render(snapshot, extra)
-        )
-    if form == "prometheus":
-        from telemetry_exporters.prometheus import renderer
+        return snapshot_csv.render(answer.snapshot, extra)
+    from telemetry_exporters.prometheus import renderer
 
-        return renderer.text_page(snapshot, extra).decode()
-    return _table(snapshot, extra, look)
+    return renderer.text_page(answer.snapshot, extra).decode()
 
 
-def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
-    from telemetry_exporters.terminal.table import Chosen, Detail, table
+def table(
+    answer: Answer, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
+) -> str:
+    """A table with so much detail, of these devices, in so many columns (0: as the terminal has); of everything these metrics."""
+    from telemetry_exporters.terminal import table as tables
 
-    wanted = (
-        (look.everything, Detail.EVERYTHING),
-        (look.why, Detail.REASONS),
-        (look.processes, Detail.PROCESSES),
-    )
-    detail = Detail.BRIEF
-    for is_wanted, one in wanted:
-        detail |= one if is_wanted else Detail.BRIEF
-    chosen = Chosen(look.ids, look.patterns, look.origin, look.command_lines)
-    return table(snapshot, look.width or _terminal_width(), colour(), detail, extra, chosen)
-
-
-def _terminal_width() -> int:
-    """As $COLUMNS says, or the terminal; shutil knows it as well, and takes 5 ms to import."""
-    if not sys.stdout.isatty():
-        return _UNLIMITED
-    told = os.environ.get("COLUMNS", "")
-    if told.isascii() and told.isdecimal() and int(told) > 0:
-        return int(told)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL
-    except OSError:  # a terminal that does not tell its size
-        return _USUAL
+    # Where the output is no terminal, lines are as long as they need to be.
+    columns = width or (streams.columns() if sys.stdout.isatty() else 0)
+    extra = {metric.key: metric for metric in answer.metrics}
+    chosen = tables.Chosen(ids, tuple(patterns), answer.origin, answer.command_lines)
+    return tables.table(answer.snapshot, columns, colour(), detail, extra, chosen)
 
 
 def colour() -> Colour:

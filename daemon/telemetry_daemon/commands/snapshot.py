@@ -8,16 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import options
+from telemetry_daemon.commands import options, rendering
+from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Snapshot
-
-if TYPE_CHECKING:  # imported where it is needed: most of the time goes into imports
-    from telemetry_daemon.commands.rendering import Answer
 
 EXAMPLES = {
     "telemetry snapshot": "Show all accelerators, and what is wrong with them.",
@@ -28,7 +25,7 @@ EXAMPLES = {
     "telemetry snapshot --node gpu-17": "Show what the daemon of another node tells.",
 }
 
-_Read = Callable[[], "Answer"]
+_Read = Callable[[], Answer]
 _BAD_STATES = frozenset({"failed", "stuck"})
 # What a daemon's document holds without loss; of the metrics of plugins it holds only what JSON shows.
 _OF_DAEMONS = ("table", "json")
@@ -181,8 +178,14 @@ def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
 
 def _show(read: _Read, arguments: argparse.Namespace) -> int:
     is_first = True
+    # Of other nodes, simulated and recorded cards nothing more is known than is reported.
+    is_elsewhere = arguments.node is not None or arguments.demo is not None or arguments.replay is not None
     while True:
-        answer = _with_processes(read(), arguments) if arguments.processes else read()
+        answer = read()
+        if arguments.processes and not is_elsewhere:
+            from telemetry_daemon.commands import local_processes
+
+            answer = local_processes.with_processes(answer)
         if is_first:
             _check_patterns(arguments.all or (), answer)
         ids = _chosen(answer.snapshot, arguments)
@@ -194,16 +197,6 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
             return _status(answer.snapshot, ids)
         is_first = False
         time.sleep(arguments.watch)
-
-
-def _with_processes(answer: Answer, arguments: argparse.Namespace) -> Answer:
-    """The answer with all that this machine tells of its processes; of others, simulated and recorded ones nothing more is known."""
-    if arguments.node is not None or arguments.demo is not None or arguments.replay is not None:
-        return answer
-    from telemetry_daemon.commands import local_processes
-
-    found = local_processes.known(answer.snapshot)
-    return replace(answer, snapshot=found.snapshot, command_lines=found.command_lines)
 
 
 def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
@@ -219,25 +212,23 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
         if arguments.processes:
             document = snapshot_json.with_processes(document, answer.snapshot, answer.command_lines)
         return json_values.text(document) if arguments.watch is None else json_values.line(document)
-    from telemetry_daemon.commands import rendering
+    if arguments.format == "table":
+        from telemetry_exporters.terminal.table import Detail
 
-    if arguments.format != "table":
-        devices = tuple(device for device in answer.snapshot.devices if clean(device.id) in ids)
-        look = rendering.Look(processes=arguments.processes, command_lines=answer.command_lines)
-        text = rendering.render(replace(answer.snapshot, devices=devices), arguments.format, answer.metrics, look)
-        return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
-    look = rendering.Look(
-        everything=arguments.all is not None,
-        why=arguments.why,
-        processes=arguments.processes,
-        ids=ids,
-        patterns=tuple(arguments.all or ()),
-        width=arguments.width or 0,
-        origin=answer.origin,
-        command_lines=answer.command_lines,
-    )
-    text = rendering.render(answer.snapshot, "table", answer.metrics, look)
-    return text if is_first else f"\n{text}"
+        detail = Detail.EVERYTHING if arguments.all is not None else Detail.BRIEF
+        detail |= Detail.REASONS if arguments.why else Detail.BRIEF
+        detail |= Detail.PROCESSES if arguments.processes else Detail.BRIEF
+        text = rendering.table(answer, detail, arguments.width or 0, ids, arguments.all or ())
+        return text if is_first else f"\n{text}"
+    devices = tuple(device for device in answer.snapshot.devices if clean(device.id) in ids)
+    chosen = replace(answer, snapshot=replace(answer.snapshot, devices=devices))
+    if not arguments.processes:
+        text = rendering.document(chosen, arguments.format)
+    else:
+        from telemetry_exporters.documents import snapshot_csv
+
+        text = snapshot_csv.processes(chosen.snapshot, chosen.command_lines)
+    return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
 
 
 def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:

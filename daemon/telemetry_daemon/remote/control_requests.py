@@ -36,13 +36,6 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
-    """Poll a released source again."""
-
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class MaintenanceOn:
     """The node is in maintenance for so many seconds; without a reason, one given before stays."""
 
@@ -51,20 +44,15 @@ class MaintenanceOn:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceOff:
-    """The maintenance ends now."""
-
-
-@dataclass(frozen=True, slots=True)
-class MaintenanceStatus:
-    """Whether the node is in maintenance."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobsChanged:
-    """Read the jobs of this source at once."""
+class OfSource:
+    """Poll a released source again, or read the jobs of a source at once."""
 
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    """The whole node as JSON, whether it is in maintenance, or the end of the maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +61,6 @@ class Replay:
 
     action: str
     value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The whole node as JSON."""
 
 
 @dataclass(frozen=True, slots=True)

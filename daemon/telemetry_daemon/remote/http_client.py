@@ -179,8 +179,8 @@ class Client:
         except (BrokenError, OSError) as error:
             self.close()
             if kept and not isinstance(error, TimeoutError):  # it may have given up a connection that was kept
-                return self._once_more(target)
-            raise _told(error) from error
+                return self.get(target)
+            raise _node_error(error) from error
 
     def events(self, target: str) -> Iterator[tuple[str, str]]:
         """Server-sent events as they come: name and data. Raises NodeError at their end, too."""
@@ -190,7 +190,7 @@ class Client:
             _check(status)
             yield from _events(_without_end(connection, headers))
         except (BrokenError, OSError) as error:
-            raise _told(error) from error
+            raise _node_error(error) from error
         finally:
             self.close()
         raise NodeError("it ended the stream")
@@ -200,13 +200,6 @@ class Client:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def _once_more(self, target: str) -> Answer:
-        try:
-            return self._ask(target)
-        except (BrokenError, OSError) as error:
-            self.close()
-            raise _told(error) from error
 
     def _ask(self, target: str) -> Answer:
         connection = self._connected()
@@ -275,10 +268,6 @@ def _check(status: int) -> None:
         raise _RefusedError(status)
 
 
-def _told(error: Exception) -> NodeError:
-    return NodeError(_why(error), error.status if isinstance(error, _RefusedError) else 0)
-
-
 def _without_end(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
     """The pieces of a body that may go on for ever: each of them may take its time."""
     for piece in connection.pieces(headers):
@@ -299,16 +288,16 @@ def _events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:
                 yield lines.get("event", "message"), lines["data"]
 
 
-def _why(error: Exception) -> str:
+def _node_error(error: Exception) -> NodeError:
     """Why there was no answer, in words that fit on a line."""
     if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return "no daemon answers there; start it"
-    if isinstance(error, UnsafeError):
-        return str(error)
-    if isinstance(error, PermissionError):
-        return "permission denied; run this as root or as the daemon's user"
-    if isinstance(error, OSError) and not getattr(error, "verify_message", ""):
-        return cut(clean(error.strerror or str(error)), _LONGEST_REASON)
-    return cut(clean(getattr(error, "verify_message", "") or str(error)), _LONGEST_REASON)
+        why = "no answer in time"
+    elif isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        why = "no daemon answers there; start it"
+    elif isinstance(error, UnsafeError):
+        why = str(error)
+    elif isinstance(error, PermissionError):
+        why = "permission denied; run this as root or as the daemon's user"
+    else:
+        why = getattr(error, "verify_message", "") or getattr(error, "strerror", None) or str(error)
+    return NodeError(cut(clean(why), _LONGEST_REASON), error.status if isinstance(error, _RefusedError) else 0)

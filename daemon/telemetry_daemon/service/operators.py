@@ -42,9 +42,9 @@ class Operators:
             "forget": Verb(control_requests.Forget, self._forget),
             "forget_lost": Verb(control_requests.ForgetLost, self._forget_lost),
             "release": Verb(control_requests.Release, self._release),
-            "resume": Verb(control_requests.Resume, self._resume),
-            "snapshot": Verb(control_requests.Snapshot, self._snapshot),
-            "jobs_changed": Verb(control_requests.JobsChanged, self._jobs_changed),
+            "resume": Verb(control_requests.OfSource, self._resume),
+            "snapshot": Verb(control_requests.NoArguments, self._snapshot),
+            "jobs_changed": Verb(control_requests.OfSource, self._jobs_changed),
         }
 
     def _forget(self, request: control_requests.Forget) -> Mapping[str, Plain]:
@@ -75,7 +75,7 @@ class Operators:
         log.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
         return {"left_behind": list(held_by)}
 
-    def _resume(self, request: control_requests.Resume) -> Mapping[str, Plain]:
+    def _resume(self, request: control_requests.OfSource) -> Mapping[str, Plain]:
         name = request.source
         if name not in self._poller.sources():
             return {"error": self._no_source(name)}
@@ -86,10 +86,10 @@ class Operators:
     def _no_source(self, name: str) -> str:
         return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
-    def _snapshot(self, _request: control_requests.Snapshot) -> Mapping[str, Plain]:
+    def _snapshot(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         return snapshot_json.document(self._store.snapshot(), self._metrics)
 
-    def _jobs_changed(self, request: control_requests.JobsChanged) -> Mapping[str, Plain]:
+    def _jobs_changed(self, request: control_requests.OfSource) -> Mapping[str, Plain]:
         return {"asked": self._poller.ask(request.source)}
 
 
@@ -102,9 +102,9 @@ class MaintenanceDesk:
         self._changes = ChangeLog()
         self._shown: Maintenance | None = None
         self.verbs: Mapping[str, Verb] = {
-            "maintenance": Verb(control_requests.MaintenanceStatus, self._tell),
+            "maintenance": Verb(control_requests.NoArguments, self._tell),
             "maintenance_on": Verb(control_requests.MaintenanceOn, self._begin),
-            "maintenance_off": Verb(control_requests.MaintenanceOff, self._end),
+            "maintenance_off": Verb(control_requests.NoArguments, self._end),
         }
 
     def keep(self) -> str:
@@ -128,14 +128,14 @@ class MaintenanceDesk:
             raise CodecError("seconds", f"must be more than 0 and at most {LONGEST_SECONDS:.0f}")
         self._book.announce(request.seconds, request.reason)
         log.info("maintenance is on", extra={"seconds": request.seconds, "reason": self._book.now().reason})
-        return {**self._tell(control_requests.MaintenanceStatus()), "not_kept": self.keep()}
+        return {**self._tell(control_requests.NoArguments()), "not_kept": self.keep()}
 
-    def _end(self, _request: control_requests.MaintenanceOff) -> Mapping[str, Plain]:
+    def _end(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         was_on = self._book.now().is_on
         self._book.end()
         log.info("maintenance is off", extra={"was_on": was_on})
         return {"not_kept": self.keep(), "was_on": was_on}
 
-    def _tell(self, _request: control_requests.MaintenanceStatus) -> Mapping[str, Plain]:
+    def _tell(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
         now = self._book.now()
         return {"ends_in": now.seconds_left, "reason": now.reason, "not_kept": ""}

@@ -13,6 +13,7 @@ from typing import TextIO
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"
 _LONGEST = 60
+_USUAL_COLUMNS = 80
 
 
 def prepare() -> None:
@@ -36,6 +37,17 @@ def _take_every_character(stream: TextIO) -> None:
     """A terminal shows `?` for what its encoding lacks; files and pipes get UTF-8, as our formats are defined."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+
+
+def columns() -> int:
+    """The width that $COLUMNS or the terminal has, else 80; shutil knows it as well, and takes 5 ms to import."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(1).columns or _USUAL_COLUMNS
+    except OSError:  # no terminal, or one that does not report its size
+        return _USUAL_COLUMNS
 
 
 def show_waiting(names: Sequence[str]) -> None:

@@ -32,10 +32,8 @@ class Focus:
 class Feed(Protocol):
     """Readings of one or several nodes; `start` and `close` return at once, whatever hangs."""
 
-    @property
-    def title(self) -> str:
-        """Where the readings come from."""
-        ...
+    # Where the readings come from.
+    title: str
 
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to read; `wake` is called from any thread when there is something new."""
@@ -49,9 +47,9 @@ class Feed(Protocol):
         """What is looked at, which is wanted first; returns at once."""
         ...
 
-    def press(self, key: str, /) -> bool:
+    def press(self, key: str, /) -> bool:  # noqa: ARG002  # what a daemon reports goes on
         """Take a key if it is for what feeds, and say whether it was: a recording stands still, or goes elsewhere."""
-        ...
+        return False
 
     def close(self) -> None:
         """Stop reading."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from telemetry_daemon.remote.address import Address
 from telemetry_daemon.remote.documents import DocumentError, document_as, document_in, past_of, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
+from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
@@ -34,7 +34,7 @@ _NOT_FOUND = 404
 _WITHOUT_STREAM = frozenset({_NOT_FOUND, 503})
 
 
-class Follower:
+class Follower(Feed):
     """Follows a daemon: one thread hears its stream, another one asks for what that does not tell."""
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
@@ -78,10 +78,6 @@ class Follower:
             if self._snapshot is not None and self._answered is not None:
                 self._snapshot = _with_device_of(self._snapshot, self._answered, self._card_in(self._snapshot))
                 self.known.put(self._snapshot)
-
-    def press(self, key: str, /) -> bool:  # noqa: ARG002  # as of any feed
-        """No: what a daemon tells goes on."""
-        return False
 
     def close(self) -> None:
         """Stop; the threads end with the process, so nothing waits for them."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from telemetry_daemon.remote.address import Address
 from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
+from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View
 
@@ -30,7 +30,7 @@ class _Turn:
     was_silent: bool = False
 
 
-class ManyNodes:
+class ManyNodes(Feed):
     """Asks each node for its snapshot again and again; the one that is looked at is followed besides."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
@@ -75,10 +75,6 @@ class ManyNodes:
             self._followed.start(self._wake)
         if self._followed is not None:
             self._followed.look_at(focus)
-
-    def press(self, key: str, /) -> bool:  # noqa: ARG002  # as of any feed
-        """No: what a daemon tells goes on."""
-        return False
 
     def close(self) -> None:
         """Stop; a thread that waits for a node ends with the process."""
