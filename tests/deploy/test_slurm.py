@@ -120,6 +120,9 @@ def test_no_telemetry_takes_the_node_away(site: Site, slurm: Slurm) -> None:
         until(lambda job=job: slurm.job(job) == "COMPLETED", f"a job ends well: telemetry is {what}")
         until(lambda: slurm.state() == "idle", f"the node is free again: telemetry is {what}")
     assert not site.jobs.exists()
+    site.hook("prolog").write_text("#!/bin/sh\nexit 1\n")
+    slurm.submit("true")
+    until(lambda: "drain" in slurm.state(), "the node is drained by a prolog that fails")
 
 
 @pytest.mark.parametrize(

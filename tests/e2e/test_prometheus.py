@@ -9,6 +9,7 @@ import pytest
 from kits.daemon import Daemon
 from kits.page_lint import complaints
 from kits.prometheus import Prometheus, tool
+from kits.waiting import until
 
 DEVICE_LABELS = {"vendor", "device", "id", "model"}
 
@@ -32,10 +33,16 @@ def test_promtool_and_our_lint(daemon):
 
 @pytest.mark.needs("prometheus")
 def test_a_real_prometheus_scrapes_it(daemon, tmp_path):
-    """The target is up, and every series of a device carries vendor, device, id and model."""
+    """The target is up, as many series are stored as are served, and each of a device carries vendor, device, id and model."""
     with Prometheus(tmp_path, [daemon.address]) as prometheus:
         assert prometheus.wait("query?query=up==1", "result")
         series = prometheus.wait('query?query={__name__=~"accelerator_.*"}', "result")
+
+        def is_stored_whole():
+            (stored,) = prometheus.wait('query?query=count({__name__=~"accelerator_.*"})', "result")
+            return int(stored["value"][1]) == daemon.page().count("\naccelerator_")
+
+        until(is_stored_whole, "as many series are stored as are served")
         targets = prometheus.wait("targets", "activeTargets")
     assert len(series) > 100
     assert [item["metric"] for item in series if not item["metric"].keys() >= DEVICE_LABELS] == []
