@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from telemetry_parsers import sentinels
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
-from telemetry_parsers.peaks.table import DTYPES
+from telemetry_parsers.peaks.peak import DTYPES
 
 _SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_parsers.peaks.lookup import peak_of
+from telemetry_parsers.peaks.peak import DTYPES
 from telemetry_parsers.peaks.sources import SOURCES
-from telemetry_parsers.peaks.table import DTYPES, PER_UNIT, ROWS
+from telemetry_parsers.peaks.table import PER_UNIT, ROWS
 
 NAMES = [name for row in ROWS for name in row.names]
 TERA = 1e12

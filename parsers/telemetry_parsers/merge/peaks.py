@@ -8,7 +8,7 @@ from types import MappingProxyType
 from telemetry_parsers.merge.merged import rebuilt
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 from telemetry_parsers.peaks.lookup import Part, peak_of_part, peak_of_row, row_of
-from telemetry_parsers.peaks.table import Peak
+from telemetry_parsers.peaks.peak import Peak
 from telemetry_parsers.readings import Readings
 
 _ORIGIN_FACT = "peak_origin"

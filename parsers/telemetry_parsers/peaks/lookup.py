@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from telemetry_parsers.peaks.table import PER_UNIT, ROWS, Peak, Rate, Row
+from telemetry_parsers.peaks.peak import Peak, Rate
+from telemetry_parsers.peaks.table import PER_UNIT, ROWS, Row
 
 # The vendor calls a memory slice of MIG "roughly one eighth of the total GPU memory resources, including both capacity and
 # bandwidth" (MIG user guide, Concepts). A compute instance (1c.3g.40gb) shares its slices with others: its profile does not match.

@@ -1,4 +1,4 @@
-"""The table of models: what each can do at best without sparsity, by data type, and the document that says so.
+"""The table of models: what each can do at best without sparsity, and the document that says so.
 
 A model whose figures have no such source, or whose units, clock and rate do not agree with them, is left out: it has no peak.
 """
@@ -6,48 +6,8 @@ A model whose figures have no such source, or whose units, clock and rate do not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
-
-Origin = Literal["vendor", "measured", "configured"]
-
-# `fp32` and `fp64` are the vector units', all others the matrix units'; the name of a type without a sign is the signed one.
-DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
-# Of these the first that a card has is its 16-bit matrix rate.
-_SIXTEEN_BITS = ("bf16", "fp16")
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """The dense rate of one data type: operations in a second, and in one cycle of the whole device; None where unknown."""
-
-    dtype: str
-    flops: float | None
-    flops_per_cycle: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """What one device can do at best; what is unknown is None. Operations of integers count as FLOPs."""
-
-    rates: tuple[Rate, ...]
-    memory_bytes_per_second: float | None
-    origin: Origin
-
-    def flops(self, dtype: str) -> float | None:
-        """Operations of that type in a second, at the clock that the source quotes."""
-        return next((rate.flops for rate in self.rates if rate.dtype == dtype), None)
-
-    def flops_per_cycle(self, dtype: str) -> float | None:
-        """Operations of that type in one cycle of the whole device."""
-        return next((rate.flops_per_cycle for rate in self.rates if rate.dtype == dtype), None)
-
-    @property
-    def main_dtype(self) -> str | None:
-        """The 16-bit type of the matrix units, None where none is known."""
-        known = {rate.dtype for rate in self.rates}
-        return next((dtype for dtype in _SIXTEEN_BITS if dtype in known), None)
+from typing import NamedTuple
 
 
 class Quote(NamedTuple):

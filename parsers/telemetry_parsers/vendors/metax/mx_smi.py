@@ -223,6 +223,7 @@ def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
         draft.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
+# No poll asks for the JSON of `-j` and the names of `-L`: only `telemetry parse` meets them.
 # `mx-smi  version: 2.2.12` stands above the document.
 _TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
 # A line of `-L`: number, model, bus address, state, and behind it the UUID or the reason of the state.

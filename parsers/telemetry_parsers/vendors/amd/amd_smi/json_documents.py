@@ -1,4 +1,4 @@
-"""amd-smi's JSON: lists of devices, with or without the envelope of 7.x, several documents in a row, cut-off lists, the overview."""
+"""amd-smi's JSON: lists of devices, with or without the envelope of 7.x, several documents in a row, cut-off lists."""
 
 from __future__ import annotations
 
@@ -8,55 +8,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, Entry, Path, plain_key
-
-
-def _cards_of(overview: Plain) -> list[Plain] | None:
-    """The cards of an overview, each with its partition, driver and processes; None for anything else."""
-    if not isinstance(overview, dict):
-        return None
-    cards, processes = overview.get("gpu_info_list"), overview.get("processes")
-    if not isinstance(cards, list):
-        return None
-    versions = _versions(overview)
-    lists: dict[str, list[Plain]] = {}
-    for process in processes if isinstance(processes, list) else ():
-        if isinstance(process, dict) and "gpu" in process:
-            lists.setdefault(str(process["gpu"]), []).append({"process_info": process})
-    items = [_as_elsewhere(card, versions) for card in cards if isinstance(card, dict)]
-    if not isinstance(processes, list):
-        return items
-    named = [{**card, "process_list": lists.pop(str(card.get("gpu", card.get("gpu_id"))), [])} for card in items]
-    return [*named, *({"gpu": number, "process_list": listed} for number, listed in lists.items())]
-
-
-def _versions_of(overview: dict[str, Plain]) -> dict[str, str]:
-    """The versions of the tool and of ROCm, by the name of their facts."""
-    versions = _versions(overview)
-    rocm = versions.get("rocm version")
-    texts = {
-        "tool_version": versions.get("amd-smi"),
-        "rocm_version": rocm[-1] if isinstance(rocm, list) and rocm else rocm,
-    }
-    return {name: text for name, text in texts.items() if isinstance(text, str)}
-
-
-def _versions(overview: dict[str, Plain]) -> dict[str, Plain]:
-    versions = overview.get("version_info")
-    return versions if isinstance(versions, dict) else {}
-
-
-def _as_elsewhere(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
-    """A card with its partition mode and its driver where the other commands have them."""
-    mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
-    accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
-    has_mode = bool(slash) and units.placeholder(str(mode)) is None
-    partition: dict[str, Plain] = {"accelerator_partition": accelerator, "memory_partition": memory}
-    return {
-        **card,
-        **({"partition": partition} if has_mode else {}),
-        **({"driver": driver} if isinstance(driver, dict) else {}),
-    }
-
+from telemetry_parsers.vendors.amd.amd_smi.saved.overview import cards_of, versions_of
 
 _DEEPEST = 10
 _GPU_KEYS = ("gpu", "gpu_id")
@@ -125,10 +77,10 @@ def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
     if device is not None:
         blocks.append(_block(*device, item))
         return True
-    cards = _cards_of(item)
+    cards = cards_of(item)
     if isinstance(item, dict) and cards is not None:
         blocks += [_block(*card, value) for value in cards if (card := _kind(value)) is not None]
-        draft.facts.update(_versions_of(item))
+        draft.facts.update(versions_of(item))
         return True
     if isinstance(item, dict) and "amdsmi_library_version" in item:
         facts = {name: item.get(key) for key, name in _VERSIONS}

@@ -236,7 +236,6 @@ def _expected(line: Line) -> bool:
 
 # The tool shows no more than so many of a chip, so that as many may be more.
 _MOST_SHOWN = 8
-_ID = re.compile(r"[0-9]{1,6}\Z")
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),

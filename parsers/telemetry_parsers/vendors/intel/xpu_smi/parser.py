@@ -16,7 +16,7 @@ from telemetry_parsers.text.answers import ErrorText, cut_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import VENDOR
-from telemetry_parsers.vendors.intel.xpu_smi import grids, keys, saved
+from telemetry_parsers.vendors.intel.xpu_smi import grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY, judge
 
 # One of these is in each of the documents.
@@ -124,9 +124,9 @@ _TOOL = Tool(
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
         shape(is_query, read_query, QUERY),
-        of_lines(saved.is_ps, saved.read_ps, empty=may_be_empty),
+        of_lines(rows.is_ps, rows.read_ps, empty=may_be_empty),
         of_lines(saved.is_matrix, saved.read_matrix),
-        of_lines(saved.is_csv, saved.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
+        of_lines(rows.is_csv, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(

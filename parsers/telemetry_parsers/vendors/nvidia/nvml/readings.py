@@ -14,7 +14,7 @@ from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
 _MOST_LINKS = 128
 _NUMBERS = frozenset(map(str, range(_MOST_LINKS)))
-ALL = "all"
+_ALL = "all"
 # A sleeping link (2) wakes by itself; one whose traffic is disabled (3) carries nothing.
 _STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
 # The first that is a number counts: NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
@@ -71,13 +71,13 @@ def _counter(
             has_number = True
     if has_number:
         return
-    row = _first_number(metric, ALL, together)
+    row = _first_number(metric, _ALL, together)
     if row is not None:
         readings.row(row[0], together[row[1]], f"all links {row[1]}")
         return
     name = _COUNTERS[metric][0][0]
     reasons = [readings.error(of_link[name], name) for of_link in links.values() if error_in(of_link.get(name))]
-    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, ALL, "NVLink")
+    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _ALL, "NVLink")
 
 
 def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
@@ -91,7 +91,7 @@ def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Ro
 
 def _absent(readings: Readings, reason: Absent) -> None:
     for metric in LINK_METRICS:
-        readings.add(metric, reason, ALL, "NVLink")
+        readings.add(metric, reason, _ALL, "NVLink")
 
 
 # A bus address, and the numbers of a GPU instance and a compute instance as facts have them.
@@ -142,7 +142,6 @@ _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
 _REASONS = "clocks event reasons"
-_ALL = "all"
 
 
 def of_gpu(recorded: dict[str, Plain], readings: Readings) -> None:

@@ -243,7 +243,6 @@ _BOX = Box(
 )
 _PROCESS_HEADING = re.compile(r"[ \t|]{0,8}GPU[ \t]{1,20}PID[ \t]{1,20}Process Name[ \t]{1,40}(\S[^|]{0,100})")
 _NONE = "no running processes"
-_MOST_WORDS = 120
 
 
 def is_box(lines: Sequence[Line]) -> bool:
