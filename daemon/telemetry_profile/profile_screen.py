@@ -24,7 +24,8 @@ _FEWEST_KERNELS, _MOST_KERNELS = 2, 10
 _MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess, by its number"}
 _BASES = {"given": "from --flops-per-step", "told": "as the file tells", "shapes": "a lower bound, from shapes"}
 _LEAST_SECONDS = 10**9
-_WIDE = 120  # from here on there is room for the launch, too
+_KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
+_WIDE, _NARROW_COLUMNS = 120, 5  # from this width on there is room for the launch, too
 _LEAST_NAME = 20
 # The least length from which on a unit is used, its name, and its nanoseconds.
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
@@ -72,11 +73,9 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _wrapped(text: str, width: int, most: int) -> list[str]:
     """The text in at most so many lines; what does not fit is cut off, visibly."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
-    return (
-        [*lines[: most - 1], cut(" ".join([lines[most - 1], *(line.strip() for line in lines[most:])]), width)]
-        if len(lines) > most
-        else lines
-    )
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], cut(" ".join([lines[most - 1], *(line.strip() for line in lines[most:])]), width)]
 
 
 def _title(answer: Answer) -> str:
@@ -94,20 +93,14 @@ def _steps(answer: Answer) -> str:
 
 
 def _cards(answer: Answer) -> str:
-    cards = len(answer.profile.members)
-    models = list(
-        dict.fromkeys(member.device.card.model for member in answer.profile.members if member.device.card.model)
-    )
+    devices = [member.device for member in answer.profile.members]
+    models = list(dict.fromkeys(device.card.model for device in devices if device.card.model))
     named = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
-    ranks = {member.device.rank for member in answer.profile.members} - {None}
-    of_size = (
-        f"{len(ranks)} of {answer.profile.ranks} ranks, "
-        if answer.profile.ranks and 0 < len(ranks) < answer.profile.ranks
-        else ""
-    )
-    if not of_size and len(ranks) > 1:
-        of_size = f"{len(ranks)} ranks, "
-    return f"{of_size}{cards} card{'' if cards == 1 else 's'}{named}"
+    known, size = len({device.rank for device in devices} - {None}), answer.profile.ranks
+    ranks = f"{known} ranks, " if known > 1 else ""
+    if size and 0 < known < size:
+        ranks = f"{known} of {size} ranks, "
+    return f"{ranks}{len(devices)} card{'' if len(devices) == 1 else 's'}{named}"
 
 
 def _moment(answer: Answer) -> str:
@@ -129,11 +122,10 @@ def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
     split = mean([rank.split for rank in ranks]) if ranks else Split()
     longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
     unit, scale = _unit(longest)
-    told = [(name, words, getattr(split, name)) for name, words in _PARTS]
     texts = [
         f"{words} {_number(value, scale)}"
-        for name, words, value in told
-        if value is not None and not _says_nothing(name, value, split)
+        for name, words in _PARTS
+        if (value := getattr(split, name)) is not None and not _says_nothing(name, value, split)
     ]
     if not texts:
         return []
@@ -206,38 +198,26 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
     sums = kernel_sums(members)
     if not sums:
         return []
-    whole = sum(one.total_ns for one in sums)
-    rows = [_cells(one, whole, width) for one in sums[:most]]
-    heading = [
-        "TOP KERNELS",
-        "CALLS",
-        "TOTAL",
-        "MEAN",
-        "SHARE",
-        *(("GRID", "BLOCK", "OCC EST") if width >= _WIDE else ()),
-    ]
+    columns = len(_KERNEL_HEADINGS) if width >= _WIDE else _NARROW_COLUMNS
+    whole = sum(kernel.total_ns for kernel in sums)
+    heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, whole)[:columns] for kernel in sums[:most]]
     widths = [max(len(row[place]) for row in [heading, *rows]) for place in range(1, len(heading))]
     name = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
     return [_aligned([cut(row[0], name), *row[1:]], [name, *widths]) for row in [heading, *rows]]
 
 
-def _cells(one: KernelSum, whole: int, width: int) -> list[str]:
-    share = f"{one.total_ns / whole:.1%}" if whole else ABSENT
-    cells = [
-        clean(one.longest.name),  # before it is measured: what takes its place may be wider
-        f"{one.calls:,}",
-        human.span(one.total_ns),
-        human.span(round(one.total_ns / max(1, one.calls))),
-        share,
-    ]
-    if width >= _WIDE:
-        occupancy = one.longest.occupancy_ratio
-        cells += [
-            one.longest.grid or ABSENT,
-            one.longest.block or ABSENT,
-            ABSENT if occupancy is None else f"{occupancy:.0%}",
-        ]
-    return cells
+def _cells(kernel: KernelSum, whole: int) -> tuple[str, ...]:
+    occupancy = kernel.longest.occupancy_ratio
+    return (
+        clean(kernel.longest.name),  # before it is measured: what takes its place may be wider
+        f"{kernel.calls:,}",
+        human.span(kernel.total_ns),
+        human.span(round(kernel.total_ns / max(1, kernel.calls))),
+        f"{kernel.total_ns / whole:.1%}" if whole else ABSENT,
+        kernel.longest.grid or ABSENT,
+        kernel.longest.block or ABSENT,
+        ABSENT if occupancy is None else f"{occupancy:.0%}",
+    )
 
 
 def _notes(answer: Answer) -> list[str]:

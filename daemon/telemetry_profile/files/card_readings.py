@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from telemetry_parsers.metrics import OTHER_SENSORS
@@ -26,7 +27,9 @@ _MOST_BYTES = 64 << 20
 _MOST_POINTS = 200
 _COMPUTING = 'domain=~"graphics|sm"'
 _BY_CARD = "by (instance, id)"
-_KEY = ("instance", "id")
+_CARD_LABELS = ("instance", "device", "model", "uuid", "bus_id")
+_Labels = Mapping[str, str]
+_Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,36 +239,27 @@ class PrometheusError(Exception):
 def tracks_of_prometheus(url: str, wanted: Sequence[Wanted]) -> list[Track]:
     """Each card that was scraped then, with its moments. Raises PrometheusError."""
     span = _span(wanted)
-    tracks = dict(_cards(url, span))
-    for labels, points in _range(url, f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})", span):
-        if track := tracks.get(_key(labels)):
-            track.clock_max = points[-1][1]
-    for labels, points in _range(url, f"max {_BY_CARD} (accelerator_power_cap_watts)", span):
-        if track := tracks.get(_key(labels)):
-            track.power_cap = points[-1][1]
-    for labels, points in _range(url, "accelerator_rank_info", span):
-        if points and (track := tracks.get(_key(labels))):
-            track.rank = labels.get("rank", "")
-    _fill(url, span, tracks)
+    cards = _range(url, 'accelerator_info{parent=""}', span)
+    tracks = {_key(labels): _card(labels) for labels, _ in cards}
+    query = partial(_of_cards, url, span, tracks)
+    for track, _, points in query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
+        track.clock_max = points[-1][1]
+    for track, _, points in query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
+        track.power_cap = points[-1][1]
+    for track, labels, _ in query("accelerator_rank_info"):
+        track.rank = labels.get("rank", "")
+    for track, labels, points in query("increase(accelerator_events_total[1m]) > 0"):
+        track.errors.append((points[0][0], f"event {labels.get('code', '')}"))
+    for text, take in _READINGS:
+        for track, labels, points in query(text):
+            at_times = {moment.time: moment for moment in track.moments}
+            at_times |= {time: take(at_times.get(time, Moment(time)), labels, value) for time, value in points}
+            track.moments = [at_times[time] for time in sorted(at_times)]
     return list(tracks.values())
 
 
-def _cards(url: str, span: _Span) -> Iterator[tuple[tuple[str, str], Track]]:
-    for labels, _ in _range(url, 'accelerator_info{parent=""}', span):
-        yield (
-            _key(labels),
-            Track(
-                labels.get("instance", ""),
-                labels.get("device", ""),
-                labels.get("model", ""),
-                labels.get("uuid", ""),
-                labels.get("bus_id", ""),
-            ),
-        )
-
-
 # How a moment takes up the value of each query.
-_READINGS: tuple[tuple[str, Callable[[Moment, Mapping[str, str], float], Moment]], ...] = (
+_READINGS: tuple[tuple[str, Callable[[Moment, _Labels, float], Moment]], ...] = (
     (
         f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",
         lambda moment, _, value: replace(moment, clock=value),
@@ -284,26 +278,25 @@ _READINGS: tuple[tuple[str, Callable[[Moment, Mapping[str, str], float], Moment]
 )
 
 
-def _fill(url: str, span: _Span, tracks: Mapping[tuple[str, str], Track]) -> None:
-    moments: dict[tuple[str, str], dict[float, Moment]] = {}
-    for text, take in _READINGS:
-        for labels, points in _range(url, text, span):
-            of_card = moments.setdefault(_key(labels), {})
-            for time, value in points:
-                of_card[time] = take(of_card.get(time, Moment(time)), labels, value)
-    for key, of_card in moments.items():
-        if key in tracks:
-            tracks[key].moments = [of_card[time] for time in sorted(of_card)]
-    for labels, points in _range(url, "increase(accelerator_events_total[1m]) > 0", span):
+def _card(labels: _Labels) -> Track:
+    node, device, model, uuid, bus_id = (labels.get(name, "") for name in _CARD_LABELS)
+    return Track(node, device, model, uuid, bus_id)
+
+
+def _of_cards(
+    url: str, span: _Span, tracks: Mapping[tuple[str, str], Track], query: str
+) -> Iterator[tuple[Track, _Labels, _Points]]:
+    """Each series of a known card, with its labels and points."""
+    for labels, points in _range(url, query, span):
         if points and (track := tracks.get(_key(labels))):
-            track.errors.append((points[0][0], f"event {labels.get('code', '')}"))
+            yield track, labels, points
 
 
-def _key(labels: Mapping[str, str]) -> tuple[str, str]:
-    return labels.get(_KEY[0], ""), labels.get(_KEY[1], "")
+def _key(labels: _Labels) -> tuple[str, str]:
+    return labels.get("instance", ""), labels.get("id", "")
 
 
-def _range(url: str, query: str, span: _Span) -> Iterator[tuple[Mapping[str, str], list[tuple[float, float]]]]:
+def _range(url: str, query: str, span: _Span) -> Iterator[tuple[_Labels, _Points]]:
     """Each series with its points."""
     asked = urllib.parse.urlencode(
         {"query": query, "start": f"{span.begin:.3f}", "end": f"{span.end:.3f}", "step": f"{span.step:.3f}"}

@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import (
     Step,
 )
 
-# _Folders inside one result. What lies in them belongs to the folder that holds them.
+# Folders inside one result. What lies in them belongs to the folder that holds them.
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
@@ -85,10 +85,11 @@ class _Part:
 
 def combine(files: Sequence[ReadFile]) -> Profile:
     """The members in the order of rank and card. Of what several files tell of one member, the most detailed wins."""
-    ranks = _ranks_of_nodes((file.folders, file.facts) for file in files)
-    files = [replace(file, facts=_with_ranks(file.folders, file.facts, ranks)) for file in files]
+    ranks = _ranks_of_nodes(files)
+    files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
-    parts = _parts(files)
+    parts = [_Part(_unit(file), file, device) for file in files for device in file.facts.devices]
+    _give_ranks(parts)
     members = [_member(group, remarks) for group in _grouped(parts)]
     shown = [member for member in members if _says_something(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
@@ -115,13 +116,6 @@ def _order(member: Member) -> tuple[bool, int, bool, int]:
 def _says_something(device: Device) -> bool:
     """Whether there is more than the name of a card."""
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
-
-
-def _parts(files: Iterable[ReadFile]) -> list[_Part]:
-    """Each device of each file, with its rank where one of its folder's files tells it."""
-    parts = [_Part(_unit(file), file, device) for file in files for device in file.facts.devices]
-    _give_ranks(parts)
-    return parts
 
 
 def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...]:
@@ -274,29 +268,29 @@ def _of_both(one: _T, other: _T) -> _T:
     return replace(one, **told)
 
 
-def _ranks_of_nodes(files: Iterable[tuple[_Folders, Facts]]) -> _Ranks:
+def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
     """What rank tables say of the nodes' folders that lie beside them."""
-    told = list(files)
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
-    for folders, facts in told:
-        for place in facts.rank_places:
-            tables.setdefault((folders, place.node), {})[place.index] = place.rank
+    for file in files:
+        for place in file.facts.rank_places:
+            tables.setdefault((file.folders, place.node), {})[place.index] = place.rank
     return {
-        (folders, named.folder): tables.get((folders, named.node), {})
-        for folders, facts in told
-        for named in facts.node_folders
+        (file.folders, named.folder): tables.get((file.folders, named.node), {})
+        for file in files
+        for named in file.facts.node_folders
     }
 
 
-def _with_ranks(folders: _Folders, facts: Facts, ranks: _Ranks) -> Facts:
-    """The facts of a file in a node's folder with the ranks that its cards had; those of any other file as they are."""
+def _with_ranks(file: ReadFile, ranks: _Ranks) -> ReadFile:
+    """A file in a node's folder with the ranks that its cards had; any other file as it is."""
+    folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
-        return facts
+        return file
     place = len(folders) - 1 - folders[::-1].index(_CLUSTER)
     known = ranks.get((folders[:place], folders[place + 1]), {}) if place + 1 < len(folders) else {}
     devices = tuple(_with_rank(device, known) for device in facts.devices)
     remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_TABLE)
-    return replace(facts, devices=devices, remarks=remarks)
+    return replace(file, facts=replace(facts, devices=devices, remarks=remarks))
 
 
 def _with_rank(device: Device, known: Mapping[int, int]) -> Device:
