@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in
 from telemetry_daemon.readers.mtml import calls, codes
 from telemetry_daemon.readers.mtml.calls import Call
-from telemetry_daemon.readers.mtml.reader import Mtml
+from telemetry_daemon.readers.mtml.library import Mtml
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
