@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import final
 
 from telemetry_daemon.guarded import folders, reading
@@ -50,9 +49,7 @@ class OwnFolder:
     def __enter__(self) -> OwnFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -242,9 +239,7 @@ class Inbox:
     def __enter__(self) -> Inbox:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
     def entries(self, wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:

@@ -95,19 +95,21 @@ def is_telling(value: str) -> bool:
 
 def is_address(text: str) -> bool:
     """Whether it is an IP address that identifies a machine: not loopback, a netmask or 0.0.0.0."""
-    try:
-        address = ipaddress.ip_address(without_zeros(text))
-    except ValueError:  # that it is none is the answer
-        return False
-    return not (address.is_loopback or address.is_unspecified or text.startswith("255."))
+    address = _address(text)
+    return address is not None and not (address.is_loopback or address.is_unspecified or text.startswith("255."))
 
 
 def is_private(text: str) -> bool:
     """Whether it is an IP address of a private network, such as 10.1.2.3: no version looks like that."""
+    address = _address(text)
+    return address is not None and address.is_private and not text.startswith("0.")
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(without_zeros(text)).is_private and not text.startswith("0.")
+        return ipaddress.ip_address(without_zeros(text))
     except ValueError:  # that it is none is the answer
-        return False
+        return None
 
 
 def _long(match: re.Match[str]) -> bool:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
@@ -27,20 +27,6 @@ SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
 # The process masks all that the ring holds, and a disk may be slow.
 _LONGEST_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recordings.flight_writer"
-
-
-class Timer(Protocol):
-    """What calls a function later."""
-
-    daemon: bool
-
-    def start(self) -> None:
-        """Begin to wait."""
-        ...
-
-    def cancel(self) -> None:
-        """Do not call it any more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +49,7 @@ class FlightRecorder:
         bursts: Bursts,
         write: Callable[[str, Iterable[bytes], float], str],
         clock: Clock,
-        timer: Callable[[float, Callable[[], None]], Timer] = threading.Timer,
+        timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer,
     ) -> None:
         self._ring = ring
         self._bursts = bursts
@@ -74,7 +60,7 @@ class FlightRecorder:
         self._writing = threading.Lock()
         self._due: _Due | None = None
         self._written: _Due | None = None
-        self._timer: Timer | None = None
+        self._timer: threading.Timer | None = None
         self._wakes_at = math.inf
         self._changes = ChangeLog()
         self._is_over = False
@@ -175,28 +161,14 @@ class Writer:
 
     def write(self, name: str, packed: Iterable[bytes], seconds: float = _LONGEST_WRITE_SECONDS) -> str:
         """Empty if all went well, else what went wrong."""
+        order: dict[str, Any] = {"folder": self._folder, "name": name, "parser_paths": self._parser_paths}
         try:
-            descriptor = os.memfd_create("captures")
+            with os.fdopen(os.memfd_create("captures"), "wb") as file:
+                sizes = [file.write(capture) for capture in packed]
+                file.seek(0)
+                return self._ordered({**order, "seconds": seconds, "descriptor": file.fileno(), "sizes": sizes})
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
-        try:
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                sizes = [file.write(one) for one in packed]
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            return self._ordered(
-                {
-                    "folder": self._folder,
-                    "name": name,
-                    "seconds": seconds,
-                    "descriptor": descriptor,
-                    "sizes": sizes,
-                    "parser_paths": self._parser_paths,
-                }
-            )
-        except OSError as error:
-            return f"no memory for the captures: {error.strerror}"
-        finally:
-            os.close(descriptor)
 
     def _ordered(self, order: dict[str, Any]) -> str:
         command = short_lived.running(_WRITER)

@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from telemetry_daemon.recordings.parsed_captures import StoreFeed
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
 # Between the end of a recording and its next beginning, at any speed; one capture alone is shown again so often.
 PAUSE_SECONDS = 2.0
+_ENDED, _BROKEN = "ended", "cannot be played on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,39 +63,23 @@ class Playback:
         self._history = history
         self._loops = loops
         self._slot = 0
-        self._stays = self._is_broken = False
 
     def run(self) -> None:
         """Play from where the clock is to be, until it is closed."""
         while not self._clock.is_over:
             self._perform()
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it stays at the end, and is not wanted elsewhere."""
-        return self._stays and not self._clock.is_elsewhere()
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether it could not go on, and is not wanted elsewhere."""
-        return self._is_broken and not self._clock.is_elsewhere()
-
     def begin(self) -> Iterator[PlacedCapture]:
         """Show what there was where the clock is to be, and give what came after it. Raises RecordingError.
 
         Until all of it is there, what was shown before is shown on: nobody sees one moment's numbers as another's.
         """
-        self._stays = self._is_broken = False
         with self._store.still(), self._clock.held():
             rest = self._built(self._clock.set_out())
             while self._clock.is_elsewhere() and not self._clock.is_over:
                 rest = self._built(self._clock.set_out())
-        self.renew()
-        return rest
-
-    def renew(self) -> None:
-        """Have it shown anew how the recording is played."""
         self._store.renew()
+        return rest
 
     def _perform(self) -> None:
         """From where somebody wants to be to the end, or until somebody wants to be elsewhere."""
@@ -102,7 +87,8 @@ class Playback:
             self._play(self.begin())
         except RecordingError as error:  # it was changed or removed since it was surveyed
             log.error("the recording cannot be played on", extra={"error": error})  # the text says all
-            self._stop()
+            self._clock.allow(self._clock.place())  # what is shown does not grow old
+            self._halt(_BROKEN)
 
     def _built(self, goal: float) -> Iterator[PlacedCapture]:
         """Have in the store what there was there, unless somebody wants to be elsewhere meanwhile, and give what came after it."""
@@ -154,10 +140,9 @@ class Playback:
             return
         self._clock.allow(self._length)
         if self._loops:
-            self._clock.rest(PAUSE_SECONDS)
-            self._clock.begin_anew()
+            self._clock.begin_anew(PAUSE_SECONDS)
         else:
-            self._stay()
+            self._halt(_ENDED)
 
     def _is_there(self, place: float) -> bool:
         """Wait until it is that time, and end the slots until then; False if somebody wants to be elsewhere."""
@@ -166,17 +151,10 @@ class Playback:
             self._look()
         return not self._clock.is_elsewhere()
 
-    def _stay(self) -> None:
-        """Stay at the end until somebody wants to be elsewhere."""
-        self._stays = True
-        self.renew()
-        self._clock.wait(math.inf)
-
-    def _stop(self) -> None:
-        """Stay where it is, so that what is shown does not grow old, until somebody wants to be elsewhere."""
-        self._clock.allow(self._clock.place())
-        self._is_broken = True
-        self.renew()
+    def _halt(self, why: str) -> None:
+        """Stay where it is until somebody wants to be elsewhere."""
+        self._clock.halt(why)
+        self._store.renew()
         self._clock.wait(math.inf)
 
     def _reach(self, place: float, goal: float) -> None:
@@ -212,12 +190,14 @@ class PlaybackControls:
         self._file = file
         self._options = options
         self._clock = PlaybackClock(options.place, options.speed)
-        self._playback: Playback | None = None
+        self._is_started = False
+        self._shown_anew: Callable[[], None] = lambda: None
         self.clock = Clock(self._clock.monotonic, self._wall, lambda: 0.0)
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Begin to play."""
-        playback = self._playback = self._on(store, feed, history)
+        playback = self._on(store, feed, history)
+        self._is_started, self._shown_anew = True, store.renew
         self._clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 
@@ -241,17 +221,10 @@ class PlaybackControls:
     def how(self) -> str:
         """A word where it is not just played."""
         speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
-        state = self._state()
+        state = self._clock.halted() or ("paused" if self._is_started and not self._clock.runs else "")
         goal = self._clock.goal()
         way = "" if goal is None else f"on its way to {human.utc(self.wall_time(goal))}"
         return ", ".join(filter(None, (speed, state, way)))
-
-    def _state(self) -> str:
-        playback = self._playback
-        if playback is None:
-            return ""
-        state = "cannot be played on" if playback.is_broken else "ended" if playback.has_ended else ""
-        return state or ("" if self._clock.runs else "paused")
 
     @property
     def place(self) -> float:
@@ -266,18 +239,18 @@ class PlaybackControls:
     def pause(self) -> None:
         """Stand still."""
         self._clock.stop()
-        self._renew()
+        self._shown_anew()
 
     def go_on(self) -> None:
         """Play; after the end from the beginning."""
-        if self._has_ended():
+        if self._clock.halted() == _ENDED:
             self.seek(0.0)
         self._clock.run()
-        self._renew()
+        self._shown_anew()
 
     def toggle(self) -> None:
         """Stand still, or go on; after the end from the beginning."""
-        if self._clock.runs and not self._has_ended():
+        if self._clock.runs and self._clock.halted() != _ENDED:
             self.pause()
         else:
             self.go_on()
@@ -285,22 +258,15 @@ class PlaybackControls:
     def seek(self, place: float) -> None:
         """Go to that place, at most to the end; who stands still stays still there."""
         self._clock.want(min(max(0.0, place), self.survey.length))
-        self._renew()
+        self._shown_anew()
 
     def set_speed(self, speed: float) -> None:
         """Play so many times as fast from now on."""
         self._clock.set_speed(speed)
-        self._renew()
+        self._shown_anew()
 
     def _on(self, store: Store, feed: StoreFeed, history: History) -> Playback:
         return Playback(self._file, self.survey.length, self._clock, store, feed, history, loops=self._options.loops)
-
-    def _has_ended(self) -> bool:
-        return self._playback is not None and self._playback.has_ended
-
-    def _renew(self) -> None:
-        if self._playback is not None:
-            self._playback.renew()
 
     def _wall(self) -> float:
         """The time of then, or that of now less what is still to be caught up with."""

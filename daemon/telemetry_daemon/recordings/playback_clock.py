@@ -26,6 +26,8 @@ class PlaybackClock:
         self._offset = clock()
         self._limit = math.inf
         self.is_over = False
+        # Why it stays where it is.
+        self._halt = ""
         # By how much it is behind the place that it is on its way to.
         self.behind = 0.0
 
@@ -78,7 +80,7 @@ class PlaybackClock:
     def set_out(self) -> float:
         """The place that is wanted, else the beginning; it is on its way there until it is held no more."""
         with self._changed:
-            self._goal, self._wanted = self._wanted or 0.0, None
+            self._goal, self._wanted, self._halt = self._wanted or 0.0, None, ""
             return self._goal
 
     def put(self, place: float, goal: float) -> None:
@@ -129,21 +131,24 @@ class PlaybackClock:
             while (left := place - self._place()) > 0 and not self.is_elsewhere():
                 self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
 
-    def rest(self, seconds: float) -> None:
-        """Until so many have passed by the clock, whatever the speed, and it runs; or whoever plays is to be elsewhere."""
+    def begin_anew(self, seconds: float) -> None:
+        """Have whoever plays begin at the beginning, after so many seconds in which it runs, unless they are to be elsewhere."""
         with self._changed:
             until = self._clock() + seconds
             while not self.is_elsewhere():
                 left = until - self._clock()
                 if self._runs and left <= 0:
+                    self.want(0.0)
                     return
                 self._changed.wait(left if self._runs else None)
 
-    def begin_anew(self) -> None:
-        """Have whoever plays begin at the beginning, unless they are to be elsewhere."""
-        with self._changed:
-            if not self.is_elsewhere():
-                self.want(0.0)
+    def halt(self, why: str) -> None:
+        """Stay where it is until whoever plays is to be elsewhere."""
+        self._halt = why
+
+    def halted(self) -> str:
+        """Why it stays where it is; empty if it does not."""
+        return "" if self.is_elsewhere() else self._halt
 
     def _change(self, *, runs: bool, speed: float) -> None:
         with self._changed:

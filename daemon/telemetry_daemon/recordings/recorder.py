@@ -11,7 +11,6 @@ import zlib  # isal saves an eighth less, and a recording is to be sent
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO, final
 
 from telemetry_daemon.guarded import named
@@ -108,9 +107,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write(self, line: str) -> None:
