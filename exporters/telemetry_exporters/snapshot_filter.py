@@ -43,7 +43,9 @@ MADE_HERE = frozenset(
 )
 
 _OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
-_TEXTS_OF = attrgetter(*(field.name for field in fields(MergedDevice) if field.type in ("str", "str | None")))
+_TEXTS_OF = attrgetter(
+    *("vendor", "id", "device", "model", "current_model", "uuid", "bus_id", "serial", "driver", "parent", "partition")
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _SUFFIXES = MappingProxyType({"counter": "_total", "info": "_info", "gauge": ""})
 _T = TypeVar("_T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -118,3 +118,12 @@ def pad_right(text: str, width: int) -> str:
 def pad_left(text: str, width: int) -> str:
     """The text with blanks before it up to `width` columns."""
     return " " * (width - display_width(text)) + text
+
+
+def aligned(rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> list[str]:
+    """The rows with all cells of a column as wide as its widest; columns of numbers, by their places, end at the same place."""
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    pads = [pad_left if place in numbers else pad_right for place in range(len(widths))]
+    return [
+        "  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)).rstrip() for row in rows
+    ]

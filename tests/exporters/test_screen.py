@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -12,7 +12,7 @@ from kits.page_lint import complaints
 from telemetry_exporters.documents import snapshot_csv, snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_exporters.snapshot_filter import Dropped, Fault, screen, usable_metrics
-from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Sample
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,15 @@ def test_texts_are_clean_wherever_they_stand():
     (device,) = screened.snapshot.devices
     assert screened.snapshot.hostname == "no�de"
     assert (device.serial, device.facts, device.readings[0].label) == ("1 2", (("x", "�"),), "a�[2Jb")
+
+
+TEXTS = [item.name for item in fields(MergedDevice) if item.type in ("str", "str | None")]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_each_text_of_a_device_is_clean(name: str) -> None:
+    (device,) = screen(kit.snapshot(replace(kit.device(), **{name: "a\x1b[2Jb"}))).snapshot.devices
+    assert getattr(device, name) == "a\ufffd[2Jb"
 
 
 @pytest.mark.parametrize(

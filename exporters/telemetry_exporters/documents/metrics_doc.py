@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from telemetry_exporters.text import display_width, pad_right
+from telemetry_exporters.text import aligned
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Metric
 
@@ -107,20 +107,17 @@ def _range(metric: Metric) -> str:
 
 def metrics_list(extra: Iterable[Metric] = ()) -> str:
     """The catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
-    lines = [
+    rows = [
         (
             metric.name,
             metric.kind,
             metric.unit or "-",
             metric.label or ",".join(_MANY_LABELS.get(metric.name, ())) or "-",
+            metric.help,
         )
         for metric in (*CATALOGUE, *extra)
     ]
-    helps = [metric.help for metric in (*CATALOGUE, *extra)]
-    widths = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
-    return "".join(
-        "  ".join((*map(pad_right, line, widths), text)) + "\n" for line, text in zip(lines, helps, strict=True)
-    )
+    return "".join(f"{line}\n" for line in aligned(rows))
 
 
 if __name__ == "__main__":

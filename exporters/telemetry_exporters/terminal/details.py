@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from telemetry_exporters import human
@@ -11,7 +10,7 @@ from telemetry_exporters.judgement.overview import model_of, source_condition
 from telemetry_exporters.judgement.verdict import Finding, Verdict
 from telemetry_exporters.prometheus.families import info_labels
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
-from telemetry_exporters.text import clean, cut, display_width, pad_left, pad_right, wrapped
+from telemetry_exporters.text import aligned, clean, cut, display_width, pad_right, wrapped
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
 # A name, a value in words, and a note: the value's source, or why there is none.
@@ -38,12 +37,12 @@ def blocks(
     all_blocks = []
     for device in snapshot.devices:
         heading = wrapped(_heading(device, verdict[device.id]), width, "  ")
-        about = [] if patterns else _fact_lines(facts(device))
+        about = [] if patterns else aligned([("", *fact) for fact in facts(device)])
         lines = _reading_lines(device.readings, metrics) if patterns else readings(device, metrics)
-        all_blocks.append([*(paint(line, Style.BOLD, colour) for line in heading), *about, *_aligned(lines, colour)])
+        all_blocks.append([*(paint(line, Style.BOLD, colour) for line in heading), *about, *_painted(lines, colour)])
     host = _reading_lines(snapshot.host, metrics)
     if host:
-        all_blocks.append([paint("host", Style.BOLD, colour), *_aligned(host, colour)])
+        all_blocks.append([paint("host", Style.BOLD, colour), *_painted(host, colour)])
     if snapshot.sources and not patterns:
         all_blocks.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour, width)])
     return all_blocks
@@ -66,9 +65,6 @@ def facts(device: MergedDevice) -> list[Line]:
 def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     """All its readings, with the reasons of those that are absent, its owners and its processes."""
     lines = _reading_lines(device.readings, metrics)
-    if not device.allocations and not device.processes:
-        return lines
-
     for one in device.allocations:
         note = f"{human.basis(one)}, {human.standing(one)}"
         lines.append((f"owner {human.who(one.owner)}", human.percent(one.share), note))
@@ -79,12 +75,6 @@ def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     return lines
 
 
-def _fact_lines(facts: list[Line]) -> Iterator[str]:
-    widest = max(display_width(name) for name, _, _ in facts)
-    for name, value, _ in facts:
-        yield f"  {pad_right(name, widest)}  {value}"
-
-
 def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line:
     metric = metrics[reading.metric]
     name = f"{human.name(metric)} {reading.label}".strip()
@@ -93,11 +83,8 @@ def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line
     return name, human.in_words(reading.value, metric), reading.source
 
 
-def _aligned(lines: list[Line], colour: Colour) -> Iterator[str]:
-    widest_name = max((display_width(name) for name, _, _ in lines), default=0)
-    widest_value = max((display_width(value) for _, value, _ in lines), default=0)
-    for name, value, note in lines:
-        text = f"  {pad_right(name, widest_name)}  {pad_left(value, widest_value)}  {note}".rstrip()
+def _painted(lines: list[Line], colour: Colour) -> Iterator[str]:
+    for (_, value, _), text in zip(lines, aligned([("", *line) for line in lines], {2}), strict=True):
         yield paint(text, Style.DIM if value == ABSENT else Style.PLAIN, colour)
 
 
@@ -125,82 +112,42 @@ def _poll_words(poll: Health, now: float) -> str:
     return f"{poll.poll} took {human.seconds(poll.seconds)}, {age} ago"
 
 
-_GAP = "  "
+_PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
+_NUMBERS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
+# These are left out where they have nothing to say.
+_AT_TIMES = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A process on a device, its command line if that was read, and the time at which it is looked at."""
-
-    device: MergedDevice
-    process: Process
-    line: str
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column; one that is not `always` there is left out where it has nothing to say."""
-
-    heading: str
-    text: Callable[[_Use], str]
-    is_number: bool = False
-    always: bool = True
-
-
-def _memory(use: _Use) -> str:
-    memory = use.process.memory_used_bytes
-    return "" if memory is None else human.byte_size(memory)
-
-
-def _utilization(use: _Use) -> str:
-    ratio = use.process.utilization_ratio
-    return "" if ratio is None else human.percent(ratio)
-
-
-def _age(use: _Use) -> str:
-    started = use.process.started
-    if started is None or not human.is_moment(started):
-        return ""
-    return human.seconds(max(0.0, round(use.now - started)))
-
-
-_COLUMNS = (
-    _Column("DEVICE", lambda use: f"{use.device.vendor} {use.device.device}"),
-    _Column("PID", lambda use: str(use.process.pid), is_number=True),
-    _Column("USER", lambda use: cut(use.process.user, 32), always=False),
-    _Column("MEMORY", _memory, is_number=True),
-    _Column("UTIL", _utilization, is_number=True, always=False),
-    _Column("RUNS FOR", _age, is_number=True, always=False),
-    _Column("OWNER", lambda use: human.of_process(use.process), always=False),
-    _Column("NAME", lambda use: use.process.name or use.process.command),
-    _Column("COMMAND LINE", lambda use: use.line, always=False),
-)
-
-
-def lines(
+def process_lines(
     devices: Iterable[MergedDevice], command_lines: Mapping[int, str], now: float, width: int, colour: Colour
 ) -> list[str]:
     """A line for each process, cut to the width (0: none is cut)."""
-    uses = [
-        _Use(device, process, clean(command_lines.get(process.pid, "")), now)
+    cells = [
+        _process_cells(device, process, clean(command_lines.get(process.pid, "")), now)
         for device in devices
         for process in device.processes
     ]
-    if not uses:
+    if not cells:
         return ["No source tells of a process."]
-    columns = [(column, [column.text(use) for use in uses]) for column in _COLUMNS]
-    shown = [(column, texts) for column, texts in columns if column.always or any(texts)]
-    parts = [_padded(column, texts) for column, texts in shown]
-    heading, *others = (
-        cut(_GAP.join(line).rstrip(), width) if width else _GAP.join(line).rstrip() for line in zip(*parts, strict=True)
-    )
+    filled = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *cells, strict=True) if any(texts)}
+    shown = [place for place, heading in enumerate(_PROCESS_HEADINGS) if heading in filled or heading not in _AT_TIMES]
+    headings = [_PROCESS_HEADINGS[place] for place in shown]
+    rows = [headings, *([line[place] or ABSENT for place in shown] for line in cells)]
+    lines = aligned(rows, [place for place, heading in enumerate(headings) if heading in _NUMBERS])
+    heading, *others = (cut(line, width) if width else line for line in lines)
     return [paint(heading, Style.BOLD, colour), *others]
 
 
-def _padded(column: _Column, texts: Iterable[str]) -> list[str]:
-    """The heading and the texts, all of one width."""
-    cells = [column.heading, *(text or ABSENT for text in texts)]
-    widest = max(map(display_width, cells))
-    pad = pad_left if column.is_number else pad_right
-    return [pad(cell, widest) for cell in cells]
+def _process_cells(device: MergedDevice, process: Process, command_line: str, now: float) -> tuple[str, ...]:
+    memory, ratio, started = process.memory_used_bytes, process.utilization_ratio, process.started
+    return (
+        f"{device.vendor} {device.device}",
+        str(process.pid),
+        cut(process.user, 32),
+        "" if memory is None else human.byte_size(memory),
+        "" if ratio is None else human.percent(ratio),
+        "" if started is None or not human.is_moment(started) else human.seconds(max(0.0, round(now - started))),
+        human.of_process(process),
+        process.name or process.command,
+        command_line,
+    )

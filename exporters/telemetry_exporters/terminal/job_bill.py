@@ -11,7 +11,7 @@ from typing import Literal
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
-from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+from telemetry_exporters.text import aligned, cut
 from telemetry_parsers.codec.json_types import Count, NotNegative
 from telemetry_parsers.job_record import NOBODY, JobRecord
 
@@ -198,19 +198,11 @@ class Bill:
     def table(self, colour: Colour) -> str:
         """The groups for people, and what is to be known of them."""
         rows = [*self.rows(), *self._rest(), self._total]
-        heading = [*(name.upper() for name in self._columns), *_NUMBERS]
         lines = [
-            heading,
+            [*(name.upper() for name in self._columns), *_NUMBERS],
             *([*(cut(name or ABSENT, _LONGEST_TEXT) for name in row.names), *_cells(row)] for row in rows),
         ]
-        widths = [max(display_width(line[place]) for line in lines) for place in range(len(heading))]
-        texts = [
-            "  ".join(
-                (pad_right if place < len(self._columns) else pad_left)(cell, widths[place])
-                for place, cell in enumerate(line)
-            ).rstrip()
-            for line in lines
-        ]
+        texts = aligned(lines, range(len(self._columns), len(lines[0])))
         texts[0] = paint(texts[0], Style.BOLD, colour)
         return "\n".join([*texts, *_notes(self._total)]) + "\n"
 

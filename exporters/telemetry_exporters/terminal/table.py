@@ -87,7 +87,7 @@ def table(
     if Detail.PROCESSES in detail:
         from telemetry_exporters.terminal import details  # for most tables it is not needed
 
-        blocks.append(details.lines(shown.devices, chosen.command_lines, shown.wall_time, width, colour))
+        blocks.append(details.process_lines(shown.devices, chosen.command_lines, shown.wall_time, width, colour))
     if Detail.REASONS in detail:
         blocks.append(_owners(shown.devices, width))
         blocks.append(_legend(rows(shown, verdict), width, colour))
@@ -170,7 +170,6 @@ def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
     owned = [(device, one) for device in devices for one in device.allocations]
     if not owned:
         return []
-
     told = (
         f"  {device.vendor} {device.device}: {human.who(one.owner)}: {human.share(one)}, {human.standing(one)}"
         for device, one in owned

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from telemetry_exporters.prometheus.compat.peers import PLACES, peer
 from telemetry_exporters.prometheus.compat.table import Each, NewestCode, NodeRow, Peer, Row, Turned
-from telemetry_exporters.text import display_width, pad_right
+from telemetry_exporters.text import aligned
 from telemetry_parsers.metrics import BY_KEY
 
 _EXACT, _NEAR, _MISSING = "exact", "near", "missing"
@@ -35,9 +35,8 @@ def lines(of: Peer) -> tuple[Line, ...]:
 
 def names_list(of: Peer) -> str:
     """The lines in columns."""
-    texts = [(line.name, line.ours or "-", line.fit, line.why) for line in lines(of)]
-    widths = [max(map(display_width, column)) for column in zip(*texts, strict=True)]
-    return "".join("  ".join(map(pad_right, text, widths)).rstrip() + "\n" for text in texts)
+    rows = [(line.name, line.ours or "-", line.fit, line.why) for line in lines(of)]
+    return "".join(f"{line}\n" for line in aligned(rows))
 
 
 def tables() -> str:
@@ -50,8 +49,7 @@ def dashboard_list(of: Peer, asked: Iterable[str], told: Iterable[str]) -> str:
     known = {line.name: line for line in lines(of)}
     on_page = frozenset(told)
     texts = [(name, "told" if name in on_page else _why_not(name, known)) for name in sorted(set(asked))]
-    width = max((display_width(name) for name, _ in texts), default=0)
-    return "".join(f"{pad_right(name, width)}  {words}\n" for name, words in texts)
+    return "".join(f"{line}\n" for line in aligned(texts))
 
 
 def _why_not(name: str, known: dict[str, Line]) -> str:
