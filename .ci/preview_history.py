@@ -164,7 +164,7 @@ class SimulatedNode:
         ]
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
         self._sources.append(_Source(owners_parser(tuple(plan.cards.items())), owners_reader(clock)))
-        self._store.set_maintenance(self._maintenance)
+        self._store.facts.set_maintenance(self._maintenance)
         own = OwnMetrics(self._store)
         own.set_version()
         own.set_reload(succeeded=1.0)

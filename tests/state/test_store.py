@@ -30,7 +30,7 @@ def test_the_same_snapshot_until_something_changes():
     node.put()
     first = node.store.snapshot()
     assert node.store.snapshot() is first
-    node.store.set_own(
+    node.store.facts.set_own(
         "telemetry_config_last_reload_successful", (Sample("telemetry_config_last_reload_successful", 1.0),)
     )
     assert node.store.snapshot() is not first

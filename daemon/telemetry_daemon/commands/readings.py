@@ -161,7 +161,7 @@ def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings)
     history = History(node.clock)
     owners = Attribution(node.clock) if any(tells_owners(parser) for parser in node.parsers()) else None
     store = Store("", node.clock, (), Accumulator(Events(), history), node.recorded, owners)
-    store.set_peaks(known_peaks(settings))
+    store.facts.set_peaks(known_peaks(settings))
     if arguments.watch is None:
         node.show(store, history, arguments.source)
     else:

@@ -80,7 +80,7 @@ class OneShot:
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """One snapshot of all sources; a poll that has not answered in time has failed with `timeout`."""
         store = Store(self._hostname, self._clock, attribution=self._attribution())
-        store.set_peaks(self._peaks)
+        store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         began = self._clock.monotonic()
         until = began + timeout_seconds

@@ -100,58 +100,73 @@ class Service:
         self._settings = start.settings
         self._given = start.given()
         self._node = node
-        path = devices_file.path_in(self._settings.state.directory)
-        now = clock.wall()
-        self._memory = devices_file.DeviceMemory(path, now) if start.remembers_devices else None
-        remembered = self._memory.remembered if self._memory is not None else Remembered(since=now)
+        self._memory, remembered = self._device_memory(clock.wall())
         self._known_since = remembered.since
         self._history = History(node.clock)
         self._owners = self._owners_of(node)
-        bill = self._owners.ledger if self._owners is not None else None
-        book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
-        book = MaintenanceBook(book_path, clock)
+        book = MaintenanceBook(self._maintenance_path(), clock)
         self._black_box = BlackBox(start.tap, clock, self._round, lambda: book.now().is_on)
-        watch = self._black_box.watch if start.remembers_devices else None
-        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill, watch)
-        attribution = self._owners.attribution if self._owners is not None else None
-        self._store = Store(platform.node(), node.clock, remembered.devices, accumulator, node.recorded, attribution)
+        self._store = self._store_of(node, remembered)
         self._own = OwnMetrics(self._store)
         self._maintenance = MaintenanceDesk(book, self._store)
         self._poller = Poller(self._store, clock)
-        self._ranks = RankWatch(self._settings.ranks, self._store.set_ranks)
+        self._ranks = RankWatch(self._settings.ranks, self._store.facts.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
-        of_owners = _owner_series(self._settings.attribution)
         self._other_names = OtherNames(self._settings, self._own.set_compat, tells_owners=self._owners is not None)
-        self._site = Site(
-            self._store.snapshot,
-            self._store.ready,
-            ProcessMetrics().render,
-            self._settings.web.telemetry_path,
-            self._metrics,
-            self._history,
-            f"{int(now * 1000):x}",
-            of_owners,
-            self._other_names.pages,
-            self._black_box.flights,
-        )
-        textfile = self._settings.export.textfile.path
+        self._site = self._site_of(clock)
+        textfile, of_owners = self._settings.export.textfile.path, _owner_series(self._settings.attribution)
         self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
-        web = self._settings.web
-        self._web = WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
-        operators = Operators(self._store, self._poller, self._source, self._metrics, self._remember)
-        self._control = ControlServer(
-            control.path_in(self._settings.state.runtime_directory),
-            {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs, **node.verbs()},
-        )
-        self._local_site = LocalSite(
-            local_socket_in(self._settings.state.runtime_directory), self._site.respond, self._reads
-        )
-        self._node_watch = NodeWatch(Path(self._settings.state.runtime_directory), clock.monotonic)
+        self._web = self._web_server()
+        self._control = self._control_server(node)
+        runtime = self._settings.state.runtime_directory
+        self._local_site = LocalSite(local_socket_in(runtime), self._site.respond, self._reads)
+        self._node_watch = NodeWatch(Path(runtime), clock.monotonic)
         self._status = exits.OK
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._reload_waits = False
+
+    def _device_memory(self, now: float) -> tuple[devices_file.DeviceMemory | None, Remembered]:
+        """The file of known devices and its content; no file where the devices are simulated or recorded."""
+        if not self._start.remembers_devices:
+            return None, Remembered(since=now)
+        memory = devices_file.DeviceMemory(devices_file.path_in(self._settings.state.directory), now)
+        return memory, memory.remembered
+
+    def _maintenance_path(self) -> Path | None:
+        return maintenance.path_in(self._settings.state.directory) if self._start.remembers_devices else None
+
+    def _store_of(self, node: Node, remembered: Remembered) -> Store:
+        watch = self._black_box.watch if self._start.remembers_devices else None
+        ledger, attribution = (self._owners.ledger, self._owners.attribution) if self._owners else (None, None)
+        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, ledger, watch)
+        return Store(platform.node(), node.clock, remembered.devices, accumulator, node.recorded, attribution)
+
+    def _site_of(self, clock: Clock) -> Site:
+        return Site(
+            self._store.snapshot,
+            self._store.ready,
+            ProcessMetrics().render,
+            telemetry_path=self._settings.web.telemetry_path,
+            extra=self._metrics,
+            history=self._history,
+            instance=f"{int(clock.wall() * 1000):x}",
+            of_owners=_owner_series(self._settings.attribution),
+            peer_pages=self._other_names.pages,
+            flights=self._black_box.flights,
+        )
+
+    def _web_server(self) -> WebServer:
+        web = self._settings.web
+        return WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
+
+    def _control_server(self, node: Node) -> ControlServer:
+        operators = Operators(self._store, self._poller, self._source, self._metrics, self._remember)
+        return ControlServer(
+            control.path_in(self._settings.state.runtime_directory),
+            {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs, **node.verbs()},
+        )
 
     def _owners_of(self, node: Node) -> Owners | None:
         """What knows the owners of cards, where they are told or were recorded."""

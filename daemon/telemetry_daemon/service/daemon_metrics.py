@@ -36,7 +36,7 @@ class OwnMetrics:
     def configure(self, settings: Settings) -> None:
         """How many devices of each vendor there should be, and what cards can do at best."""
         self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
-        self._store.set_peaks(known_peaks(settings))
+        self._store.facts.set_peaks(known_peaks(settings))
 
     def set_known_since(self, unix_seconds: float) -> None:
         """Since when the daemon, or its state directory, knows the node's devices."""
@@ -55,7 +55,7 @@ class OwnMetrics:
         samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
         if self._told.get(metric) != samples:  # what is told makes a new snapshot, and a new page
             self._told[metric] = samples
-            self._store.set_own(metric, samples)
+            self._store.facts.set_own(metric, samples)
 
 
 def _by_vendor(counts: Mapping[str, int]) -> dict[Labels, float]:

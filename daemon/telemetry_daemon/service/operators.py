@@ -112,7 +112,7 @@ class MaintenanceDesk:
         now = self._book.now()
         if self._shown != now:  # what is shown makes a new snapshot, and a new page
             self._shown = now
-            self._store.set_maintenance(self._book.now)
+            self._store.facts.set_maintenance(self._book.now)
         try:
             self._book.keep()
         except OSError as error:

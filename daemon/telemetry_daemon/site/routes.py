@@ -63,6 +63,7 @@ class Site:
         snapshot: Callable[[], Snapshot],
         ready: Callable[[], tuple[bool, str]],
         process_metrics: Callable[[Syntax], bytes],
+        *,
         telemetry_path: str = "/metrics",
         extra: Mapping[str, Metric] = NO_METRICS,
         history: History | None = None,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ended
-from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged
-from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
-from telemetry_parsers.merge.ranks import NodeRanks
 from telemetry_parsers.merge.report_columns import Offered
-from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, Sample, SourceReport
+from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, SourceReport
 
 Key = tuple[str, str]
 SHORTEST_STEP_SECONDS = 1.0
@@ -35,12 +32,8 @@ class Known:
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[Key, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
-    own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     # Another object when a plugin brings more: what was made of it holds no longer.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    ranks: NodeRanks = field(default_factory=NodeRanks)
-    peaks: Peaks | None = field(default_factory=Peaks)
-    maintenance: Callable[[], Maintenance] | None = None
     unreported: tuple[DeviceEvent, ...] = ()
     slept: float = 0.0
     started_wall: float = 0.0

@@ -14,14 +14,12 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import PollResult, SourceFacts, Statuses
 from telemetry_daemon.state.known import Key, Known, Taken
+from telemetry_daemon.state.node_facts import NodeFacts
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
-from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged, merge, with_unknown
-from telemetry_parsers.merge.peaks import Peaks
-from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.merge.report_columns import offered
 from telemetry_parsers.model import (
     Capture,
@@ -31,7 +29,6 @@ from telemetry_parsers.model import (
     Metric,
     Poll,
     Report,
-    Sample,
     Snapshot,
 )
 from telemetry_parsers.recorded import Recorded
@@ -65,6 +62,7 @@ class Store:
         self._recorded = recorded
         self._clock = clock
         self._lock = threading.RLock()
+        self.facts = NodeFacts(self._lock, self._drop_snapshot)
         self._known = Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
         self._known.wall_ahead = self._clock.wall_ahead()
         self._accumulator = accumulator
@@ -132,30 +130,6 @@ class Store:
         with self._lock:
             self._known.awaited = dict(polls)
             self._known.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
-
-    def set_own(self, metric: str, samples: tuple[Sample, ...]) -> None:
-        """Set all samples of one of the daemon's own metrics."""
-        with self._lock:
-            self._known.own[metric] = samples
-            self._snapshot = None
-
-    def set_ranks(self, ranks: NodeRanks) -> None:
-        """Set which rank of a job runs on which chip."""
-        with self._lock:
-            self._known.ranks = ranks
-            self._snapshot = None
-
-    def set_peaks(self, peaks: Peaks | None) -> None:
-        """Set what is known of the cards' peaks, else what the table knows; None shows none."""
-        with self._lock:
-            self._known.peaks = peaks
-            self._snapshot = None
-
-    def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
-        """Set what tells the node's maintenance; called again when that has changed."""
-        with self._lock:
-            self._known.maintenance = maintenance
-            self._snapshot = None
 
     def tell_changes(self, tell: Callable[[], None]) -> None:
         """Have this called after each attempt, by the thread that brought it."""
@@ -302,6 +276,9 @@ class Store:
                     self._accumulator.forget(device_id)
             return gone
 
+    def _drop_snapshot(self) -> None:
+        self._snapshot = None
+
     def _has_slept(self) -> bool:
         return self._clock.slept() - self._known.slept >= SHORTEST_SLEEP_SECONDS
 
@@ -348,7 +325,7 @@ class Store:
         owned = self._attribution.look(merged)
         if self._known.awaited:  # a claim may name a card that no list has had time to tell of
             return replace(owned, problems=merged.problems)
-        self._known.own[UNRESOLVED] = self._attribution.unresolved()
+        self.facts.own[UNRESOLVED] = self._attribution.unresolved()
         return owned
 
     def _with_steps(self, merged: Merged) -> Merged:
@@ -359,7 +336,7 @@ class Store:
             self._steps = of_node(self._attribution)
         if self._steps is None:
             return merged
-        self._known.own.update(self._steps.samples(counts, merged.devices))
+        self.facts.own.update(self._steps.samples(counts, merged.devices))
         return merged if self._known.awaited else replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
@@ -372,10 +349,7 @@ class Store:
             devices = self._attribution.with_totals(devices)
         if self._recorded is not None:
             devices = tuple(replace(device, replayed=True) for device in devices)
-        devices = with_ranks(devices, known.ranks)
-        if known.peaks is not None:
-            devices = known.peaks.of(devices)
-        maintenance = known.maintenance() if known.maintenance else None
+        maintenance = self.facts.maintenance()
         if maintenance and maintenance.seconds_left is not None:
             ends.append(now + maintenance.seconds_left)
         return Snapshot(
@@ -383,10 +357,10 @@ class Store:
             wall_time=self._clock.wall(),
             monotonic_time=now,
             valid_until=min(ends),
-            devices=devices,
+            devices=self.facts.on(devices),
             host=merged.host,
             sources=self._statuses.of(known.bases(merged, now), now),
-            own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
+            own=self.facts.samples(),
             maintenance=maintenance,
             recorded=self._recorded() if self._recorded is not None else None,
         )

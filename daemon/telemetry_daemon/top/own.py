@@ -43,7 +43,7 @@ class OwnNode:
         self._history = History(node.clock)
         accumulator = Accumulator(Events(this_machine()), self._history)
         self._store = Store(hostname, node.clock, (), accumulator, node.recorded)
-        self._store.set_peaks(known_peaks(settings))
+        self._store.facts.set_peaks(known_peaks(settings))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
         self._past: Past | None = None
