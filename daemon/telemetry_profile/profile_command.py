@@ -73,10 +73,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _moment(text: str) -> float:
     """Unix seconds; UTC where no zone is named."""
     try:
-        told = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no time; write 2026-11-01T12:00:00Z") from None
-    return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _positive(text: str) -> float:
@@ -125,7 +125,7 @@ def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
         read = partial(read_one, formats=installed())
     except BadFormatError as error:
         raise CommandError(str(error)) from None
-    places = {one.path: number for number, one in enumerate(files)}
+    places = {file.path: number for number, file in enumerate(files)}
     outcomes: list[Outcome] = []
     was_ended = False
     with contextlib.closing(read_all(files, read)) as reading:
@@ -133,15 +133,15 @@ def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
             outcomes.extend(reading)
         except KeyboardInterrupt:  # the first: what is read by now is shown
             was_ended = True
-    return sorted(outcomes, key=lambda one: places[one.found.path]), was_ended
+    return sorted(outcomes, key=lambda outcome: places[outcome.found.path]), was_ended
 
 
 def _report(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
     """What was not read, on standard error: each file that was named, of those in folders a few."""
-    named = [one for one in troubles if one.found.is_named or one.is_known]
-    others = [one for one in troubles if not (one.found.is_named or one.is_known)]
-    for one in (*named, *others[:_MOST_TOLD]):
-        sys.stderr.write(f"telemetry: {clean(f'{one.found.shown}: {one.trouble}')}\n")
+    named = [outcome for outcome in troubles if outcome.found.is_named or outcome.is_known]
+    others = [outcome for outcome in troubles if not (outcome.found.is_named or outcome.is_known)]
+    for outcome in (*named, *others[:_MOST_TOLD]):
+        sys.stderr.write(f"telemetry: {clean(f'{outcome.found.shown}: {outcome.trouble}')}\n")
     if len(others) > _MOST_TOLD:
         sys.stderr.write(
             f"telemetry: {len(others) - _MOST_TOLD} more files are no results of a profiler that is known here\n"
@@ -230,7 +230,7 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
         else Wanted(member.device.card, member.device.rank, member.begin_unix_ns / 1e9, member.end_unix_ns / 1e9)
         for member in members
     ]
-    asked = [one for one in wanted if one is not None]
+    asked = [card for card in wanted if card is not None]
     if not asked:
         return (None,) * len(members)
     try:
@@ -242,14 +242,14 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
             tracks = tracks_of_prometheus(arguments.prometheus, asked)
     except (RecordingError, PrometheusError) as error:
         raise CommandError(str(error)) from None
-    return tuple(None if one is None else then_of(one, tracks) for one in wanted)
+    return tuple(None if card is None else then_of(card, tracks) for card in wanted)
 
 
 def _width() -> int:
     """Of the terminal, or what $COLUMNS says; a page is 80 columns wide."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isascii() and told.isdecimal() and int(told) >= _LEAST_WIDTH:
-        return min(int(told), _MOST_WIDTH)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdecimal() and int(columns) >= _LEAST_WIDTH:
+        return min(int(columns), _MOST_WIDTH)
     try:
         return max(_LEAST_WIDTH, os.get_terminal_size(1).columns)
     except OSError:  # no terminal

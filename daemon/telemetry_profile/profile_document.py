@@ -29,16 +29,16 @@ def document(answer: Answer) -> dict[str, Any]:
     """The document as plain data."""
     profile = answer.profile
     verdict = verdict_of(profile, answer.ranks, answer.then)
-    each = zip(answer.ranks, answer.achieved, answer.then, strict=True)
+    members = zip(answer.ranks, answer.achieved, answer.then, strict=True)
     return {
         "schema": SCHEMA,
         "verdict": {"cause": verdict.cause, "text": verdict.text, "share": verdict.share},
         "job_ranks": profile.ranks,
         "ranks": _ranks(answer),
-        "devices": [_device(rank, achieved, then) for rank, achieved, then in each],
+        "devices": [_device(rank, achieved, then) for rank, achieved, then in members],
         "kernels": [
-            _kernel(one.longest) | {"calls": one.calls, "total_seconds": one.total_ns / _NANO, "mean_seconds": _mean(one.total_ns, one.calls)}
-            for one in kernel_sums(profile.members)[:_MOST_KERNELS]
+            _kernel(kernel.longest) | {"calls": kernel.calls, "total_seconds": kernel.total_ns / _NANO, "mean_seconds": _mean(kernel.total_ns, kernel.calls)}
+            for kernel in kernel_sums(profile.members)[:_MOST_KERNELS]
         ],
         "links": [
             {"kind": link.kind, "source": link.source, "target": link.target, "bytes": link.bytes_moved, "seconds": link.busy_ns / _NANO}

@@ -179,8 +179,10 @@ def _name(rank: Usual) -> str:
 
 
 def _median(ranks: Sequence[Usual]) -> Split:
-    told = {name: [value for rank in ranks if (value := getattr(rank.split, name)) is not None] for name, _ in _COLUMNS}
-    return Split(**{name: round(statistics.median(values)) if values else None for name, values in told.items()})
+    lengths = {
+        name: [value for rank in ranks if (value := getattr(rank.split, name)) is not None] for name, _ in _COLUMNS
+    }
+    return Split(**{name: round(statistics.median(values)) if values else None for name, values in lengths.items()})
 
 
 def _unit(longest: int) -> tuple[str, int]:
@@ -245,46 +247,46 @@ def _slow_link(answer: Answer) -> list[str]:
 
 
 def _achieved(achieved: Sequence[Achieved | None]) -> str:
-    told = [one for one in achieved if one is not None]
-    if not told:
+    known = [rank for rank in achieved if rank is not None]
+    if not known:
         return f"achieved {ABSENT}  (no FLOPs in the file: --flops-per-step)"
-    rate = sum(one.flops_per_second for one in told) / len(told)
-    shares = [one.share for one in told if one.share is not None]
-    dtype = f" {told[0].dtype}" if told[0].dtype else ""
+    rate = sum(rank.flops_per_second for rank in known) / len(known)
+    shares = [rank.share for rank in known if rank.share is not None]
+    dtype = f" {known[0].dtype}" if known[0].dtype else ""
     of_peak = (
         f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
-        if len(shares) == len(told)
+        if len(shares) == len(known)
         else ", peak not known"
     )
-    each = " a card" if len(told) > 1 else ""
-    return f"achieved {rate / 1e12:.3g} TFLOP/s{each}{of_peak} ({_BASES[told[0].basis]})"
+    per_card = " a card" if len(known) > 1 else ""
+    return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({_BASES[known[0].basis]})"
 
 
 def _telemetry(answer: Answer) -> str:
-    told = [one for one in answer.then if one is not None]
+    cards = [card for card in answer.then if card is not None]
     if not answer.telemetry:
         return "card: no telemetry asked (--recording FILE or --prometheus URL)"
-    if not told:
+    if not cards:
         return f"card: {answer.telemetry} tells nothing of these cards in these seconds"
-    worst = max(told, key=lambda one: sum(seconds for _, seconds in one.throttled_seconds))
+    worst = max(cards, key=lambda card: sum(seconds for _, seconds in card.throttled_seconds))
     return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_of_card(worst))}"
 
 
 def _of_card(then: Then) -> list[str]:
-    told = []
+    parts = []
     if then.clock_hertz is not None:
         most = f" of {then.clock_max_hertz / 1e6:,.0f}" if then.clock_max_hertz else ""
-        told.append(f"{then.clock_hertz.mean / 1e6:,.0f}{most} MHz")
+        parts.append(f"{then.clock_hertz.mean / 1e6:,.0f}{most} MHz")
     if then.temperature_celsius is not None:
-        told.append(f"at most {human.celsius(then.temperature_celsius.high)}")
+        parts.append(f"at most {human.celsius(then.temperature_celsius.high)}")
     if then.power_watts is not None:
         cap = f" of {human.watts(then.power_cap_watts)}" if then.power_cap_watts else ""
-        told.append(
+        parts.append(
             f"{human.watts(then.power_watts.mean).removesuffix(' W') if cap else human.watts(then.power_watts.mean)}{cap}"
         )
-    told += [
+    parts += [
         f"throttled by {reason.replace('_', ' ')} for {human.seconds(seconds)}"
         for reason, seconds in then.throttled_seconds[:2]
     ]
-    told += then.errors[:2]
-    return told or ["nothing told"]
+    parts += then.errors[:2]
+    return parts or ["nothing told"]

@@ -176,8 +176,8 @@ class _Body:
             cells = self._cells(line)
             if cells is None:
                 return
-            if is_first and (told := self._units_row(cells)):
-                units = {**units, **told}
+            if is_first and (units_below := self._units_row(cells)):
+                units = {**units, **units_below}
             elif len(cells) == len(self._columns):
                 pairs = zip(self._columns, cells, strict=True)
                 # Of two columns with one role the first counts.

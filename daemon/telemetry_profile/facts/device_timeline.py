@@ -96,10 +96,10 @@ class Union:
 
     def joined(self, *others: Union) -> Union:
         """The union of several."""
-        some = [one for one in (self, *others) if one.begins]
-        if len(some) == 1:
-            return some[0]
-        return Union.of_ordered(merge(*(zip(one.begins, one.ends, strict=True) for one in some)))
+        unions = [union for union in (self, *others) if union.begins]
+        if len(unions) == 1:
+            return unions[0]
+        return Union.of_ordered(merge(*(zip(union.begins, union.ends, strict=True) for union in unions)))
 
 
 def _ascending(numbers: Sequence[int]) -> Sequence[int]:

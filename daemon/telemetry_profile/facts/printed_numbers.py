@@ -26,8 +26,8 @@ def nanoseconds(printed: str, unit: int) -> int | None:
 
 def decimal_ns(cell: str, unit: int) -> int | None:
     """The nanoseconds of a cell in a unit; None for N/A and the like, and for a length below 0."""
-    told = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
-    return told if told is not None and told >= 0 else None
+    length = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
+    return length if length is not None and length >= 0 else None
 
 
 def count_of(cell: str) -> int | None:

@@ -119,10 +119,10 @@ def _told(wanted: Wanted, track: Track, match: Match) -> Then | None:
         model=track.model,
         matched_by=match,
         samples=len(moments),
-        clock_hertz=_spread([one.clock for one in moments]),
+        clock_hertz=_spread([moment.clock for moment in moments]),
         clock_max_hertz=track.clock_max,
-        temperature_celsius=_spread([one.temperature for one in moments]),
-        power_watts=_spread([one.power for one in moments]),
+        temperature_celsius=_spread([moment.temperature for moment in moments]),
+        power_watts=_spread([moment.power for moment in moments]),
         power_cap_watts=track.power_cap,
         throttled_seconds=_throttled(moments, wanted.end - wanted.begin),
         errors=tuple(text for time, text in track.errors if wanted.begin - 1 <= time <= wanted.end + 1)[:_MOST_ERRORS],
@@ -131,23 +131,23 @@ def _told(wanted: Wanted, track: Track, match: Match) -> Then | None:
 
 def _within(wanted: Wanted, moments: Sequence[Moment]) -> list[Moment]:
     """The moments in the seconds; where there is none, the nearest one that is near enough."""
-    inside = [one for one in moments if wanted.begin <= one.time <= wanted.end]
+    inside = [moment for moment in moments if wanted.begin <= moment.time <= wanted.end]
     if inside or not moments:
         return inside
-    nearest = min(moments, key=lambda one: max(wanted.begin - one.time, one.time - wanted.end))
+    nearest = min(moments, key=lambda moment: max(wanted.begin - moment.time, moment.time - wanted.end))
     return [nearest] if max(wanted.begin - nearest.time, nearest.time - wanted.end) <= _NEAREST_SECONDS else []
 
 
 def _spread(values: Sequence[float | None]) -> Spread | None:
-    told = [value for value in values if value is not None]
-    return Spread(min(told), sum(told) / len(told), max(told)) if told else None
+    known = [value for value in values if value is not None]
+    return Spread(min(known), sum(known) / len(known), max(known)) if known else None
 
 
 def _throttled(moments: Sequence[Moment], seconds: float) -> tuple[tuple[str, float], ...]:
     """Each reason with its part of the seconds, the longest first."""
-    told = [one.throttled for one in moments if one.throttled is not None]
-    reasons = {reason for each in told for reason in each}
-    parts = ((reason, seconds * sum(reason in each for each in told) / len(told)) for reason in reasons)
+    at_moments = [moment.throttled for moment in moments if moment.throttled is not None]
+    reasons = {reason for held in at_moments for reason in held}
+    parts = ((reason, seconds * sum(reason in held for held in at_moments) / len(at_moments)) for reason in reasons)
     return tuple(sorted(parts, key=lambda part: (-part[1], part[0])))
 
 
@@ -165,8 +165,8 @@ class _Span:
 def _span(wanted: Sequence[Wanted]) -> _Span:
     """The seconds that matter."""
     return _Span(
-        min((one.begin for one in wanted), default=0.0) - _NEAREST_SECONDS,
-        max((one.end for one in wanted), default=0.0) + _NEAREST_SECONDS,
+        min((card.begin for card in wanted), default=0.0) - _NEAREST_SECONDS,
+        max((card.end for card in wanted), default=0.0) + _NEAREST_SECONDS,
     )
 
 
@@ -191,14 +191,14 @@ def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[T
     with load(find(())) as loaded:
         stage = StoreFeed(store, clock, parsers_of(survey, loaded), survey.intervals())
         stage.set()
-        for one in placed_captures(tape):
-            monotonic, wall = one.place, one.capture.wall_time + one.capture.seconds
-            if one.capture.wall_time > span.end:
+        for placed in placed_captures(tape):
+            monotonic, wall = placed.place, placed.capture.wall_time + placed.capture.seconds
+            if placed.capture.wall_time > span.end:
                 continue
-            stage.put(one.capture, one.age)
-            if one.capture.wall_time >= span.begin:
+            stage.put(placed.capture, placed.age)
+            if placed.capture.wall_time >= span.begin:
                 for device in store.snapshot().devices:
-                    _note_device(device, one.capture.wall_time, tracks)
+                    _note_device(device, placed.capture.wall_time, tracks)
     return list(tracks.values())
 
 
@@ -208,28 +208,32 @@ def _note_device(device: MergedDevice, time: float, tracks: dict[str, Track]) ->
     track = tracks.setdefault(
         device.id, Track("", device.device, device.model or "", device.uuid or "", device.bus_id or "")
     )
-    told = {(one.metric, one.label): one.value for one in device.readings if not isinstance(one.value, Absent)}
-    track.clock_max = _highest(told, "clock_max_hertz", ("graphics", "sm")) or track.clock_max
-    track.power_cap = told.get(("power_cap_watts", ""), track.power_cap)
-    reasons = {label: value for (metric, label), value in told.items() if metric == "throttled"}
+    readings = {
+        (reading.metric, reading.label): reading.value
+        for reading in device.readings
+        if not isinstance(reading.value, Absent)
+    }
+    track.clock_max = _highest(readings, "clock_max_hertz", ("graphics", "sm")) or track.clock_max
+    track.power_cap = readings.get(("power_cap_watts", ""), track.power_cap)
+    reasons = {label: value for (metric, label), value in readings.items() if metric == "throttled"}
     sensors = [
         value
-        for (metric, label), value in told.items()
+        for (metric, label), value in readings.items()
         if metric == "temperature_celsius" and not label.startswith(OTHER_SENSORS)
     ]
     track.moments.append(
         Moment(
             time,
-            _highest(told, "clock_hertz", ("graphics", "sm")),
+            _highest(readings, "clock_hertz", ("graphics", "sm")),
             max(sensors, default=None),
-            told.get(("power_watts", "")),
+            readings.get(("power_watts", "")),
             frozenset(reason for reason, value in reasons.items() if value) if reasons else None,
         )
     )
 
 
-def _highest(told: Mapping[tuple[str, str], float], metric: str, labels: Sequence[str]) -> float | None:
-    return max((told[metric, label] for label in labels if (metric, label) in told), default=None)
+def _highest(readings: Mapping[tuple[str, str], float], metric: str, labels: Sequence[str]) -> float | None:
+    return max((readings[metric, label] for label in labels if (metric, label) in readings), default=None)
 
 
 class PrometheusError(Exception):
@@ -315,7 +319,7 @@ def _get(url: str, address: str) -> Any:  # JSON of any shape
         raise PrometheusError(f"'{url}' is no address of a Prometheus, such as http://prometheus:9090")
     try:
         with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http or https, as the user said
-            told = json.loads(answer.read(_MOST_BYTES))
+            document = json.loads(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
             f"{url} refused the query with status {error.code}; does it want a password, or a longer path?"
@@ -323,6 +327,6 @@ def _get(url: str, address: str) -> Any:  # JSON of any shape
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise PrometheusError(f"{url} did not answer ({reason}); check the address") from None
-    if not isinstance(told, dict) or told.get("status") != "success":
+    if not isinstance(document, dict) or document.get("status") != "success":
         raise PrometheusError(f"{url} does not answer as Prometheus does; give the address of its web page")
-    return told
+    return document

@@ -101,8 +101,8 @@ def _missing(stream: BinaryIO) -> list[Problem]:
     head = os.pread(stream.fileno(), 100, 0)
     is_told = head[24:28] == head[92:96]  # else an old version wrote last, which does not tell the size
     page_bytes = int.from_bytes(head[16:18], "big")
-    told = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
-    return [_CUT] if is_told and os.fstat(stream.fileno()).st_size < told else []
+    stated = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
+    return [_CUT] if is_told and os.fstat(stream.fileno()).st_size < stated else []
 
 
 def _database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:

@@ -20,7 +20,7 @@ def publish(folder: Path, counts: StepCounts) -> Path:
     card = {counts.card.way: counts.card.value} if counts.card is not None else {}
     if "index" in card:
         card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON takes both
-    told = {
+    document = {
         "schema": SCHEMA,
         "job_id": counts.job_id,
         "rank": counts.rank,
@@ -32,7 +32,7 @@ def publish(folder: Path, counts: StepCounts) -> Path:
     }
     # A name of its own: replacing the file of a job that goes on would show as a counter that restarts twice.
     path = folder / f"profile-{_plain(counts.job_id)}-{_plain(counts.rank)}.json"
-    named.replace(path, json.dumps(told).encode(), _READABLE)
+    named.replace(path, json.dumps(document).encode(), _READABLE)
     return path
 
 
@@ -54,9 +54,9 @@ def counts_of(member: Member, job_id: str) -> StepCounts | None:
         return None
     seconds = []
     for part, word in _PARTS:
-        told = [getattr(step.split, part) for step in steps]
-        if None not in told:
-            seconds.append(PartSeconds(word, sum(told) / 1e9))
+        lengths = [getattr(step.split, part) for step in steps]
+        if None not in lengths:
+            seconds.append(PartSeconds(word, sum(lengths) / 1e9))
     flops = device.flops.per_step * len(steps) if device.flops and device.flops.per_step is not None else None
     return StepCounts("", -1, job_id, str(device.rank or 0), card, float(len(steps)), None, flops, tuple(seconds))
 
@@ -70,4 +70,4 @@ def _card(card: Card) -> DeviceName | None:
 
 
 def _plain(text: str) -> str:
-    return "".join(one if one in _PLAIN else "_" for one in text)
+    return "".join(character if character in _PLAIN else "_" for character in text)

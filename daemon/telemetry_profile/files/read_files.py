@@ -67,9 +67,9 @@ def find(paths: Sequence[str]) -> list[Found]:
     found: dict[str, Found] = {}
     for path in paths:
         if Path(path).is_dir():
-            inside = (Found(each, os.path.relpath(each, path), is_named=False) for each in sorted(_files(path, 0)))
-            for one in inside:
-                found.setdefault(one.path, one)
+            inside = (Found(name, os.path.relpath(name, path), is_named=False) for name in sorted(_files(path, 0)))
+            for file in inside:
+                found.setdefault(file.path, file)
                 if len(found) > MOST_FILES:
                     raise OSError(0, f"it has more than {MOST_FILES:,} files; name the folder of one run", path)
         else:
@@ -138,13 +138,13 @@ def read_all(files: Sequence[Found], read: Read, processes: int | None = None) -
                 connection, started = _start(waiting.popleft(), read)
                 running[connection] = started
             for ready in wait(list(running)):
-                connection = next(one for one in running if one is ready)
+                connection = next(ours for ours in running if ours is ready)
                 yield _outcome(connection, running[connection])
                 running.pop(connection)
     finally:
-        for connection, one in running.items():
-            one.process.kill()
-            one.process.join()
+        for connection, reader in running.items():
+            reader.process.kill()
+            reader.process.join()
             connection.close()
 
 
@@ -156,15 +156,15 @@ def _start(found: Found, read: Read) -> tuple[Connection, _Running]:
     return ours, _Running(found, process)
 
 
-def _outcome(connection: Connection, one: _Running) -> Outcome:
+def _outcome(connection: Connection, reader: _Running) -> Outcome:
     outcome: Outcome | None = None
     with contextlib.suppress(EOFError):  # it ended without an answer
         outcome = connection.recv()
     connection.close()
-    one.process.join()
+    reader.process.join()
     if outcome is not None:
         return outcome
-    return Outcome(one.found, trouble=_ending(one.process.exitcode))
+    return Outcome(reader.found, trouble=_ending(reader.process.exitcode))
 
 
 def _ending(status: int | None) -> str:
@@ -215,19 +215,19 @@ def _of_database(found: Found, formats: Sequence[ProfileFormat]) -> Facts | None
     from telemetry_profile.files.database import open_database  # sqlite3 is for these alone
 
     with open_database(Path(found.path), _DATABASE_SECONDS) as tables:
-        for one in formats:
-            if isinstance(one, DatabaseFormat) and one.recognises(tables.schema):
-                facts = one.read(tables)
+        for profile_format in formats:
+            if isinstance(profile_format, DatabaseFormat) and profile_format.recognises(tables.schema):
+                facts = profile_format.read(tables)
                 return replace(facts, problems=(*facts.problems, *tables.problems))
     return None
 
 
 def _of_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
-    for one in formats:
-        if isinstance(one, Refusal) and one.recognises(clue):
-            raise NotReadError(f"{one.tool}: {one.remedy}")
-        if isinstance(one, TextFormat) and one.recognises(clue):
-            return one.read(clue, content.lines())
+    for profile_format in formats:
+        if isinstance(profile_format, Refusal) and profile_format.recognises(clue):
+            raise NotReadError(f"{profile_format.tool}: {profile_format.remedy}")
+        if isinstance(profile_format, TextFormat) and profile_format.recognises(clue):
+            return profile_format.read(clue, content.lines())
     return None
 
 
@@ -237,8 +237,10 @@ def _of_trace(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -
     from telemetry_profile.files.trace import read_trace  # msgspec is for these alone
 
     def reader(sample: TraceSample) -> TraceReader | None:
-        fitting = (one for one in formats if isinstance(one, TraceFormat) and one.recognises(sample))
-        return next((one.reader(clue) for one in fitting), None)
+        for profile_format in formats:
+            if isinstance(profile_format, TraceFormat) and profile_format.recognises(sample):
+                return profile_format.reader(clue)
+        return None
 
     return read_trace(content, clue, reader)
 
@@ -246,7 +248,8 @@ def _of_trace(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -
 def _looked_for(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
     if not clue.head:
         return "is empty"
-    tools = dict.fromkeys(tool for one in formats if not isinstance(one, Refusal) for tool in one.tool.split(", "))
+    readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, Refusal)]
+    tools = dict.fromkeys(", ".join(readable).split(", "))
     return f"is no result of a profiler that is known here; looked for {', '.join(tools)}"
 
 

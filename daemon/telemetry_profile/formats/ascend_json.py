@@ -106,7 +106,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
             _take_times(path, info, found)
         else:
             _take_link(path, info, found)
-    devices = tuple(_device(rank, one) for rank, one in sorted(found.ranks.items(), key=lambda each: each[0] or 0))
+    devices = tuple(_device(rank, sums) for rank, sums in sorted(found.ranks.items(), key=lambda item: item[0] or 0))
     return Facts("ascend-communication", _TOOL, devices=devices, links=found.links.links())
 
 
@@ -169,31 +169,31 @@ def _ns(numbers: Any, key: str) -> int | None:
     return None if value is None else round(value * MS)
 
 
-def _device(rank: int | None, one: _Rank) -> Device:
+def _device(rank: int | None, sums: _Rank) -> Device:
     kernels = [
-        Kernel(name, "communication", calls, total, longest) for name, (calls, total, longest) in one.kernels.items()
+        Kernel(name, "communication", calls, total, longest) for name, (calls, total, longest) in sums.kernels.items()
     ]
-    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in one.waits.items() if step)
+    steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in sums.waits.items() if step)
     return Device(
         rank=rank,
-        split=Split(wait_ns=one.waits.get("")),
+        split=Split(wait_ns=sums.waits.get("")),
         steps=steps,
         kernels=largest_first(kernels),
-        first_collective=one.first_collective(),
+        first_collective=sums.first_collective(),
     )
 
 
 def _recognises_clock(clue: Clue) -> bool:
-    told = _document_in(clue.text)
-    return isinstance(told, dict) and told.keys() >= _CLOCK_KEYS
+    document = _document_in(clue.text)
+    return isinstance(document, dict) and document.keys() >= _CLOCK_KEYS
 
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
     """Unix time and the node's own clock at one moment."""
-    told = _object(lines)
+    document = _object(lines)
     unix, boot = (
-        nanoseconds(str(told.get("collectionTimeBegin", "")), US),
-        nanoseconds(str(told.get("clockMonotonicRaw", "")), NS),
+        nanoseconds(str(document.get("collectionTimeBegin", "")), US),
+        nanoseconds(str(document.get("clockMonotonicRaw", "")), NS),
     )
     offset = None if unix is None or boot is None else unix - boot
     return Facts("ascend-clock", _TOOL, devices=_device_of_folder(clue, None), boot_to_unix_ns=offset)
@@ -208,13 +208,13 @@ def _recognises_info(clue: Clue) -> bool:
 
 
 def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
-    told = _object(lines)
-    if "server_list" in told:
-        return _rank_table(told)
-    rank = told.get("rank_id")
+    document = _object(lines)
+    if "server_list" in document:
+        return _rank_table(document)
+    rank = document.get("rank_id")
     if not _is_small(rank) and (named := _NAMED_RANK.search(clue.name)):
         rank = int(named[1])
-    size = told.get("rank_size")
+    size = document.get("rank_size")
     return Facts(
         "ascend-info",
         _TOOL,
@@ -223,9 +223,9 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     )
 
 
-def _rank_table(told: dict[str, Any]) -> Facts:
+def _rank_table(document: dict[str, Any]) -> Facts:
     """The card of each rank, as hccl.json of the job says. The addresses beside it are nobody's business."""
-    places = tuple(_places(told["server_list"]))
+    places = tuple(_places(document["server_list"]))
     return Facts(
         "ascend-info",
         _TOOL,
@@ -265,8 +265,8 @@ def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _object(lines: Iterable[str]) -> dict[str, Any]:
     """The object that the file is. Raises NotReadError."""
-    told = _document(lines, _LARGEST_SIDE_MIB)
-    return told if isinstance(told, dict) else {}
+    document = _document(lines, _LARGEST_SIDE_MIB)
+    return document if isinstance(document, dict) else {}
 
 
 def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:

@@ -117,7 +117,7 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
             calls.append(Call(row["API Name"], count, time))
         else:
             kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_sum(row, count, time))
-    devices = tuple(Device(Card(index), kernels=largest_first(each)) for index, each in kernels.items())
+    devices = tuple(Device(Card(index), kernels=largest_first(of_card)) for index, of_card in kernels.items())
     return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
 
 

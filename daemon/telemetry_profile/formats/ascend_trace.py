@@ -119,12 +119,12 @@ class _Reader:
         if self._is_whole:
             return device
         split = device.split
-        told = Split(
+        known = Split(
             span_ns=split.span_ns,
             compute_ns=split.compute_ns if self._hardware else None,
             communication_ns=split.communication_ns if self._collectives else None,
         )
-        return replace(device, split=told, steps=())
+        return replace(device, split=known, steps=())
 
     def _name(self, event: TraceEvent) -> None:
         name = event.args().get("name")
@@ -157,13 +157,13 @@ class _Reader:
 
     def _plane(self, event: TraceEvent) -> None:
         """A task of a collective: one stream of its own, and what went over a link."""
-        told = event.args()
-        stream = told.get("stream id")
+        arguments = event.args()
+        stream = arguments.get("stream id")
         if isinstance(stream, int | str):
             self._streams.add(stream)
-        source, target = (whole(told.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
-        size = whole(told.get("size(Byte)"), 2**60)
-        kind = told.get("transport type")
+        source, target = (whole(arguments.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
+        size = whole(arguments.get("size(Byte)"), 2**60)
+        kind = arguments.get("transport type")
         if size and source is not None and target is not None and source != target and isinstance(kind, str):
             self._links.add(kind[:20], str(source), str(target), size, event.length_ns())
 

@@ -106,8 +106,10 @@ class _Names:
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}
         self._on_host: dict[tuple[object, str], str] = {}
-        for process, told, number, name in records(tables, "STR_TABLE", ("CONFIG_KEY", "TYPE", "STR_ID", "STR_NAME")):
-            kinds = integer(told)
+        for process, type_bits, number, name in records(
+            tables, "STR_TABLE", ("CONFIG_KEY", "TYPE", "STR_ID", "STR_NAME")
+        ):
+            kinds = integer(type_bits)
             names = self._on_device if kinds is None or kinds & _DEVICE_BITS else self._on_host
             names[process, str(number)] = text(name)
 
@@ -143,7 +145,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
             number = block.get("gpu id", "")
             kernels = cards.setdefault(int(number) if number.isdecimal() and len(number) < 9 else None, {})
             _count(kernels, block, length)
-    devices = tuple(Device(Card(index), kernels=largest_first(each.values())) for index, each in cards.items())
+    devices = tuple(Device(Card(index), kernels=largest_first(of_card.values())) for index, of_card in cards.items())
     return Facts("hipprof-pmc", _TOOL, devices=devices, remarks=(_REMARK,) if devices else ())
 
 
@@ -155,9 +157,9 @@ def _blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
             if block:
                 yield block
             block = {"name": found["name"]}
-        elif block and (told := _VALUE.match(line)):
-            block[told["words"]] = told["value"]
-            block[f"unit of {told['words']}"] = told["unit"] or ""
+        elif block and (value := _VALUE.match(line)):
+            block[value["words"]] = value["value"]
+            block[f"unit of {value['words']}"] = value["unit"] or ""
     if block:
         yield block
 

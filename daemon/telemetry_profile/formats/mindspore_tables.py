@@ -76,11 +76,11 @@ def _collectives(row: Mapping[str, str]) -> int | None:
         if column.endswith("_start_point") and column != "start_point"
     ]
     pairs = [(_ticks(row, f"{name}_start_point"), _ticks(row, f"{name}_end_point")) for name in names]
-    told = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
+    intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
     begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
-    if not told or begin is None or end is None or end < begin:
+    if not intervals or begin is None or end is None or end < begin:
         return None
-    return Union.of(told).within(begin, end)
+    return Union.of(intervals).within(begin, end)
 
 
 def _is_of_cluster(cells: Sequence[str]) -> bool:
@@ -107,10 +107,10 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _cluster_split(row: Mapping[str, str]) -> Split | None:
     if set(row) == _DATA_PARALLEL:
-        told = [_ticks(row, column) for column in ("iteration_interval", "fp_and_bp", "tail")]
-        if None in told:
+        parts = [_ticks(row, column) for column in ("iteration_interval", "fp_and_bp", "tail")]
+        if None in parts:
             return None
-        return Split(span_ns=sum(value or 0 for value in told), data_wait_ns=told[0])
+        return Split(span_ns=sum(value or 0 for value in parts), data_wait_ns=parts[0])
     compute = next((decimal_ns(row[column], MS) for column in _COMPUTE if column in row), None)
     exposed = decimal_ns(row[_EXPOSED], MS)
     if compute is None or exposed is None:
@@ -191,8 +191,8 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
             name = OTHERS
         longest = decimal_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
         sums.setdefault(name[:MOST_NAME_CHARACTERS], _Sum()).add(count, time, longest)
-    kernels = () if layout.is_host else tuple(one.kernel(name) for name, one in sums.items())
-    calls = tuple(Call(name, one.calls, one.total_ns) for name, one in sums.items()) if layout.is_host else ()
+    kernels = () if layout.is_host else tuple(summed.kernel(name) for name, summed in sums.items())
+    calls = tuple(Call(name, summed.calls, summed.total_ns) for name, summed in sums.items()) if layout.is_host else ()
     device = Device(rank=_rank(_ANY_RANK, clue), kernels=largest_first(kernels))
     return Facts(
         "mindspore-operators",
@@ -225,8 +225,8 @@ def _recognises_flops(clue: Clue) -> bool:
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
     """FLOPs of a step, and per second. The utilization beside them is a mean over operators: no peak follows from it."""
-    told = _object("\n".join(lines)) or {}
-    operations, rate = _number(told.get("FLOPs")), _number(told.get("FLOPS"))
+    document = _object("\n".join(lines)) or {}
+    operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:
         return Facts("mindspore-flops", _TOOL)
     flops = Flops("told", per_step=operations * 1e6, per_second=rate * 1e9)
@@ -249,10 +249,10 @@ def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
 def _object(text: str) -> dict[str, Any] | None:
     """The JSON of a small file or of a cell; None where it is damaged."""
     try:
-        told = json.loads(text) if len(text) < _LONGEST_JSON else None
+        document = json.loads(text) if len(text) < _LONGEST_JSON else None
     except (ValueError, RecursionError):  # the caller says what that means
         return None
-    return told if isinstance(told, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _number(value: object) -> float | None:
@@ -264,20 +264,20 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     links = LinkSums()
     rows = Rows(lines, _HCCL_HEADINGS)
     for row in rows:
-        name, waited, told = _step_name(row["step_num"]), decimal_ns(row["wait_cost"], MS), _object(row["link_info"])
-        if not name or waited is None or told is None:
+        name, waited, moved = _step_name(row["step_num"]), decimal_ns(row["wait_cost"], MS), _object(row["link_info"])
+        if not name or waited is None or moved is None:
             rows.bad()
             continue
         is_mean = name == _MEAN
         steps.append(Step(name, Split(wait_ns=waited), is_mean=is_mean))
         if not is_mean:
-            _add_links(links, told)
+            _add_links(links, moved)
     facts = _facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
     return replace(facts, links=links.links())
 
 
-def _add_links(links: LinkSums, told: Mapping[str, Any]) -> None:
-    for ends, kinds in told.items():
+def _add_links(links: LinkSums, moved: Mapping[str, Any]) -> None:
+    for ends, kinds in moved.items():
         found = _ENDS.match(str(ends))
         if found is None or not isinstance(kinds, Mapping):
             continue
@@ -291,7 +291,7 @@ def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
     if (
         isinstance(numbers, list)
         and len(numbers) >= 2
-        and all(isinstance(one, int | float) and 0 <= one < 1e12 for one in numbers[:2])
+        and all(isinstance(number, int | float) and 0 <= number < 1e12 for number in numbers[:2])
     ):
         return round(numbers[1] * _KILOBYTE), round(numbers[0] * MS)
     return 0, 0

@@ -64,8 +64,12 @@ def _words(tables: Tables) -> dict[object, str]:
 
 def _name_cards(tables: Tables, timeline: Timeline) -> list[int]:
     """The numbers of the cards on which tasks ran; the timeline knows their models and ranks."""
-    told = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
-    ranks = {integer(number): rank for number, in_job in told if (rank := integer(in_job)) is not None and rank >= 0}
+    ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
+    ranks = {
+        integer(number): rank
+        for number, in_job in ranks_of_cards
+        if (rank := integer(in_job)) is not None and rank >= 0
+    }
     models = {integer(number): text(name) for number, name in records(tables, "NPU_INFO", ("id", "name"))}
     column = column_of(tables.schema, "TASK", "deviceId")
     rows = selected(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
@@ -89,8 +93,8 @@ def _copies(tables: Tables, words: Mapping[object, str]) -> Iterator[Row]:
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
     """The tasks on the device of which a table tells: begin, end, device, and that table's column."""
-    both = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
-    if not all(column_of(tables.schema, *one) for one in both):
+    columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
+    if not all(column_of(tables.schema, *column) for column in columns):
         return iter(())
     query = f'SELECT startNs, endNs, deviceId, i."{column}" FROM "{table}" i JOIN TASK t USING (globalTaskId)'  # noqa: S608  # names of this module
     return tables.rows(query)

@@ -67,8 +67,8 @@ class _Cards:
         self._cards: dict[int | None, Card] = {}
         self._by_number: dict[int | None, int | None] = {}
         for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
-            for told, in_cuda, name, bus, uuid in records(tables, table, _CARD_COLUMNS):
-                number = integer(told)
+            for gpu, in_cuda, name, bus, uuid in records(tables, table, _CARD_COLUMNS):
+                number = integer(gpu)
                 self._cards[number] = Card(number, text(name), _uuid(text(uuid)), text(bus).lower())
                 self._by_number[number if in_cuda is None else integer(in_cuda)] = number
         self._by_process = {

@@ -92,12 +92,13 @@ def _is_of_device(table: Table, row: Row) -> bool:
     return "instances" in words or bool(words & {"operation", "operations"})
 
 
-def _both(one: Kernel | None, other: Kernel) -> Kernel:
+def _both(known: Kernel | None, other: Kernel) -> Kernel:
     """Two rows of a kernel together: reports by grid have one for each."""
-    if one is None:
+    if known is None:
         return other
-    longest = max((each.longest_ns for each in (one, other) if each.longest_ns is not None), default=None)
-    return replace(one, calls=one.calls + other.calls, total_ns=one.total_ns + other.total_ns, longest_ns=longest)
+    lengths = [kernel.longest_ns for kernel in (known, other) if kernel.longest_ns is not None]
+    longest = max(lengths, default=None)
+    return replace(known, calls=known.calls + other.calls, total_ns=known.total_ns + other.total_ns, longest_ns=longest)
 
 
 def _run(name: str, row: Row, timeline: Timeline) -> None:
@@ -319,12 +320,12 @@ def _ncu_kernels(runs: Iterable[_Run], signs: _Signs) -> tuple[list[Kernel], int
         duration = nanoseconds(number, scale) if number and scale else None
         if duration is not None:
             sums.setdefault(run.name, []).append((duration, run))
-    found = [_ncu_kernel(name, each, signs) for name, each in sums.items()]
+    found = [_ncu_kernel(name, of_name, signs) for name, of_name in sums.items()]
     return found, unclear
 
 
 def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], signs: _Signs) -> Kernel:
-    longest_ns, longest = max(runs, key=lambda each: each[0])
+    longest_ns, longest = max(runs, key=lambda run: run[0])
     total = sum(duration for duration, _ in runs)
     occupancy = _ratio(signs.plain(longest.occupancy or "", ""))
     return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)

@@ -64,8 +64,8 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _time(row: Row, role: str) -> int | None:
-    told = row.text(role).strip()
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else None
+    digits = row.text(role).strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
 def _is_new(row: Row, seen: set[int]) -> bool:

@@ -71,10 +71,10 @@ class _Process:
         self._read_host()
 
     def _name_cards(self) -> None:
-        for told, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
+        for agent, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
             if kind == "GPU":
                 # All processes of a node give a card the same number, whichever of them it may use.
-                key = self._cards[integer(told)] = (node, number)
+                key = self._cards[integer(agent)] = (node, number)
                 card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
                 self._timeline.card(key, card, process=self._suffix)
 
@@ -145,10 +145,10 @@ def _bus_id(extdata: str) -> str:
 
 def _told(extdata: str, key: str) -> object:
     try:
-        told = json.loads(extdata)
+        document = json.loads(extdata)
     except (ValueError, RecursionError):  # it is no JSON: nothing is told
         return None
-    return told.get(key) if isinstance(told, dict) else None
+    return document.get(key) if isinstance(document, dict) else None
 
 
 ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
@@ -183,8 +183,8 @@ def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     """The cards on which kernels ran."""
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
-        for start, end, told, card in records(tables, table, (*_TIMES, name_column, card_column)):
-            name = _plain(told)
+        for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):
+            name = _plain(stored)
             if not name.startswith(_BARRIERS):
                 number = integer(card)
                 cards.add(number)
@@ -199,9 +199,9 @@ def _known(timeline: Timeline, number: int | None) -> Hashable:
     return number
 
 
-def _plain(told: object) -> str:
+def _plain(stored: object) -> str:
     """A name without the quotes in which some versions store it."""
-    name = text(told)
+    name = text(stored)
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 
 

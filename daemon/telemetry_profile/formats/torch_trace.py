@@ -114,9 +114,9 @@ class _Reader:
         )
 
     def _cards(self, described: list[Any]) -> None:
-        for one in described[:_MOST_INDEX]:
-            if isinstance(one, Mapping) and (index := whole(one.get("id"), _MOST_INDEX)) is not None:
-                model = one.get("name")
+        for device in described[:_MOST_INDEX]:
+            if isinstance(device, Mapping) and (index := whole(device.get("id"), _MOST_INDEX)) is not None:
+                model = device.get("name")
                 self._timeline.card(index, Card(index, model if isinstance(model, str) else ""))
 
     def _operator(self, event: TraceEvent) -> None:

@@ -128,20 +128,20 @@ def _data(ranks: Sequence[Usual], all_hints: Sequence[Hint]) -> Verdict | None:
     if span and waits is not None:
         share = (waits if idle is None else min(waits, idle)) / span
         if share >= _LEAST_DATA:
-            each = human.span(round(waits / len(ranks)))
+            per_rank = human.span(round(waits / len(ranks)))
             if idle is None:
-                return Verdict("data", f"the data loader takes {each}, {human.percent(share)} of the step", idle)
+                return Verdict("data", f"the data loader takes {per_rank}, {human.percent(share)} of the step", idle)
             # What the card waits for while data is loaded is larger than its other causes by definition of a wait.
             return Verdict(
                 "data",
-                f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)}; the data loader takes {each}",
+                f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)}; the data loader takes {per_rank}",
                 idle / span,
             )
     hints = [hint for hint in all_hints if hint.cause == "data"]
     if not hints or waits is not None:  # how long it waited says more than how full a queue was
         return None
-    told = max(hints, key=lambda hint: hint.share or 0.0)
-    return Verdict("data", told.text, told.share or _LEAST_DATA)
+    strongest = max(hints, key=lambda hint: hint.share or 0.0)
+    return Verdict("data", strongest.text, strongest.share or _LEAST_DATA)
 
 
 def _communication(ranks: Sequence[Usual]) -> Verdict | None:
@@ -149,8 +149,8 @@ def _communication(ranks: Sequence[Usual]) -> Verdict | None:
     if share is None:
         return None
     waits = _sum(ranks, "wait_ns")
-    told = f", of which {human.span(round(waits / len(ranks)))} are waiting for other ranks" if waits else ""
-    text = f"communication that nothing hides takes {human.percent(share)} of the {_span_word(ranks)}{told}"
+    waiting = f", of which {human.span(round(waits / len(ranks)))} are waiting for other ranks" if waits else ""
+    text = f"communication that nothing hides takes {human.percent(share)} of the {_span_word(ranks)}{waiting}"
     return Verdict("communication", text, share)
 
 

@@ -196,8 +196,8 @@ def _latest(parts: list[_Part], remarks: list[str]) -> list[_Part]:
     return [part for part in parts if part.device.begin_ns is None or kept[part.file.facts.format] is part]
 
 
-def _left_out(one: _Part, other: _Part) -> str:
-    whose = "a card" if one.device.rank is None else f"rank {one.device.rank}"
+def _left_out(first: _Part, other: _Part) -> str:
+    whose = "a card" if first.device.rank is None else f"rank {first.device.rank}"
     return f"{whose} has several results of {other.file.facts.tool}: only the latest is shown"
 
 
@@ -262,10 +262,12 @@ def _step_number(name: str) -> str:
     return found[0] if found else name
 
 
-def _of_both(one: _T, other: _T) -> _T:
+def _of_both(first: _T, other: _T) -> _T:
     """The first, its unknown fields from the second."""
-    told = {field.name: getattr(other, field.name) for field in fields(one) if getattr(one, field.name) in (None, "")}
-    return replace(one, **told)
+    added = {
+        field.name: getattr(other, field.name) for field in fields(first) if getattr(first, field.name) in (None, "")
+    }
+    return replace(first, **added)
 
 
 def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:

@@ -47,11 +47,11 @@ class SlowLink:
 
 def spread_of(ranks: Sequence[Usual]) -> Spread | None:
     """How the ranks' steps differ; None for fewer than two that tell their length."""
-    told = [(rank.split.span_ns, rank) for rank in ranks if rank.split.span_ns]
-    if len(told) < 2:
+    timed = [(rank.split.span_ns, rank) for rank in ranks if rank.split.span_ns]
+    if len(timed) < 2:
         return None
-    median = round(statistics.median(span for span, _ in told))
-    slowest, fastest = max(told, key=lambda each: each[0])[1], min(told, key=lambda each: each[0])[1]
+    median = round(statistics.median(span for span, _ in timed))
+    slowest, fastest = max(timed, key=lambda item: item[0])[1], min(timed, key=lambda item: item[0])[1]
     return Spread(median, slowest, fastest, (slowest.split.span_ns or 0) / median - 1.0)
 
 
@@ -60,15 +60,15 @@ def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
 
     Barriers make all ranks' steps equally long, so lengths say nothing: the slow one computes while the others wait.
     """
-    told = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
-    if len(told) < 2 or len({rank.member.device.rank for rank in told}) < len(told):
+    numbered = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
+    if len(numbered) < 2 or len({rank.member.device.rank for rank in numbered}) < len(numbered):
         return None
-    by_compute = sorted(told, key=lambda rank: rank.split.compute_ns or 0)
+    by_compute = sorted(numbered, key=lambda rank: rank.split.compute_ns or 0)
     worst, others = by_compute[-1], by_compute[:-1]
     median = statistics.median(rank.split.compute_ns or 0 for rank in others)
     compute = worst.split.compute_ns or 0
     excess = compute / median - 1.0
-    if excess < max(_LEAST_EXCESS, _NOISES * _noise(told)) or not _waits_least(worst, others):
+    if excess < max(_LEAST_EXCESS, _NOISES * _noise(numbered)) or not _waits_least(worst, others):
         return None
     return Straggler(worst.member.device.rank or 0, excess, compute, round(median))
 

@@ -126,4 +126,4 @@ def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
             found.total_ns += kernel.total_ns
             if (kernel.longest_ns or 0) > (found.longest.longest_ns or 0):
                 found.longest = kernel
-    return sorted(sums.values(), key=lambda one: (-one.total_ns, one.longest.name))
+    return sorted(sums.values(), key=lambda kernel_sum: (-kernel_sum.total_ns, kernel_sum.longest.name))

@@ -73,12 +73,12 @@ def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
 
 def mean(splits: Sequence[Split]) -> Split:
     """The mean of each part that all of them tell."""
-    told: dict[str, int | None] = {}
+    means: dict[str, int | None] = {}
     for field in fields(Split):
         values = [getattr(split, field.name) for split in splits]
         numbers = [value for value in values if value is not None]
-        told[field.name] = round(statistics.fmean(numbers)) if numbers and len(numbers) == len(values) else None
-    return _possible(Split(**told))
+        means[field.name] = round(statistics.fmean(numbers)) if numbers and len(numbers) == len(values) else None
+    return _possible(Split(**means))
 
 
 def _possible(split: Split) -> Split:
