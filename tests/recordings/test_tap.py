@@ -33,8 +33,8 @@ def test_each_listener_gets_each_capture_as_a_line() -> None:
 
 def test_a_capture_is_written_once_for_all_and_not_at_all_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
-    encode = module.encode_line
-    monkeypatch.setattr(module, "encode_line", lambda plain: written.append(1) or encode(plain))
+    encode = module.capture_line
+    monkeypatch.setattr(module, "capture_line", lambda capture: written.append(1) or encode(capture))
     tap = Tap()
     tap(CAPTURE, None)
     assert written == []

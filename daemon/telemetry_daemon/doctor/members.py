@@ -41,7 +41,7 @@ from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
 from telemetry_exporters.text import clean
-from telemetry_parsers.codec.captures import capture_to_plain, encode_line
+from telemetry_parsers.codec.captures import capture_line
 from telemetry_parsers.model import Capture, Device, Report
 
 _MOST_FLIGHTS = 3
@@ -90,7 +90,7 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
 def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
     """What the tools said just now, behind what the daemon got in the last minutes; `serve --replay` plays it."""
     before = mask.places
-    own = [_line(mask.capture(capture, report)) for capture, report in material.read.captures]
+    own = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
     past: list[bytes] = []
     try:
         past = _newest(mask, material, _MOST_RECORDING_BYTES - sum(map(len, own)))
@@ -112,16 +112,12 @@ def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
     end = time.monotonic() + _MOST_MASKING_SECONDS
     while captures and time.monotonic() < end:
         capture = captures.pop()
-        lines.append(_line(mask.capture(capture, _report(capture, material.read))))
+        lines.append(capture_line(mask.capture(capture, _report(capture, material.read))))
         room -= len(lines[-1])
         if room < 0:
             lines.pop()
             break
     return lines[::-1]
-
-
-def _line(capture: Capture) -> bytes:
-    return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
 
 
 def _report(capture: Capture, read: Read) -> Report | None:

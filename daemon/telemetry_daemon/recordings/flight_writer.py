@@ -26,7 +26,7 @@ from telemetry_daemon.recordings.parsed_captures import Reports
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal import exits
-from telemetry_parsers.codec.captures import capture_to_plain, encode_line
+from telemetry_parsers.codec.captures import capture_line
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.model import Capture
 
@@ -66,7 +66,7 @@ def main() -> int:
 
 def write(path: Path, name: str, captures: Iterable[Capture], most_bytes: int = flights.MOST_BYTES) -> None:
     """Put these captures into a new file with that name, and make room for the next. Raises OSError."""
-    _put(path, name, map(_line, captures), most_bytes)
+    _put(path, name, map(capture_line, captures), most_bytes)
 
 
 def _put(path: Path, name: str, lines: Iterable[bytes], most_bytes: int) -> None:
@@ -90,7 +90,7 @@ def _masked(members: Sequence[bytes], order: Order) -> Iterator[bytes]:
         for report in filter(None, map(reports.of, _captures(members))):
             mask.learn(report)  # also what is left out then
         taken = patience.while_it_lasts(_captures(reversed(members)))
-        lines = [zlib.compress(_line(mask.capture(capture, reports.of(capture)))) for capture in taken]
+        lines = [zlib.compress(capture_line(mask.capture(capture, reports.of(capture)))) for capture in taken]
     return map(zlib.decompress, reversed(lines))
 
 
@@ -114,10 +114,6 @@ class _Patience:
 def _captures(members: Iterable[bytes]) -> Iterator[Capture]:
     for member in members:
         yield from captures_in(io.BytesIO(member), Damage())
-
-
-def _line(capture: Capture) -> bytes:
-    return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
 
 
 if __name__ == "__main__":

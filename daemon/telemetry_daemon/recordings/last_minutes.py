@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from telemetry_daemon.guarded.packing import GZIP, zlib
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_parsers.codec.captures import CodecError, capture_to_plain, encode_line
+from telemetry_parsers.codec.captures import CodecError, capture_line
 from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Tap:
         if not self._listeners:
             return
         try:
-            text = encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
+            text = capture_line(capture)
         except CodecError as error:  # a plugin's reader gave what JSON does not have
             if self._changes.changed((capture.source, capture.poll), str(error)):
                 facts = {"source": capture.source, "poll": capture.poll, "error": error}

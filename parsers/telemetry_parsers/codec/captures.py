@@ -39,6 +39,11 @@ def capture_to_plain(capture: Capture) -> dict[str, Any]:
     return {"schema": CAPTURE_SCHEMA, **to_plain(Capture, capture)}
 
 
+def capture_line(capture: Capture) -> bytes:
+    """A capture as a line of a recording."""
+    return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
+
+
 def capture_from_plain(plain: Plain) -> Capture:
     """The capture of a recording; a CodecError names what is wrong with it."""
     if isinstance(plain, dict):
