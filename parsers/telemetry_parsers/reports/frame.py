@@ -1,29 +1,109 @@
-"""How every tool's text becomes a report: which output, which shape, what is left over; and the parser that does it."""
+"""How every tool's text becomes a report: each output in turn, which shape it has, what is left over; and the parser that does it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 
 from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Output, Poll, Problem, Reading, Report
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reading, Reason, Report, Request
 from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.reports.tool import Several, Text, Tool
-from telemetry_parsers.text.answers import capped, failed_midway
-from telemetry_parsers.text.echoes import Run, begins_a_document, runs, without_commands, without_prefix
-from telemetry_parsers.text.lines import Line, lines, quote
-from telemetry_parsers.text.outputs import (
-    failure_of,
-    report_on,
-    report_on_error,
-    report_on_runs,
-    report_on_silence,
-    report_on_unknown,
-    too_long,
+from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, not_read
+from telemetry_parsers.text.echoes import (
+    Run,
+    begins_a_document,
+    runs,
+    without_commands,
+    without_echoes,
+    without_notes,
+    without_prefix,
 )
+from telemetry_parsers.text.lines import MOST_LINES, Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
+
+
+def report_on(
+    capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
+) -> Report:
+    """One report on all outputs of a capture, or on why there are none; `silent` is what no output at all means.
+
+    A parser is given no prompt, no command and no note of ssh or kubectl. Exit statuses with which a version of the tool
+    ends although all is well are no problem.
+    """
+    commands = _commands(capture.request)
+    outputs = tuple(_on_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
+    return _report_on_runs(replace(capture, outputs=outputs), read, silent, quiet_statuses)
+
+
+def _report_on_runs(
+    capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
+) -> Report:
+    """The report of a parser that reads the commands in a text itself, because they show what was asked."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    outputs = [_on_texts(output, without_notes) for output in capture.outputs]
+    reports = [_with_status(read(output), output, quiet_statuses) for output in outputs]
+    return combine_reports(reports or [failed("not_understood", "text", silent)])
+
+
+def _commands(request: Request) -> frozenset[str]:
+    """The names by which a poll runs its tool: `mx-smi` and `ht-smi`."""
+    return frozenset(line[0] for line in request.alternatives) if isinstance(request, Command) else frozenset()
+
+
+def _on_texts(output: Output, change: Callable[[str], str]) -> Output:
+    text, stderr = change(output.text), change(output.stderr)
+    is_same = (text, stderr) == (output.text, output.stderr)
+    return output if is_same else replace(output, text=text, stderr=stderr)
+
+
+def _with_status(report: Report, output: Output, quiet_statuses: Container[int]) -> Report:
+    if report.outcome != "ok" or not output.status or output.status in quiet_statuses:
+        return report
+    problem = Problem("exit status", f"exit status {output.status} although there is output")
+    return replace(report, problems=(*report.problems, problem))
+
+
+def _too_long(output: Output, tool: str) -> Report | None:
+    """The report on an output with more lines than any tool prints, None where it can be read."""
+    count = output.text.count("\n") + output.stderr.count("\n")
+    return failed("not_understood", "text", f"{count} lines, as {tool} never prints") if count > MOST_LINES else None
+
+
+def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
+    """The report on an output without a word, None where there is one."""
+    if any(line.text.strip() for line in printed):
+        return None
+    if output.status:
+        return failed("exit_status", "exit status", f"exit status {output.status} and no output")
+    return failed("not_understood", "text", silent)
+
+
+def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
+    """The report on an error that the tool prints, or on another tool's output; None where it is neither."""
+    foreign = foreign_tool(output.text + output.stderr, tool.name)
+    if foreign is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
+    return error_report(printed, output.status, tool.errors)
+
+
+def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
+    """The error in one of several answers, by the words that tools use for it; nothing where a product only lacks a feature."""
+    report = error_report(printed, None, errors)
+    # Not understood is what only begins like an error, such as the key `Error Count`.
+    is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
+    return report.problems if report is not None and is_known else ()
+
+
+def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
+    """The report on a text with nothing known in it, which it quotes."""
+    first = next(line for line in printed if line.text.strip())
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first.where, f"nothing that {tool} is known to print: {quote(first.text)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +116,14 @@ class _Answer:
 
 def parse(capture: Capture, tool: Tool) -> Report:
     """The report of a tool's outputs: devices and readings, or the reason why there are none."""
-    report = report_on if tool.several is None else report_on_runs
+    report = report_on if tool.several is None else _report_on_runs
     return report(
         capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
     )
 
 
 def _report_of(output: Output, tool: Tool) -> Report:
-    refusal = too_long(output, tool.name)
+    refusal = _too_long(output, tool.name)
     if refusal is not None:
         return refusal
     is_foreign = tool.marks_first and foreign_tool(output.text + output.stderr, tool.name) is not None
@@ -140,13 +220,13 @@ def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
 
 def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
     """The report on a text without any shape of the tool's."""
-    why = report_on_silence(output, printed, tool.silent)
+    why = _report_on_silence(output, printed, tool.silent)
     for refusal in tool.refusals:
         why = why or refusal(output, printed)
-    why = why or report_on_error(output, printed, tool.name, tool.errors)
+    why = why or _report_on_error(output, printed, tool)
     for remnant in tool.remnants:
         why = why or remnant(output, printed)
-    return why or report_on_unknown(output, printed, tool.name)
+    return why or _report_on_unknown(output, printed, tool.name)
 
 
 def parser_of(

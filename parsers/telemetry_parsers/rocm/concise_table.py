@@ -51,7 +51,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class _Placed:
     """A column of one table: its heading as printed, and where that begins and ends in the line."""
 
     column: Column
@@ -109,11 +109,11 @@ UNKNOWN = "?"
 _TELLING = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
-def _columns_of(line: str) -> tuple[Placed, ...]:
+def _columns_of(line: str) -> tuple[_Placed, ...]:
     """The columns of a heading line; none for any other line."""
     if len(line) > _LONGEST_LINE:
         return ()
-    columns: list[Placed] = []
+    columns: list[_Placed] = []
     position = _after_blanks(line, 0)
     while position < len(line):
         placed = _column_at(line, position)
@@ -124,20 +124,20 @@ def _columns_of(line: str) -> tuple[Placed, ...]:
     return tuple(columns) if any(item.column.key.startswith(_TELLING) for item in columns) else ()
 
 
-def _column_at(line: str, start: int) -> Placed:
+def _column_at(line: str, start: int) -> _Placed:
     sensor = _SENSOR.match(line, start)
     if sensor is not None:
         column = Column(f"temperature (sensor {sensor[1].strip().lower()})", _CELSIUS)
-        return Placed(column, sensor[0], start, sensor.end())
+        return _Placed(column, sensor[0], start, sensor.end())
     rest = line[start : start + 20].lower()
     for name, column in _HEADINGS:
         if rest.startswith(name) and (len(rest) == len(name) or rest[len(name)].isspace()):
-            return Placed(column, line[start : start + len(name)], start, start + len(name))
+            return _Placed(column, line[start : start + len(name)], start, start + len(name))
     text = line[start:].split(None, 1)[0]
-    return Placed(Column(UNKNOWN, _WORD), text, start, start + len(text))
+    return _Placed(Column(UNKNOWN, _WORD), text, start, start + len(text))
 
 
-def _cells_of(line: str, columns: Sequence[Placed]) -> list[str] | None:
+def _cells_of(line: str, columns: Sequence[_Placed]) -> list[str] | None:
     """The text of each cell of a row, as far as that is certain; None for a line that does not fit the headings.
 
     Certain is a row whose cells all look like their columns, or one that stands under its headings, or one that has as
@@ -148,7 +148,7 @@ def _cells_of(line: str, columns: Sequence[Placed]) -> list[str] | None:
     return _by_look(line, columns) or _by_place(line, columns) or _by_count(line, columns)
 
 
-def _by_look(line: str, columns: Sequence[Placed]) -> list[str] | None:
+def _by_look(line: str, columns: Sequence[_Placed]) -> list[str] | None:
     cells: list[str] = []
     position = 0
     for placed in columns:
@@ -160,7 +160,7 @@ def _by_look(line: str, columns: Sequence[Placed]) -> list[str] | None:
     return cells if _after_blanks(line, position) == len(line) else None
 
 
-def _by_place(line: str, columns: Sequence[Placed]) -> list[str] | None:
+def _by_place(line: str, columns: Sequence[_Placed]) -> list[str] | None:
     """The cells of a padded table: each begins under its heading, with a blank before it."""
     spread = all(after.start - before.end > 1 for before, after in pairwise(columns))
     if not spread or "\t" in line:
@@ -172,7 +172,7 @@ def _by_place(line: str, columns: Sequence[Placed]) -> list[str] | None:
     return _plausible([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], columns)
 
 
-def _by_count(line: str, columns: Sequence[Placed]) -> list[str] | None:
+def _by_count(line: str, columns: Sequence[_Placed]) -> list[str] | None:
     """The cells of a table whose blanks somebody has removed, where no cell is missing."""
     words = line.split()
     if len(words) != len(columns) or not all(placed.column.one_word for placed in columns):
@@ -180,7 +180,7 @@ def _by_count(line: str, columns: Sequence[Placed]) -> list[str] | None:
     return _plausible(words, columns)
 
 
-def _plausible(cells: list[str], columns: Sequence[Placed]) -> list[str] | None:
+def _plausible(cells: list[str], columns: Sequence[_Placed]) -> list[str] | None:
     """The cells, if the first is an index, most of the others look like their columns, and none holds its neighbour's."""
     if any(placed.column.one_word and " " in text for text, placed in zip(cells, columns, strict=True)):
         return None
@@ -224,7 +224,7 @@ _BLIND = ("gpu use", "vram")
 class _Table:
     """The headings under which the rows stand, and what the second heading line adds to two of them."""
 
-    columns: tuple[Placed, ...]
+    columns: tuple[_Placed, ...]
     sensor: str = ""
     power: str = ""
     has_name_rows: bool = False
@@ -354,7 +354,7 @@ def _lacks_second_line(table: _Table) -> bool:
     return ("temp" in keys and not table.sensor) or ("power" in keys and not table.power)
 
 
-def _meanings(placed: Placed, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
+def _meanings(placed: _Placed, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
     """A cell as keys and texts of the listing."""
     key = placed.column.key
     if key == UNKNOWN:

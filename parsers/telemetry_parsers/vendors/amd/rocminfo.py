@@ -116,7 +116,7 @@ class Module:
 
 
 @dataclass(slots=True)
-class Listing:
+class _Listing:
     """All that one output holds; `done` is True when it has its closing line."""
 
     system: dict[str, Value] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Listing:
     problems: list[Problem] = field(default_factory=list)
 
 
-def _read_listing(lines: Sequence[Line]) -> Listing:
+def _read_listing(lines: Sequence[Line]) -> _Listing:
     """The listing in these lines; a line that the text ends inside is not read."""
     scan = _Scan()
     for line in lines:
@@ -141,7 +141,7 @@ class _Scan:
     """The state between two lines: which agent, and which of its blocks."""
 
     def __init__(self) -> None:
-        self.listing = Listing()
+        self.listing = _Listing()
         self._block = "system"
 
     def take(self, line: Line) -> None:
@@ -282,7 +282,7 @@ def _read(text: Text, draft: Draft) -> bool:
     return True
 
 
-def _take(agent: Agent, index: int, listing: Listing, draft: Draft) -> int:
+def _take(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
     """Add the agent if it is an accelerator; how many places it takes in the count of them."""
     kind = agent.text("device type").upper()
     if kind in _NO_CARDS:
@@ -328,7 +328,7 @@ def _bus_id(text: str) -> str | None:
     return f"{location >> 8:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
-def _device(agent: Agent, index: int, listing: Listing) -> Device:
+def _device(agent: Agent, index: int, listing: _Listing) -> Device:
     module = listing.module
     uuid = agent.text("uuid")
     facts = {
@@ -348,7 +348,7 @@ def _device(agent: Agent, index: int, listing: Listing) -> Device:
     )
 
 
-def _vendor(agent: Agent, listing: Listing) -> str:
+def _vendor(agent: Agent, listing: _Listing) -> str:
     """Whose card it is: rocminfo is AMD's, Hygon's runtime brings a copy of it."""
     name = agent.text("vendor name").lower()
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
+from telemetry_parsers.reports.frame import failure_of, parser_of
 from telemetry_parsers.reports.targets import Target, fact, metric, switch
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, no_row, without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.text.outputs import failure_of
 from telemetry_parsers.vendors.ascend import VENDOR
 
 TOOL = "hccn_tool"

@@ -21,7 +21,7 @@ Place = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionTable:
+class _PartitionTable:
     """Where a version has partitions: their number, the first one's place, the size of each, and what is in it."""
 
     count: int
@@ -36,7 +36,7 @@ class _Layout:
 
     size: int
     places: Mapping[str, Place]
-    partitions: PartitionTable | None = None
+    partitions: _PartitionTable | None = None
 
 
 def _table(places: Mapping[str, Place]) -> Mapping[str, Place]:
@@ -75,7 +75,7 @@ _PARTITION_1_8: Mapping[str, Place] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 
 
 def _instinct(
-    size: int, energy: int, clocks: int, more: Mapping[str, Place], partitions: PartitionTable | None = None
+    size: int, energy: int, clocks: int, more: Mapping[str, Place], partitions: _PartitionTable | None = None
 ) -> _Layout:
     """A version from 1.4 on: eight graphics clocks, four each of SoC, video and decoder clocks, one of the memory."""
     places = {
@@ -113,9 +113,9 @@ LAYOUTS: Mapping[tuple[int, int], _Layout] = {
     (1, 3): _Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
     (1, 4): _instinct(288, 24, 240, {"vcn": (16, "H", 4)}),
     (1, 5): _instinct(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
-    (1, 6): _instinct(1664, 16, 264, {}, PartitionTable(306, 312, 168, _PARTITION)),
-    (1, 7): _instinct(2208, 24, 296, {}, PartitionTable(338, 344, 232, _PARTITION)),
-    (1, 8): _instinct(3872, 24, 296, {}, PartitionTable(338, 344, 440, _PARTITION_1_8)),
+    (1, 6): _instinct(1664, 16, 264, {}, _PartitionTable(306, 312, 168, _PARTITION)),
+    (1, 7): _instinct(2208, 24, 296, {}, _PartitionTable(338, 344, 232, _PARTITION)),
+    (1, 8): _instinct(3872, 24, 296, {}, _PartitionTable(338, 344, 440, _PARTITION_1_8)),
     (2, 0): _Layout(120, _APU_2_0),
     (2, 1): _Layout(120, _APU_2_1),
     (2, 2): _Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
@@ -251,7 +251,7 @@ def _attributes(content: bytes) -> Numbers:
     return numbers
 
 
-def _partitions(content: bytes, table: PartitionTable) -> Iterator[BlobReading]:
+def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
     """What the partitions do; the only one of a card that is not parted is the card, whose engines stand nowhere else."""
     count = struct.unpack_from("<H", content, table.count)[0]
     for partition in range(count if 1 <= count <= _MOST_PARTITIONS else 0):

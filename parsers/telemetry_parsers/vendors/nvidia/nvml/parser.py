@@ -6,8 +6,8 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.library_answers import Readings, answer_in, error_in, items, mapping, part_of, text, whole
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.frame import report_on
 from telemetry_parsers.text.lines import quote
-from telemetry_parsers.text.outputs import report_on
 from telemetry_parsers.vendors.nvidia import VENDOR
 from telemetry_parsers.vendors.nvidia.nvml import devices, readings, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
