@@ -8,9 +8,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.metrics_core import Metric as ClientMetric
 from prometheus_client.registry import Collector as BaseCollector
 
-from device_telemetry.node import TelemetryError
+from device_telemetry.node_types import TelemetryError
 from device_telemetry.reading import read_document
-from telemetry_daemon.remote.documents import DocumentError, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, snapshot_of
 from telemetry_exporters.prometheus.families import Family, columns_of, families
 from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.snapshot_filter import family_name, screen

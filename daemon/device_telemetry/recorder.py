@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, final
 
-from device_telemetry.node import Device, Node, TelemetryError
+from device_telemetry.node_types import Device, Node, TelemetryError
 from device_telemetry.reading import watch
 from device_telemetry.visible import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from device_telemetry.node import Device
+from device_telemetry.node_types import Device
 
 # The first of a vendor's variables that is set counts.
 _VARIABLES: Mapping[str, tuple[str, ...]] = {

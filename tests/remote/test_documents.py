@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_daemon.remote.documents import DocumentError, past_of, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, past_of, snapshot_of
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import history_json

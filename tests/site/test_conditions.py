@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kits.planted_faults import FAULTS, NO_FAULTS, node_with
-from telemetry_daemon.remote.documents import snapshot_of
+from telemetry_daemon.remote.foreign_documents import snapshot_of
 from telemetry_daemon.site.pages import Links, page
 from telemetry_exporters.documents import stream_json
 from telemetry_exporters.documents.snapshot_json import render

@@ -137,9 +137,9 @@ def _answer(arguments: argparse.Namespace) -> Answer:
     reported = None if arguments.demo is not None else daemons.of_daemon_here(arguments)
     if reported is not None:
         return reported
-    from telemetry_daemon.commands import readings
+    from telemetry_daemon.commands import own_readings
 
-    with readings.of_tools(arguments) as read:
+    with own_readings.of_tools(arguments) as read:
         return read()
 
 

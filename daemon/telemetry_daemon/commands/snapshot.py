@@ -126,16 +126,16 @@ def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
 
         return lambda: daemons.of_daemon(arguments)
     if arguments.replay is not None:
-        from telemetry_daemon.commands import readings
+        from telemetry_daemon.commands import own_readings
 
-        return end.enter_context(readings.of_recording(arguments))
+        return end.enter_context(own_readings.of_recording(arguments))
     tools: list[_Read] = []
 
     def read_tools() -> Answer:
         if not tools:
-            from telemetry_daemon.commands import readings
+            from telemetry_daemon.commands import own_readings
 
-            tools.append(end.enter_context(readings.of_tools(arguments)))
+            tools.append(end.enter_context(own_readings.of_tools(arguments)))
         return tools[0]()
 
     return _daemon_first(arguments, read_tools) if _daemon_may_answer(arguments) else read_tools

@@ -36,7 +36,7 @@ from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings import recorder
 from telemetry_daemon.recordings.parsed_captures import report_of
 from telemetry_daemon.remote.control_socket import ControlError
-from telemetry_daemon.remote.documents import DocumentError, document_in
+from telemetry_daemon.remote.foreign_documents import DocumentError, document_in
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__

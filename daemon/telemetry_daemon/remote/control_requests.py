@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telemetry_exporters.human import is_moment
+from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 
 # A line between captures: how many before it were not taken in time. With `round_ended`, a time by the monotonic clock, it
@@ -102,8 +103,8 @@ class MaintenanceState:
     """The seconds until the maintenance ends, None without one; and why a restart would undo it, if it would."""
 
     ends_in: float | None
-    reason: str
-    not_kept: str
+    reason: LongText
+    not_kept: LongText
 
     def __post_init__(self) -> None:
         if self.ends_in is not None and not abs(self.ends_in) <= _LONGEST_SECONDS:
@@ -115,7 +116,7 @@ class MaintenanceEnded:
     """Whether there was a maintenance; and why a restart would undo this, if it would."""
 
     was_on: bool
-    not_kept: str
+    not_kept: LongText
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Played:
     place: float
     length: float
     shown: float
-    how: str
+    how: LongText
 
     def __post_init__(self) -> None:
         if not is_moment(self.shown) or not all(

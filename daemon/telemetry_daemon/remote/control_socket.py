@@ -9,7 +9,7 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -209,12 +209,11 @@ def _read_all(connection: socket.socket) -> bytes:
 
 def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
     """Return the daemon's answer, whose texts are fit for a terminal. Raises CommandError if none answers, or the daemon refuses."""
+    from telemetry_daemon.remote import lenient  # the daemon itself does without
+
     path = path_in(settings.state.runtime_directory)
     try:
-        answer = ask(path, verb, **arguments)
-        # A newer daemon may report more.
-        known = {field.name: answer[field.name] for field in fields(answer_type) if field.name in answer}  # type: ignore[arg-type]  # a dataclass
-        return from_plain(answer_type, _printable(known))
+        return lenient.read(answer_type, dict(ask(path, verb, **arguments)))
     except RefusedError as error:
         raise CommandError(str(error)) from None
     except ControlError as error:
@@ -222,12 +221,3 @@ def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments:
     except CodecError as error:
         text = f"the daemon on {path} gave an answer that is not understood ({error}); is it of another version?"
         raise CommandError(text, status=exits.UNAVAILABLE) from None
-
-
-def _printable(plain: Plain) -> Plain:
-    """Return the same data without control characters and with short texts: the process at the socket may not be our daemon."""
-    if isinstance(plain, str):
-        return cut(clean(plain), _LONGEST_TEXT)
-    if isinstance(plain, dict):
-        return {name: _printable(value) for name, value in plain.items()}
-    return [_printable(value) for value in plain] if isinstance(plain, list) else plain

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import connected
-from telemetry_daemon.remote.address import Address
+from telemetry_daemon.remote.node_address import Address
 from telemetry_exporters.text import clean, cut
 
 if TYPE_CHECKING:  # `telemetry snapshot` of this node needs no TLS

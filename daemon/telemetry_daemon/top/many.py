@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from telemetry_daemon.remote.address import Address
-from telemetry_daemon.remote.documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
+from telemetry_daemon.remote.node_address import Address
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View

@@ -79,7 +79,7 @@ def _from_daemon(settings: Settings) -> Substitute:
         if not tool_lock.is_busy(answer.capture.failure):
             return answer
         from telemetry_daemon.remote import control_socket as control
-        from telemetry_daemon.remote.documents import DocumentError, snapshot_of
+        from telemetry_daemon.remote.foreign_documents import DocumentError, snapshot_of
 
         try:
             document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
