@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,11 @@ from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.peaks.peak import DTYPES
 
 # Routes that the web site answers itself; see web/.
-RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
+_RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
 # The tools whose folders of jobs are understood.
-JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
+_JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
 
-_OF_ALLOCATIONS = "accelerator_allocation_seconds_total"
 _SHOWN_CHARACTERS = 60
 
 _SOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
@@ -101,7 +100,7 @@ def route(text: str) -> str:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
     if {".", ".."} & set(text.split("/")):
         raise ValueError(f"must have no part . or .., which clients take out before they ask, not {shown(text)}")
-    if text in RESERVED_ROUTES or text.startswith("/api/"):
+    if text in _RESERVED_ROUTES or text.startswith("/api/"):
         raise ValueError(f"{text} is taken by another page; choose a path such as /metrics")
     return text
 
@@ -148,23 +147,9 @@ def _check_host(host: str, text: str) -> None:
 def job_map(text: str) -> str:
     """Whose folder it is, and the folder: `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
-    if not colon or kind not in JOB_MAP_KINDS:
-        raise ValueError(f"must be one of {', '.join(JOB_MAP_KINDS)}, a colon and a folder, not {shown(text)}")
+    if not colon or kind not in _JOB_MAP_KINDS:
+        raise ValueError(f"must be one of {', '.join(_JOB_MAP_KINDS)}, a colon and a folder, not {shown(text)}")
     absolute_path(folder)
-    return text
-
-
-def owner_label(text: str) -> str:
-    """The name of a label that tells the owner of a card."""
-    if text not in OWNER_LABELS[_OF_ALLOCATIONS]:
-        raise ValueError(f"must be one of {', '.join(OWNER_LABELS[_OF_ALLOCATIONS])}, not {shown(text)}")
-    return text
-
-
-def dtype(text: str) -> str:
-    """The name of a data type of arithmetic."""
-    if text not in DTYPES:
-        raise ValueError(f"must be one of {', '.join(DTYPES)}, not {shown(text)}")
     return text
 
 
@@ -175,16 +160,26 @@ def model_name(text: str) -> str:
     return one_line(text)
 
 
-def peer(text: str) -> str:
-    """The name of another exporter whose names we know."""
-    if text not in PLACES:
-        raise ValueError(f"must be one of {', '.join(PLACES)}, not {shown(text)}")
-    return text
-
-
 def all_different(texts: list[str]) -> list[str]:
     """A list that names nothing twice."""
     repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
     if repeated:
         raise ValueError(f"names {shown(repeated[0])} twice")
     return texts
+
+
+def _one_of(words: Collection[str]) -> Callable[[str], str]:
+    """The rule for a value that is one of these words."""
+
+    def rule(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"must be one of {', '.join(words)}, not {shown(text)}")
+        return text
+
+    return rule
+
+
+# A label that names the owner of a card, a data type of arithmetic, another exporter whose names we know.
+owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
+dtype = _one_of(DTYPES)
+peer = _one_of(PLACES)

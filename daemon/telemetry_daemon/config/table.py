@@ -86,12 +86,7 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 def general_path(path: KeyPath) -> KeyPath:
     """The path as the table has it, with placeholders for the names."""
-    if path[0] in ("peaks", "compat") and len(path) > 1:
-        return (path[0], _PLACEHOLDER_OF[path[0]], *path[2:3])
-    if path[0] != "sources" or len(path) < 2:
-        return path
-    poll = (POLL, *path[4:]) if path[2:3] == ("polls",) and len(path) > 3 else path[3:]
-    return (path[0], NAME, *path[2:3], *poll)
+    return tuple(_PLACEHOLDER_OF.get(before, part) for before, part in zip(("", *path), path, strict=False))
 
 
 def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:

@@ -38,10 +38,10 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 # Settings that name hosts, whatever their values look like.
 _OF_HOSTS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
-# Labels that name somebody or something of theirs, whatever the names look like.
 _PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
 # A job's number stays everywhere, and joins what is told of it.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
+# Labels that name somebody or something of theirs, whatever the names look like.
 _NAMING = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
 _ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
 _CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
