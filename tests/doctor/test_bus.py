@@ -12,9 +12,11 @@ from telemetry_parsers.model import Device, MergedDevice, MergedReading
 A, B, C = "0000:3b:00.0", "0000:5e:00.0", "0000:86:00.0"
 
 
-def listing(source: str, *addresses: str, cards: int | None = None, is_told: bool = False) -> Listing:
+def listing(source: str, *addresses: str, cards: int | None = None, names_missing: bool = False) -> Listing:
     devices = [Device("nvidia", bus_id=address) for address in addresses]
-    (found,) = listings(source, devices, is_told=is_told) if devices else (Listing(source, "nvidia", cards or 0),)
+    (found,) = (
+        listings(source, devices, names_missing=names_missing) if devices else (Listing(source, "nvidia", cards or 0),)
+    )
     return found
 
 
@@ -55,7 +57,7 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
     ),
     "the source's own problem says it already": (
         [A, B],
-        [listing("nvml", A, B), listing("tool", A, is_told=True)],
+        [listing("nvml", A, B), listing("tool", A, names_missing=True)],
         devices(A, B),
         "",
         "",
@@ -94,7 +96,7 @@ def test_what_is_found(
 
 
 def test_partitions_are_no_cards() -> None:
-    (found,) = listings("nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], is_told=False)
+    (found,) = listings("nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], names_missing=False)
     assert found.cards == 1
 
 

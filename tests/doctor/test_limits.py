@@ -108,7 +108,7 @@ def test_a_proc_hides_from_the_units_user(tmp_path: Path, options: str, user: st
     root = tree(tmp_path, {"proc/self/mounts": f"proc /proc proc rw,{options} 0 0\n"})
     unit = {"User": user, "SupplementaryGroups": group}
     assert limits(root, Unit(unit)).hides_processes is hides
-    assert [*findings_of_proc(limits(root, Unit(unit)), owners_are_told=False)] == []
+    assert [*findings_of_proc(limits(root, Unit(unit)), owners_are_shown=False)] == []
     may_trace = Unit({**unit, "AmbientCapabilities": "cap_net_bind_service cap_sys_ptrace"})
     assert not limits(root, may_trace).hides_processes
 

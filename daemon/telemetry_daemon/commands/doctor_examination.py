@@ -43,7 +43,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
         examined = _of_this_node(arguments, root, options.settings(arguments))[0]
     if arguments.format == "json":
         return json_values.text(document(examined)), len(examined.findings)
-    lines = examination.lines(examined, clean, tell_all=arguments.all)
+    lines = examination.lines(examined, clean, show_all=arguments.all)
     return "".join(f"{line}\n" for line in lines), len(examined.findings)
 
 
@@ -97,7 +97,7 @@ def _of_this_node(
         known=(*found, *failures),
         flights=_flights(settings.state.directory),
         expected=settings.expect.devices,
-        owners_are_told=settings.attribution.enabled,
+        owners_are_shown=settings.attribution.enabled,
         is_partial=bool(arguments.source),
     )
     return examination.examined(facts), read

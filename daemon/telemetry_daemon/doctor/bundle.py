@@ -39,7 +39,7 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _OF_HOSTS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# A job's number stays everywhere, and joins what is told of it.
+# A job's number stays everywhere, and joins what is said of it.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
 # Labels that name somebody or something of theirs, whatever the names look like.
 _NAMING = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
@@ -205,7 +205,7 @@ def masked_page(text: str, mask: Mask) -> str:
 
 
 def redacted_web(content: bytes) -> str:
-    """What a web configuration says, as far as it tells no secret: keys, switches and numbers; of users only how many there are."""
+    """What a web configuration says, without its secrets: keys, switches and numbers; of users only how many there are."""
     import yaml
 
     try:

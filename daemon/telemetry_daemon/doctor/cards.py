@@ -208,23 +208,23 @@ def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
 class Listing:
     """The cards of one vendor that a source listed; `slots` are all of theirs, or none where a card has no address.
 
-    `is_told` says that the source's own problems name the cards that it lacks.
+    `names_missing` says that the source's own problems name the cards that it lacks.
     """
 
     source: str
     vendor: str
     cards: int
     slots: frozenset[str] = frozenset()
-    is_told: bool = False
+    names_missing: bool = False
 
 
-def listings(source: str, devices: Iterable[Device], *, is_told: bool) -> Iterator[Listing]:
+def listings(source: str, devices: Iterable[Device], *, names_missing: bool) -> Iterator[Listing]:
     """What a source listed, by vendor; what is in one slot is one card."""
     whole = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in whole}):
         addresses = [device.bus_id for device in whole if device.vendor == vendor]
         slots = frozenset(_slot(address) for address in addresses if address) if all(addresses) else frozenset()
-        yield Listing(source, vendor, len(slots) or len(addresses), slots, is_told)
+        yield Listing(source, vendor, len(slots) or len(addresses), slots, names_missing)
 
 
 def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
@@ -236,7 +236,7 @@ def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Ma
         nodes = (node.path for node in machine.nodes_of(vendor))
         return {expected.get(vendor), *Counter(path.rstrip(digits) for path in nodes if path[-1] in digits).values()}
 
-    return tuple(one for one in listed if one.is_told and one.cards in given(one.vendor))
+    return tuple(one for one in listed if one.names_missing and one.cards in given(one.vendor))
 
 
 def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
@@ -262,7 +262,7 @@ def contradictions(
             what = f"lists {counted(len(strangers), 'card')} that the PCI bus does not have: {named(strangers)}"
             yield Finding(one.source, what, _OFF_THE_BUS)
     for first, second in combinations(listed, 2):
-        if first.vendor == second.vendor and not (first.is_told or second.is_told):
+        if first.vendor == second.vendor and not (first.names_missing or second.names_missing):
             yield from _disagreement(first, second)
     most_listed: dict[str, int] = {}
     for one in listed:
@@ -270,7 +270,7 @@ def contradictions(
     counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in most_listed}
     merged = _cards(devices)
     for vendor, cards in sorted(counts.items()):
-        if merged[vendor] < cards and not any(one.is_told for one in listed if one.vendor == vendor):
+        if merged[vendor] < cards and not any(one.names_missing for one in listed if one.vendor == vendor):
             are = "is" if merged[vendor] == 1 else "are"
             what = f"the bus has {counted(cards, f'{vendor} card')}, and {merged[vendor]} {are} told"
             yield Finding(PCI_BUS, what, _LOG)

@@ -201,7 +201,7 @@ class Beside:
 
 
 def find(addresses: Iterable[Address], given: Credentials, page_path: str, own: Beside) -> Beside:
-    """What this node's daemon reports, asked once at the first address where it does; nobody is asked after one that runs and does not answer."""
+    """What this node's daemon reports, asked once, at the first address where it answers; no other is asked after one that runs and does not answer."""
     silent = None
     for address in addresses:
         found = _asked(address, given, page_path, own)

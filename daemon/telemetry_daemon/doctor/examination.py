@@ -46,7 +46,7 @@ class Examined:
     flights: tuple[Flight, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
     other: DaemonView | None = None
-    owners_are_told: bool = False
+    owners_are_shown: bool = False
     is_partial: bool = False
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
@@ -91,13 +91,13 @@ def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
     yield from daemon.findings(facts.snapshot, beside)
     yield from limits.findings_of_container(facts.limits, machine.container)
     yield from limits.findings_of_unit(beside.unit)
-    yield from limits.findings_of_proc(facts.limits, owners_are_told=facts.owners_are_told)
+    yield from limits.findings_of_proc(facts.limits, owners_are_shown=facts.owners_are_shown)
     yield from limits.findings_of_folders(facts.folders, machine.container)
 
 
-def lines(facts: Examined, shown: Callable[[str], str], *, tell_all: bool = False) -> Iterator[str]:
-    """All lines for people, each text as it is to be shown; missing sources in full only where all is to be told."""
-    for word, text in _rows(facts, tell_all=tell_all):
+def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
+    """All lines for people, each text as it is to be shown; missing sources in full only where all is to be shown."""
+    for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
         # Before it is broken into lines: then a word still stands beside what it announces.
         whole = shown(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
@@ -106,9 +106,9 @@ def lines(facts: Examined, shown: Callable[[str], str], *, tell_all: bool = Fals
         yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if word else [""]))
 
 
-def _rows(facts: Examined, *, tell_all: bool) -> Iterator[_Row]:
+def _rows(facts: Examined, *, show_all: bool) -> Iterator[_Row]:
     yield from (("", text) for text in _head(facts))
-    absent = [one.status.source for one in facts.patients if one.status.state == "missing" and not tell_all]
+    absent = [one.status.source for one in facts.patients if one.status.state == "missing" and not show_all]
     for patient in facts.patients:
         if patient.status.source not in absent:
             yield _EMPTY

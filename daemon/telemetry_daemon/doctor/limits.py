@@ -99,9 +99,9 @@ def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
             yield from need.small(UNIT, _of_unit(unit), f"{need.of_unit}= in a drop-in (systemctl edit telemetry)")
 
 
-def findings_of_proc(limits: Limits, *, owners_are_told: bool) -> Iterator[Finding]:
-    """A /proc that hides what is to be told of processes."""
-    if limits.hides_processes and owners_are_told:
+def findings_of_proc(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
+    """A /proc that hides the processes whose owners are to be shown."""
+    if limits.hides_processes and owners_are_shown:
         yield Finding("/proc", _HIDDEN, _SHOWN)
 
 

@@ -53,7 +53,7 @@ _MOST_MASKING_SECONDS = 30.0
 # A page has its labels masked alone, and each but once.
 _LONGEST_PAGE = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
-# Where some drivers tell more than their module's version.
+# Where some drivers say more than their module's version.
 _OF_DRIVERS = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
 _HISTORY_SECONDS = 10.0
 
@@ -128,7 +128,7 @@ def _report(capture: Capture, read: Read) -> Report | None:
 
 def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
     def masked(_whole: str) -> str:
-        return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), tell_all=True))
+        return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), show_all=True))
 
     # Each text of it is masked before it is broken into lines.
     bundle.text("doctor.txt", "what `telemetry doctor --all` says", "its lines", masked)

@@ -86,7 +86,7 @@ _OF_OWNERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A source, how it fared, and what its polls got; of another node's nobody here knows the parser and the captures."""
+    """A source, how it fared, and what its polls got; for another node without parser and captures."""
 
     status: SourceStatus
     devices: tuple[MergedDevice, ...]
@@ -112,16 +112,16 @@ class Read:
 
 
 def read(
-    loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, tell_waiting: Callable[[Sequence[str]], None]
+    loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, show_waiting: Callable[[Sequence[str]], None]
 ) -> Read:
-    """All sources asked once, or these; the machine's files lie below the root. Who lets us wait is told."""
+    """All sources asked once, or these; the machine's files lie below the root. `show_waiting` gets the sources that are waited for."""
     kept: list[tuple[Capture, Report | None]] = []
 
     def keep(capture: Capture, report: Report | None) -> None:
         kept.append((capture, report))  # each source adds its own from a thread
 
     node = RealNode(loaded, Clock(), keep, root / "sys/bus/pci/devices")
-    shot = OneShot(os.uname().nodename, node.sources(settings, only), Clock(), tell_waiting=tell_waiting)
+    shot = OneShot(os.uname().nodename, node.sources(settings, only), Clock(), tell_waiting=show_waiting)
     with closing(shot):
         snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     captures = tuple(kept)
@@ -147,8 +147,8 @@ def _listed(patients: Sequence[Patient], captures: Sequence[tuple[Capture, Repor
         listing = {(status.source, poll.name) for poll in polls if poll.lists_devices}
         reports = [report for one, report in captures if report is not None and (one.source, one.poll) in listing]
         if status.state == "ok" and reports:
-            is_told = any(problem.where == PCI_BUS for problem in status.problems)
-            yield from listings(status.source, reports[-1].devices, is_told=is_told)
+            names_missing = any(problem.where == PCI_BUS for problem in status.problems)
+            yield from listings(status.source, reports[-1].devices, names_missing=names_missing)
 
 
 def findings(
