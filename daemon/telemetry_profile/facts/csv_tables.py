@@ -9,11 +9,11 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, count_of, nanoseconds
-from telemetry_profile.format_contract import Clue, Device, Kernel, Work, largest_first
+from telemetry_profile.format_contract import Call, Clue, Device, Kernel, Work, largest_first
 
 _LONGEST_NAME = 4_096
 _ROUNDED = 0.01
@@ -252,6 +252,25 @@ def left_out(bad: int) -> tuple[Problem, ...]:
     return (
         Problem("rows", f"{bad} have no whole numbers, or such as contradict each other, and are left out"),
     ) * bool(bad)
+
+
+@dataclass(slots=True)
+class Sums:
+    """Collects rows of sums: kernels of the device, calls of the host, and how many rows say nothing that holds together."""
+
+    kernels: list[Kernel] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    bad: int = 0
+
+    def add(self, row: Row, work: Work, *, is_host: bool) -> None:
+        """Take one row."""
+        found = kernel(row, work)
+        if found is None:
+            self.bad += 1
+        elif is_host:
+            self.calls.append(Call(found.name, found.calls, found.total_ns))
+        else:
+            self.kernels.append(found)
 
 
 def device_of_sums(kernels: Iterable[Kernel]) -> tuple[Device, ...]:

@@ -44,10 +44,12 @@ def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
     )
 
 
-def clock_of(devices: Sequence[Device]) -> Clock:
+def clock_of(devices: Sequence[Device], otherwise: Clock = "none") -> Clock:
     """Unix time where all that happened lies in this century."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
-    return "unix" if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins) else "none"
+    if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
+        return "unix"
+    return otherwise if devices else "none"
 
 
 def _later(time: int | None, by_ns: int) -> int | None:

@@ -98,11 +98,10 @@ class _Reader:
         devices = tuple(self._told(device) for device in self._timeline.devices()) or self._steps_alone()
         if len(devices) == 1:
             devices = (replace(devices[0], card=Card(self._index)),)
-        clock = clock_of(devices)
         return Facts(
             self._part(),
             _TOOL,
-            clock if clock == "unix" or not devices else "boot",
+            clock_of(devices, otherwise="boot"),
             devices=devices,
             links=tuple(sorted(self._links.links(), key=lambda link: (link.kind, link.source, link.target))),
             problems=self._timeline.problems(),

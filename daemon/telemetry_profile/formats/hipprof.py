@@ -234,11 +234,10 @@ class _Reader:
 
     def facts(self) -> Facts:
         devices = self._timeline.devices()
-        clock = clock_of(devices)
         return Facts(
             self._tool.format,
             self._tool.name,
-            clock if clock == "unix" or not devices else self._tool.clock,
+            clock_of(devices, otherwise=self._tool.clock),
             devices=tuple(replace(device, rank=self._rank) for device in devices),
             calls=self._timeline.calls(),
             problems=self._timeline.problems(),

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import (
     UNITS,
     Row,
+    Sums,
     Table,
     columns_of,
     device_of_sums,
@@ -117,8 +118,7 @@ def _run(name: str, row: Row, timeline: Timeline) -> None:
 NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
-_SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
-_LARGEST_SEARCH_LINES = 200
+_NVPROF_SEARCHED_LINES = 200
 _RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # behind the name of each run
 _HOST_TYPE = "API calls"
 # Without a column for the type: the runtime's and the driver's functions.
@@ -126,7 +126,7 @@ _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)
 
 
 def _headings(clue: Clue) -> Iterator[frozenset[str]]:
-    for line in clue.text.splitlines()[:_LARGEST_SEARCH_LINES]:
+    for line in clue.text.splitlines()[:_NVPROF_SEARCHED_LINES]:
         if "," in line and not line.startswith("=="):
             yield Table(columns_of(line), ()).headings()
 
@@ -140,19 +140,13 @@ def _recognises_nvprof(clue: Clue) -> bool:
     )
 
 
-@dataclass(slots=True)
-class _Sums:
-    kernels: list[Kernel] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    bad: int = 0
-
-
 def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
-    sums, timeline = _Sums(), Timeline()
+    sums, timeline = Sums(), Timeline()
     for table in tables(lines, (_SUMS, _RUNS)):
         for row in table.rows:
             if table.has(*_SUMS):
-                _sum(row, sums)
+                name = row.text("name")
+                sums.add(row, work_of(name), is_host=_is_of_host(row.text("kind"), name))
             else:
                 _run(_RUN_NUMBER.sub("", row.text("name")), row, timeline)
     devices = timeline.devices() or device_of_sums(sums.kernels)
@@ -160,16 +154,8 @@ def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
 
 
-def _sum(row: Row, sums: _Sums) -> None:
-    found = kernel(row, work_of(row.text("name")))
-    if found is None:
-        sums.bad += 1
-        return
-    kind = row.text("kind")
-    if kind == _HOST_TYPE or (not kind and _HOST.match(found.name)):
-        sums.calls.append(Call(found.name, found.calls, found.total_ns))
-    else:
-        sums.kernels.append(found)
+def _is_of_host(kind: str, name: str) -> bool:
+    return kind == _HOST_TYPE or (not kind and _HOST.match(name) is not None)
 
 
 NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)

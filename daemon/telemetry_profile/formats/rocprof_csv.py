@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import Row, Table, columns_of, device_of_sums, kernel, left_out, tables
+from telemetry_profile.facts.csv_tables import Row, Sums, Table, columns_of, device_of_sums, left_out, tables
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.format_contract import Call, Card, Clue, Device, Facts, Kernel, Split, TextFormat
+from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
 # What the host does of a device's memory: it names the device, too.
@@ -141,8 +141,8 @@ _HOST_DOMAIN = re.compile(
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-_UNTOLD = "Unknown command type"  # rocprof's word for barriers and markers, in its copies
-_TOTAL = "Total"
+# Neither kernels nor calls: the sum of the others, and rocprof's word for barriers and markers, in its copies.
+_SKIPPED = frozenset({"Total", "Unknown command type"})
 
 
 def _recognises_sums(clue: Clue) -> bool:
@@ -156,32 +156,19 @@ def _tool_of_sums(clue: Clue) -> str:
 
 
 def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
-    kernels: list[Kernel] = []
-    calls: list[Call] = []
-    bad = 0
+    sums = Sums()
     is_of_host = _HOST_FILE.search(clue.name) is not None
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
-            found = _judged(row, is_of_host=is_of_host)
-            if found is None:
-                bad += 1
-            elif isinstance(found, Kernel):
-                kernels.append(found)
-            elif found.name != _TOTAL:
-                calls.append(found)
-    devices = device_of_sums(kernels)
-    return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=tuple(calls), problems=left_out(bad))
+            name = row.text("name")
+            sums.add(row, work_of(name), is_host=is_of_host or name in _SKIPPED or _is_of_host(name))
+    calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
+    devices, problems = device_of_sums(sums.kernels), left_out(sums.bad)
+    return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=calls, problems=problems)
 
 
-def _judged(row: Row, *, is_of_host: bool) -> Kernel | Call | None:
-    """A kernel, or what the host did; None for what is neither."""
-    name = row.text("name")
-    found = kernel(row, work_of(name))
-    if found is None:
-        return None
-    if is_of_host or name in (_TOTAL, _UNTOLD) or _HOST.match(name) or _HOST_DOMAIN.match(name):
-        return Call(found.name if name != _UNTOLD else _TOTAL, found.calls, found.total_ns)
-    return found
+def _is_of_host(name: str) -> bool:
+    return _HOST.match(name) is not None or _HOST_DOMAIN.match(name) is not None
 
 
 SUMS = TextFormat("sums-csv", "rocprof, rocprofv3, hipprof", _recognises_sums, _read_sums)
@@ -193,14 +180,11 @@ def _recognises_top_kernels(clue: Clue) -> bool:
 
 
 def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:
-    kernels = [
-        found
-        for table in tables(lines, (_SUM_ROLES,))
-        for row in table.rows
-        if (found := kernel(row, work_of(row.text("name"))))
-    ]
-    devices = device_of_sums(kernels)
-    return Facts("rocprof-compute", "rocprofiler-compute", devices=devices)
+    sums = Sums()
+    for table in tables(lines, (_SUM_ROLES,)):
+        for row in table.rows:
+            sums.add(row, work_of(row.text("name")), is_host=False)
+    return Facts("rocprof-compute", "rocprofiler-compute", devices=device_of_sums(sums.kernels))
 
 
 TOP_KERNELS = TextFormat("rocprof-compute", "rocprofiler-compute", _recognises_top_kernels, _read_top_kernels)
