@@ -8,13 +8,17 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options, rendering
 from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
-from telemetry_parsers.model import MergedDevice, Snapshot
+from telemetry_parsers.model import MergedDevice, Process, Snapshot
+
+if TYPE_CHECKING:  # imported where processes are listed
+    from telemetry_parsers.ownership import Task
 
 EXAMPLES = {
     "telemetry snapshot": "Show all accelerators, and what is wrong with them.",
@@ -30,6 +34,8 @@ _BAD_STATES = frozenset({"failed", "stuck"})
 # What a daemon's document holds without loss; of the metrics of plugins it holds only what JSON shows.
 _OF_DAEMONS = ("table", "json")
 _TABLE_ONLY = ("why", "width")
+# A process that began later than this after it was listed is another one with its number.
+_CLOCKS_APART_SECONDS = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -183,9 +189,7 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
     while True:
         answer = read()
         if arguments.processes and not is_elsewhere:
-            from telemetry_daemon.commands import local_processes
-
-            answer = local_processes.with_processes(answer)
+            answer = _with_processes(answer)
         if is_first:
             _check_patterns(arguments.all or (), answer)
         ids = _chosen(answer.snapshot, arguments)
@@ -197,6 +201,47 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
             return _status(answer.snapshot, ids)
         is_first = False
         time.sleep(arguments.watch)
+
+
+def _with_processes(answer: Answer) -> Answer:
+    """The answer of this machine with all that may be read of its processes now; one that has ended stays as it was reported."""
+    from telemetry_daemon.readers.base import Targets
+    from telemetry_daemon.readers.proc import ProcReader, command_line
+    from telemetry_parsers.owners.proc import PARSER
+
+    snapshot = answer.snapshot
+    listed = {process.pid: process for device in snapshot.devices for process in device.processes}
+    (poll,) = PARSER.polls
+    report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(listed))))
+    tasks = {task.pid: task for task in report.tasks if _is_same(listed[task.pid], task, snapshot.wall_time)}
+    devices = tuple(
+        replace(device, processes=tuple(_with_task(process, tasks.get(process.pid)) for process in device.processes))
+        for device in snapshot.devices
+    )
+    command_lines = {pid: command_line(pid) for pid in tasks}
+    return replace(answer, snapshot=replace(snapshot, devices=devices), command_lines=command_lines)
+
+
+def _is_same(process: Process, task: Task, seen: float) -> bool:
+    if task.started is None:
+        return False
+    if process.started is not None:
+        return abs(process.started - task.started) <= _CLOCKS_APART_SECONDS
+    return task.started <= seen + _CLOCKS_APART_SECONDS
+
+
+def _with_task(process: Process, task: Task | None) -> Process:
+    """The process as the kernel tells of it; its owner is the one that was told, if one was."""
+    if task is None:
+        return process
+    return replace(
+        process,
+        started=task.started,
+        user=task.user or process.user,
+        command=task.command or process.command,
+        container=task.container or process.container,
+        owner=process.owner or task.owner,
+    )
 
 
 def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
