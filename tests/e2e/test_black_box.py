@@ -237,7 +237,7 @@ def test_a_simulated_node_is_recorded_and_one_that_plays_is_not(tmp_path: Path) 
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         for again in (path, tmp_path / "again.jsonl"):
             status, _, told = run_main(*asked, str(again))
-            assert (status, told.count("\n"), "one that plays a recording polls nothing" in told) == (69, 1, True)
+            assert (status, told.count("\n"), "that plays a recording polls nothing" in told) == (69, 1, True)
         assert run_main("replay", "speed", "2x", "--config", str(daemon.config_path))[0] == 0
     status, _, told = run_main(*asked, str(path))
     assert (status, told.count("\n"), "no daemon answers on" in told) == (69, 1, True)

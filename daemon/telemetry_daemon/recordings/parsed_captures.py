@@ -1,4 +1,4 @@
-"""What the installed parsers make of recorded captures."""
+"""What the installed parsers make of recorded captures, and how that is put into a store, as a poll puts what it was answered."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.text import clean, named
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Poll, Report
+
+log = logging.getLogger(__name__)
 
 
 class Reports:
@@ -45,9 +47,6 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
         return None
 
 
-log = logging.getLogger(__name__)
-
-
 def in_short(names: Iterable[str]) -> str:
     """The first of these sources, as they may be shown, and how many more there are."""
     return named([*map(clean, names)], ", ", most=3)
@@ -64,7 +63,7 @@ def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
 
 
 class StoreFeed:
-    """Plays with these parsers, by the name of their source. `intervals` are the usual seconds between two captures of a poll."""
+    """Puts captures into a store through these parsers, by the name of their source. `intervals` are the usual seconds between two captures of a poll."""
 
     def __init__(
         self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[Key, float]
