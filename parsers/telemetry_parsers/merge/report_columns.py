@@ -56,9 +56,9 @@ class Columns:
             given = [given[place] for place in self.places]
         checked: list[Value | None] = [
             value or 0.0  # -0.0 becomes 0.0
-            if value.__class__ is float and low <= value <= high and value not in blanks
-            else within(Limits(low, high, blanks), value)
-            for value, (low, high, blanks) in zip(given, self.limits, strict=True)
+            if value.__class__ is float and bounds.low <= value <= bounds.high and value not in bounds.blanks
+            else within(bounds, value)
+            for value, bounds in zip(given, self.limits, strict=True)
         ]
         checked += [_ratio(checked[used], checked[total]) for used, total in self.ratios]
         return tuple(checked)
