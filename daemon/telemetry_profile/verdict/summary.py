@@ -107,23 +107,27 @@ def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, Achi
     return (flops.total * 1e9 / whole, flops.basis) if flops.total is not None and whole else (None, None)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The runs of one kernel on all cards."""
+    """The runs of one kernel on all cards; `longest` is the kernel of the card with the longest run."""
 
     longest: Kernel
-    calls: int = 0
-    total_ns: int = 0
+    calls: int
+    total_ns: int
 
 
 def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
     """The kernels of all cards together, the largest total first."""
-    sums: dict[tuple[str, str], KernelSum] = {}
+    by_name: dict[tuple[str, str], list[Kernel]] = {}
     for member in members:
         for kernel in member.device.kernels:
-            found = sums.setdefault((kernel.work, kernel.name), KernelSum(kernel))
-            found.calls += kernel.calls
-            found.total_ns += kernel.total_ns
-            if (kernel.longest_ns or 0) > (found.longest.longest_ns or 0):
-                found.longest = kernel
-    return sorted(sums.values(), key=lambda kernel_sum: (-kernel_sum.total_ns, kernel_sum.longest.name))
+            by_name.setdefault((kernel.work, kernel.name), []).append(kernel)
+    sums = [
+        KernelSum(
+            max(kernels, key=lambda kernel: kernel.longest_ns or 0),
+            sum(kernel.calls for kernel in kernels),
+            sum(kernel.total_ns for kernel in kernels),
+        )
+        for kernels in by_name.values()
+    ]
+    return sorted(sums, key=lambda kernel_sum: (-kernel_sum.total_ns, kernel_sum.longest.name))
