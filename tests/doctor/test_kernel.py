@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import Fared, notes, unread
+from telemetry_daemon.doctor.cards import VendorSources, notes, unread
 from telemetry_daemon.doctor.machine import DeviceNode, Machine
 from telemetry_daemon.readers.pci import PciDevice
 
-NOTHING_READS = Fared("nvidia", missing=("nvml",))
-FAILS = Fared("nvidia", bad=("nvml",))
-WELL = Fared("nvidia", read_by=("nvml",))
+NOTHING_READS = VendorSources("nvidia", missing=("nvml",))
+FAILS = VendorSources("nvidia", bad=("nvml",))
+WELL = VendorSources("nvidia", read_by=("nvml",))
 CONTROL = DeviceNode("/dev/nvidiactl", ("nvidia",))
 
 
@@ -37,8 +37,8 @@ FOREIGN = ("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d
 NO_NODES = ("device nodes", "there is no /dev/nvidiactl and no /dev/nvidia[0-9]*", "as root, which makes them")
 IN_DOCKER = "runtime (nvidia), or give it each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
 # The machine, how its sources fared, and what is found: where, what, and the remedy.
-CASES: dict[str, tuple[Machine, Fared, list[tuple[str, str, str]]]] = {
-    "nothing there": (of(), Fared("nvidia"), []),
+CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
+    "nothing there": (of(), VendorSources("nvidia"), []),
     "all well": (of(card(), nodes=(CONTROL,)), WELL, []),
     "no driver at all says nothing of its tools and nodes": (
         of(*(card(number, driver="") for number in range(6))),
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Machine, Fared, list[tuple[str, str, str]]]] = {
     "beside one of the right driver": (of(card(driver="nouveau"), card(1)), FAILS, [FOREIGN, NO_NODES]),
     "nobody wants to read them": (
         of(card(driver="nouveau"), card(1, driver=""), card(2), nodes=(CONTROL,)),
-        Fared("nvidia", missing=("nvml",), is_switched_off=True),
+        VendorSources("nvidia", missing=("nvml",), is_switched_off=True),
         [],
     ),
     "the tool is missing": (
@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Machine, Fared, list[tuple[str, str, str]]]] = {
 
 
 @pytest.mark.parametrize(("machine", "fared", "expected"), CASES.values(), ids=CASES)
-def test_what_is_found(machine: Machine, fared: Fared, expected: list[tuple[str, str, str]]) -> None:
+def test_what_is_found(machine: Machine, fared: VendorSources, expected: list[tuple[str, str, str]]) -> None:
     found = list(unread(machine, [fared]))
     assert [finding.where for finding in found] == [where for where, _, _ in expected]
     for finding, (_, what, remedy) in zip(found, expected, strict=True):

@@ -38,8 +38,8 @@ _BUG = "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes
 
 
 @dataclass(frozen=True, slots=True)
-class Fared:
-    """How a vendor's sources fared: `read_by` those that read its cards, `missing` and `bad` by name.
+class VendorSources:
+    """A vendor's sources by how they fared: `read_by` those that read its cards, `missing` and `bad` by name.
 
     It is switched off where the configuration leaves none that is there.
     """
@@ -58,8 +58,8 @@ class Fared:
         return bool(self.read_by or self.asleep) and not self.bad and not self.incomplete
 
 
-def fared(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> Fared:
-    """How the vendor's sources fared; `complete` are those that list all cards that they can, whatever the bus has."""
+def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> VendorSources:
+    """The vendor's sources; `complete` are those that list all cards that they can, whatever the bus has."""
     of_vendor = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in of_vendor for reading in device.readings}
     ours = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -68,7 +68,7 @@ def fared(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> Fa
     def names(is_meant: Callable[[SourceStatus], bool]) -> tuple[str, ...]:
         return tuple(status.source for status in ours if is_meant(status))
 
-    return Fared(
+    return VendorSources(
         vendor,
         read_by=names(lambda one: one.state == "ok" and one.source in readers),
         missing=names(lambda one: one.state == "missing"),
@@ -105,7 +105,7 @@ def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Itera
             sum(one.up is False for one in snapshot.devices if one.vendor == vendor and one.parent is None)
             for snapshot in snapshots
         )
-        if count + lost < wanted and not any(fared(snapshot, vendor).asleep for snapshot in snapshots):
+        if count + lost < wanted and not any(sources_of(snapshot, vendor).asleep for snapshot in snapshots):
             what = f"{counted(wanted, f'{vendor} device')} {'is' if wanted == 1 else 'are'} expected, and {count} found"
             yield Finding("expect.devices", what, "see `lspci` and `dmesg` for the others, or mend expect.devices")
 
@@ -115,42 +115,42 @@ def present(snapshot: Snapshot) -> Counter[str]:
     return Counter(one.vendor for one in snapshot.devices if one.up and one.parent is None and not one.simulated)
 
 
-def unread(machine: Machine, of_vendors: Iterable[Fared]) -> Iterator[Finding]:
+def unread(machine: Machine, of_vendors: Iterable[VendorSources]) -> Iterator[Finding]:
     """Cards without their driver, cards that nothing reads, and device nodes that are missing or denied."""
-    for vendor in of_vendors:
-        if vendor.is_switched_off:
+    for sources in of_vendors:
+        if sources.is_switched_off:
             continue
-        cards = [card for card in machine.own_cards if card.vendor == vendor.vendor]
+        cards = [card for card in machine.own_cards if card.vendor == sources.vendor]
         for driver, remedy in _OF_DRIVERS.items():
             if addresses := [card.bus_id for card in cards if card.driver == driver]:
-                those = counted(len(addresses), f"{vendor.vendor} card")
+                those = counted(len(addresses), f"{sources.vendor} card")
                 what = f"{driver} is the driver of {those}, and no tool reads through it"
                 if not driver:
                     what = f"{those} {'has' if len(addresses) == 1 else 'have'} no kernel driver"
                 yield Finding(PCI_BUS, f"{what}: {named(addresses)}", remedy)
         bound = sum(card.driver not in _OF_DRIVERS for card in cards)
         is_of_screens = any(card.driver and card.driver in _OF_DRIVERS for card in cards)
-        nodes = machine.nodes_of(vendor.vendor)
+        nodes = machine.nodes_of(sources.vendor)
         # Nodes beside nothing but cards for screens are theirs.
-        if not vendor.is_well and (bound or (nodes and not is_of_screens)):
-            yield from _unread(machine, vendor, bound)
+        if not sources.is_well and (bound or (nodes and not is_of_screens)):
+            yield from _unread(machine, sources, bound)
             if not nodes:
-                yield _without_nodes(machine, vendor.vendor)
-            yield from _denied(machine, vendor.vendor, nodes)
+                yield _without_nodes(machine, sources.vendor)
+            yield from _denied(machine, sources.vendor, nodes)
 
 
-def _unread(machine: Machine, vendor: Fared, cards: int) -> Iterator[Finding]:
-    if vendor.read_by or vendor.asleep or vendor.bad or not vendor.missing:
+def _unread(machine: Machine, sources: VendorSources, cards: int) -> Iterator[Finding]:
+    if sources.read_by or sources.asleep or sources.bad or not sources.missing:
         return
-    there = counted(cards, f"{vendor.vendor} card") if cards else f"{vendor.vendor} device nodes"
-    what = f"the node has {there}, and none is read: {', '.join(vendor.missing)} not found"
+    there = counted(cards, f"{sources.vendor} card") if cards else f"{sources.vendor} device nodes"
+    what = f"the node has {there}, and none is read: {', '.join(sources.missing)} not found"
     remedy = (
         "install the vendor's tools (telemetry doctor --all shows where they are looked for), or set "
-        f"sources.{vendor.missing[0]}.path"
+        f"sources.{sources.missing[0]}.path"
     )
     if machine.container:
-        remedy = f"{_by_runtime(vendor.vendor)}mount the vendor's tools and libraries: docs/install.md"
-    yield Finding(vendor.vendor, what, remedy)
+        remedy = f"{_by_runtime(sources.vendor)}mount the vendor's tools and libraries: docs/install.md"
+    yield Finding(sources.vendor, what, remedy)
 
 
 def _without_nodes(machine: Machine, vendor: str) -> Finding:

@@ -84,7 +84,7 @@ def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
     yield from cards.too_few(snapshots, facts.expected)
     of_nodes = {one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors}
     vendors = sorted({*machine.on_bus, *of_nodes})
-    yield from cards.unread(machine, [cards.fared(facts.snapshot, vendor, complete) for vendor in vendors])
+    yield from cards.unread(machine, [cards.sources_of(facts.snapshot, vendor, complete) for vendor in vendors])
     yield from sources.findings(facts.patients, daemon.fine(beside), complete)
     addresses = {one: [card.bus_id for card in machine.own_cards if card.vendor == one] for one in machine.on_bus}
     yield from cards.contradictions(addresses, facts.listed, facts.snapshot.devices)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import Fared, fared
+from telemetry_daemon.doctor.cards import VendorSources, sources_of
 from telemetry_daemon.polling.pci_bus import WHERE
 from telemetry_parsers.model import MergedDevice, MergedReading, Problem, Snapshot, SourceStatus
 
@@ -20,10 +20,10 @@ def device(source: str, vendor: str = "amd", up: bool | None = True) -> MergedDe
     return MergedDevice(vendor, 0, source, "0", "", up=up, readings=(MergedReading("power_watts", "", 1.0, source),))
 
 
-READ = Fared("amd", read_by=("a",))
-CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], Fared, bool]] = {
+READ = VendorSources("amd", read_by=("a",))
+CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], VendorSources, bool]] = {
     "well": ([status("a", "ok")], [device("a")], READ, True),
-    "a card that is lost": ([status("a", "ok")], [device("a", up=False)], Fared("amd"), False),
+    "a card that is lost": ([status("a", "ok")], [device("a", up=False)], VendorSources("amd"), False),
     "another tool is not there": (
         [status("a", "ok"), status("b", "missing")],
         [device("a")],
@@ -32,23 +32,23 @@ CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], Fared, bool]] = {
     ),
     "one fails": ([status("a", "ok"), status("b", "failed")], [device("a")], replace(READ, bad=("b",)), False),
     "a card is not listed": ([status("a", "ok", WHERE)], [device("a")], replace(READ, incomplete=("a",)), False),
-    "asleep": ([status("a", "suspended")], [], Fared("amd", asleep=("a",)), True),
+    "asleep": ([status("a", "suspended")], [], VendorSources("amd", asleep=("a",)), True),
     "read by another's source": ([status("a", "ok", vendor="hygon")], [device("a")], READ, True),
     "switched off": (
         [status("a", "disabled"), status("b", "missing"), status("c", "not_mine")],
         [],
-        Fared("amd", missing=("b",), is_switched_off=True),
+        VendorSources("amd", missing=("b",), is_switched_off=True),
         False,
     ),
-    "one is off": ([status("a", "disabled"), status("b", "failed")], [], Fared("amd", bad=("b",)), False),
-    "another vendor's fails": ([status("a", "failed", vendor="hygon")], [], Fared("amd"), False),
+    "one is off": ([status("a", "disabled"), status("b", "failed")], [], VendorSources("amd", bad=("b",)), False),
+    "another vendor's fails": ([status("a", "failed", vendor="hygon")], [], VendorSources("amd"), False),
 }
 
 
 @pytest.mark.parametrize(("statuses", "devices", "expected", "is_well"), CASES.values(), ids=CASES)
 def test_how_it_fared(
-    statuses: list[SourceStatus], devices: list[MergedDevice], expected: Fared, is_well: bool
+    statuses: list[SourceStatus], devices: list[MergedDevice], expected: VendorSources, is_well: bool
 ) -> None:
     snapshot = Snapshot("n", 1e9, 0.0, 60.0, devices=tuple(devices), sources=tuple(statuses))
-    found = fared(snapshot, "amd")
+    found = sources_of(snapshot, "amd")
     assert (found, found.is_well) == (expected, is_well)
