@@ -12,7 +12,7 @@ from pathlib import Path
 from telemetry_daemon.config.table import default_toml
 from telemetry_daemon.version import __version__
 from telemetry_exporters.documents.metrics_doc import metrics_markdown
-from telemetry_exporters.prometheus.compat.names_doc import tables as compatibility_tables
+from telemetry_exporters.prometheus.compat.doc import tables as compatibility_tables
 
 # Dashboards and alerts are made here and never installed.
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("grafana", ".ci", "benchmarks"))

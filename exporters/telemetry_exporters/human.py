@@ -12,21 +12,11 @@ from telemetry_parsers.model import Metric
 from telemetry_parsers.ownership import Allocation, Basis, Owner, Process
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-
-
 _DECIMAL = ("", "k", "M", "G", "T", "P")
-
-
 _YEAR_10000 = 253402300800.0
-
-
 # Nanoseconds from which on a unit suits, the unit, and its nanoseconds.
 _SPANS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
-
-
 _LONGEST = 48
-
-
 _BASES: Mapping[Basis, str] = {
     "whole": "the whole card",
     "partition": "of the card, as its partition",
@@ -34,8 +24,6 @@ _BASES: Mapping[Basis, str] = {
     "memory": "of the card, by memory",
     "equal": "of the card, in equal parts",
 }
-
-
 _USES: Mapping[tuple[bool, bool | None], str] = {
     (True, True): "allocated and used",
     (True, False): "allocated, not used",
@@ -44,8 +32,6 @@ _USES: Mapping[tuple[bool, bool | None], str] = {
     (False, False): "not allocated",
     (False, None): "not allocated",
 }
-
-
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kits.captures import ROOT
 from telemetry_exporters.prometheus.compat import amd, hygon, nvidia, others
-from telemetry_exporters.prometheus.compat.names_doc import lines
+from telemetry_exporters.prometheus.compat.doc import lines
 from telemetry_exporters.prometheus.compat.peers import PLACES, peer
 from telemetry_exporters.prometheus.compat.table import Peer, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME

@@ -47,26 +47,26 @@ def run(arguments: argparse.Namespace) -> int:
         text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
         print(text, end="")
         return exits.OK
-    from telemetry_exporters.prometheus.compat import names_doc
+    from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.peers import peer
 
     if arguments.dashboard is None:
-        print(names_doc.names_list(peer(arguments.names)), end="")
+        print(doc.names_list(peer(arguments.names)), end="")
         return exits.OK
     return _compare(arguments)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Hold a dashboard against the page of the daemon."""
-    from telemetry_exporters.prometheus.compat import names_doc
-    from telemetry_exporters.prometheus.compat.names_doc import asked_names
+    from telemetry_exporters.prometheus.compat import doc
+    from telemetry_exporters.prometheus.compat.doc import asked_names
     from telemetry_exporters.prometheus.compat.peers import peer
 
     asked = asked_names(_document(arguments.dashboard))
     if not asked:
         raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
     told = _told_names(arguments)
-    print(names_doc.dashboard_list(peer(arguments.names), asked, told), end="")
+    print(doc.dashboard_list(peer(arguments.names), asked, told), end="")
     return exits.OK if told.issuperset(asked) else exits.PROBLEMS
 
 

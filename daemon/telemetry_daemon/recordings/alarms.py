@@ -11,8 +11,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from telemetry_exporters.judgement.device_view import Places, View
-from telemetry_exporters.judgement.evidence import READ, over_critical
+from telemetry_exporters.judgement.evidence import READ, Places, View, over_critical
 from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, Health, MergedDevice, State

@@ -25,8 +25,6 @@ _LONGEST_LINE = 400
 _MOST_MEASURED = 64
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0
-
-
 StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
 
 

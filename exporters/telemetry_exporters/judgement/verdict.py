@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from telemetry_exporters.judgement import evidence
-from telemetry_exporters.judgement.device_view import View, views
-from telemetry_exporters.judgement.evidence import Evidence
+from telemetry_exporters.judgement.evidence import Evidence, View, views
 from telemetry_exporters.judgement.thresholds import number, seconds
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.model import Snapshot
@@ -105,8 +104,6 @@ _ID = "{id}"
 _LONGEST_WORD = 26
 _WELL = (Finding("ok", Severity.GOOD),)
 _READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
-
-
 # The findings of each device by its id.
 Verdict = Mapping[str, tuple[Finding, ...]]
 

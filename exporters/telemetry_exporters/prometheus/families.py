@@ -16,15 +16,9 @@ from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Valu
 from telemetry_parsers.readings import ReadingKey, Readings
 
 Labels = tuple[tuple[str, str], ...]
-
-
 # The scraper sets these two itself.
 _TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
-
-
 _NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
-
-
 # All of a device that names its series: its labels are made of it, and whether it has any.
 _WHO = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),

@@ -72,11 +72,6 @@ def value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
     return Cell(ABSENT, Style.DIM) if value is None or isinstance(value, Absent) else Cell(words(value))
 
 
-def condition_cell(finding: Finding) -> Cell:
-    """A condition in the colour of its severity."""
-    return Cell(finding.word, SEVERITY_STYLES[finding.severity])
-
-
 def number_of(value: Value | None) -> float | None:
     """The number, None without one."""
     return None if isinstance(value, Absent) else value
@@ -89,9 +84,10 @@ def text_rank(text: str | None) -> Rank | None:
     return tuple(int(part) if place % 2 else part.lower() for place, part in enumerate(_DIGITS.split(text)))
 
 
-def _text(
-    heading: str, read: Callable[[Row], str | None], priority: int, least: int, slot: str = "", *, is_kept: bool = False
-) -> Column[Row]:
+def text_column(
+    heading: str, read: Callable[[_T], str | None], priority: int, least: int, slot: str = "", *, is_kept: bool = False
+) -> Column[_T]:
+    """A column of texts, which may be cut to `least` characters."""
     return Column(
         heading,
         lambda row: text_cell(read(row)),
@@ -104,16 +100,17 @@ def _text(
     )
 
 
-def _number(
+def number_column(
     heading: str,
-    read: Callable[[Row], Value | None],
+    read: Callable[[_T], Value | None],
     words: Callable[[float], str],
     priority: int,
     usual: int,
-    slot: str = "",
     *,
+    slot: str = "",
     is_kept: bool = False,
-) -> Column[Row]:
+) -> Column[_T]:
+    """A column of numbers, each written by `words`."""
     return Column(
         heading,
         lambda row: value_cell(read(row), words),
@@ -122,6 +119,19 @@ def _number(
         usual=usual,
         slot=slot,
         is_kept=is_kept,
+    )
+
+
+def condition_column(read: Callable[[_T], Finding], priority: int, least: int) -> Column[_T]:
+    """A column of conditions, each in the colour of its severity."""
+    return Column(
+        "STATE",
+        lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
+        lambda row: text_rank(read(row).word),
+        priority,
+        least=least,
+        slot="state",
+        is_text=True,
     )
 
 
@@ -197,41 +207,29 @@ def _owner_text(row: Row) -> str | None:
     return human.all_of(row.device.allocations)
 
 
-def _condition(priority: int, least: int) -> Column[Row]:
-    return Column(
-        "STATE",
-        lambda row: condition_cell(row.condition),
-        lambda row: text_rank(row.condition.word),
-        priority,
-        least=least,
-        slot="state",
-        is_text=True,
-    )
-
-
-VENDOR = _text("VENDOR", lambda row: row.device.vendor, 17, 6, is_kept=True)
+VENDOR: Column[Row] = text_column("VENDOR", lambda row: row.device.vendor, 17, 6, is_kept=True)
 # In the order in which they stand. The first eight are those of a terminal of usual width, but for what is short in their place.
 DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
-    _text("DEV", lambda row: row.device.device, 1, 12, "device", is_kept=True),
-    _text("DEVICE", lambda row: row.device.device, 7, 12, "device", is_kept=True),
-    _text("MODEL", lambda row: row.model, 10, 14, is_kept=True),
-    _number("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
-    _number("POWER", lambda row: row.power, human.watts, 5, 5, "power", is_kept=True),
+    text_column("DEV", lambda row: row.device.device, 1, 12, "device", is_kept=True),
+    text_column("DEVICE", lambda row: row.device.device, 7, 12, "device", is_kept=True),
+    text_column("MODEL", lambda row: row.model, 10, 14, is_kept=True),
+    number_column("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
+    number_column("POWER", lambda row: row.power, human.watts, 5, 5, slot="power", is_kept=True),
     Column("POWER / CAP", _power_cell, lambda row: number_of(row.power), 6, usual=11, slot="power", is_kept=True),
     Column("MEM", _memory_share_cell, lambda row: number_of(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
     Column("MEMORY", _memory_cell, lambda row: number_of(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
-    _number("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
-    _condition(0, 10),
-    _condition(9, 24),
-    _text("OWNER", _owner_text, 11, 14, is_kept=True),
-    _text("THROTTLED", _throttled_text, 13, 9, is_kept=True),
-    _number("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
-    _number("MEM ACT", _memory_activity, human.percent, 15, 5, is_kept=True),
+    number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
+    condition_column(lambda row: row.condition, 0, 10),
+    condition_column(lambda row: row.condition, 9, 24),
+    text_column("OWNER", _owner_text, 11, 14, is_kept=True),
+    text_column("THROTTLED", _throttled_text, 13, 9, is_kept=True),
+    number_column("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
+    number_column("MEM ACT", _memory_activity, human.percent, 15, 5, is_kept=True),
     Column("FAN", _fan_cell, lambda row: number_of(value_of(row.device, "fan_ratio")), 14, usual=5),
-    _number("PROCS", _processes, human.digits, 16, 3),
-    _text("BUS ID", lambda row: row.device.bus_id, 19, 12, is_kept=True),
-    _text("DRIVER", lambda row: row.device.driver, 18, 12),
+    number_column("PROCS", _processes, human.digits, 16, 3),
+    text_column("BUS ID", lambda row: row.device.bus_id, 19, 12, is_kept=True),
+    text_column("DRIVER", lambda row: row.device.driver, 18, 12),
 )
 
 

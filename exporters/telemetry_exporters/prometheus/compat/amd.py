@@ -148,8 +148,6 @@ DEVICE_METRICS = Peer(
     has_partitions=True,
     hostname_labels=("hostname",),
 )
-
-
 _OMNISTAT_BLOCKS = ("umc", "sdma", "gfx", "mmhub", "pcie_bif", "hdp", "xgmi_wafl")
 
 # A table: a row is a line.

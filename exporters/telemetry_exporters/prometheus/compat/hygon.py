@@ -61,8 +61,6 @@ DCU = Peer(
         Missing("vdcu_*", "virtual DCUs are not read"),
     ),
 )
-
-
 _SENSORS = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
 
 

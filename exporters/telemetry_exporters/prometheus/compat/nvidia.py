@@ -132,8 +132,6 @@ DCGM = Peer(
     has_partitions=True,
     hostname_labels=("Hostname", "hostname"),
 )
-
-
 # Simulated cards have the second poll.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
 _REASONS = {
@@ -298,8 +296,6 @@ NVIDIA_GPU = Peer(
     ),
     has_partitions=True,
 )
-
-
 # A table: a row is a line.
 # fmt: off
 _NVITOP_ROWS = (

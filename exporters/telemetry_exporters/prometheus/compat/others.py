@@ -92,8 +92,6 @@ NPU = Peer(
         Missing("time stamps of samples", "a sample is of the time of its scrape"),
     ),
 )
-
-
 _MLU_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
 
 # A table: a row is a line.
@@ -157,8 +155,6 @@ MLU = Peer(
         Missing("mlulink_*, smlu_*, process_*, chassis_*, voltages, currents, temperatures of clusters", "not read"),
     ),
 )
-
-
 _VRAM = (("type", "vram"),)
 _GIGATRANSFERS = {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
 
@@ -264,8 +260,6 @@ IX = Peer(
         Missing("process_info", "`accelerator_process_memory_bytes` has memory by process"),
     ),
 )
-
-
 _PLAIN = "the value itself, without `statistic` and `aggregation`"
 _CARD = (("hw_sensor_location", "gpu"),)
 _MEMORY = (("hw_sensor_location", "memory"),)

@@ -21,8 +21,7 @@ from telemetry_exporters.terminal.frames.lines import (
     time_of_day,
     wrapped,
 )
-from telemetry_exporters.terminal.frames.model import Line, Piece, Size, State
-from telemetry_exporters.terminal.frames.scene import Scene, chosen_scene, reason_at, value_at
+from telemetry_exporters.terminal.frames.model import Line, Piece, Scene, Size, State, chosen_scene, reason_at, value_at
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_exporters.text import clean, display_width, pad_left, pad_right
 from telemetry_parsers.metrics import BY_KEY

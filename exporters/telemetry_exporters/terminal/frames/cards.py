@@ -12,8 +12,7 @@ from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, VENDOR, Cell, C
 from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
 from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wrapped
 from telemetry_exporters.terminal.frames.listing import Listing, past_columns
-from telemetry_exporters.terminal.frames.model import Size, State
-from telemetry_exporters.terminal.frames.scene import NO_SERIES, Scene, chosen_scene
+from telemetry_exporters.terminal.frames.model import NO_SERIES, Scene, Size, State, chosen_scene
 from telemetry_exporters.terminal.style import Style
 from telemetry_parsers.past import Past, Series
 

@@ -13,8 +13,6 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-
-
 # One character each, or none: a text never grows by it.
 _IN_ASCII = str.maketrans(
     {
@@ -53,11 +51,7 @@ class Glyphs:
 
 
 UNICODE = Glyphs("▁▂▃▄▅▆▇█", "·", "█", "░", is_ascii=False)
-
-
 ASCII = Glyphs("_,-~=+*#", ".", "#", "-", is_ascii=True)
-
-
 _COOL, _HOT = 20.0, 90.0
 
 

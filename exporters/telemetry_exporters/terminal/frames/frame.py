@@ -17,7 +17,7 @@ from telemetry_exporters.judgement.overview import (
     tiles_of,
 )
 from telemetry_exporters.judgement.verdict import Severity
-from telemetry_exporters.terminal.frames import card, cards, nodes, processes
+from telemetry_exporters.terminal.frames import card, cards, lists
 from telemetry_exporters.terminal.frames.lines import (
     Body,
     clipped,
@@ -28,25 +28,27 @@ from telemetry_exporters.terminal.frames.lines import (
     wrapped,
     wrapped_parts,
 )
-from telemetry_exporters.terminal.frames.model import Frame, Line, Piece, Size, State, View
-from telemetry_exporters.terminal.frames.scene import Scene, chosen_scene, latest, scene
+from telemetry_exporters.terminal.frames.model import (
+    Frame,
+    Line,
+    Piece,
+    Scene,
+    Size,
+    State,
+    View,
+    chosen_scene,
+    latest,
+    scene,
+)
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, display_width
 from telemetry_parsers.past import SLOT_SECONDS
 
 # What the view has at least below the header: headings, three lines, and two of the footer.
 _BELOW = 6
-
-
 _SHORT = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
-
-
 _LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
-
-
 _EVERY = frozenset(View)
-
-
 # What the line of keys says, the most important first, and in which views.
 _KEYS = (
     ("? help", _EVERY - {View.HELP}),
@@ -61,14 +63,8 @@ _KEYS = (
     ("Tab view", _EVERY - {View.HELP}),
     ("r reverse", _LISTS),
 )
-
-
 _PROMPT = "filter: "
-
-
 _WIDEST_KEY = 13
-
-
 # It shows and never acts: there is no key that ends a process or changes a card.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
@@ -91,8 +87,6 @@ KEYS = (
     ("?", "this help"),
     ("q", "quit"),
 )
-
-
 _NARROW, _WIDE = 60, 80
 
 
@@ -191,8 +185,8 @@ def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
     """What is not real or not of now on some nodes, each thing once."""
     told = Counter(note for one in scenes if one.seen is not None for note in one.seen.notes)
     for note, count in told.most_common(1):
-        nodes = sum(1 for one in scenes if one.seen is not None and one.seen.notes)
-        yield Note(note if nodes == count == len(scenes) else f"{nodes} of {len(scenes)} nodes: {note}")
+        noted = sum(1 for one in scenes if one.seen is not None and one.seen.notes)
+        yield Note(note if noted == count == len(scenes) else f"{noted} of {len(scenes)} nodes: {note}")
 
 
 def _past_note(state: State, moment: float) -> str:
@@ -279,11 +273,11 @@ def help_page(_: State, size: Size) -> Body:
 
 
 VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
-    View.NODES: nodes.body,
+    View.NODES: lists.node_list,
     View.CARDS: cards.body,
     View.CARD: card.body,
-    View.PROCESSES: processes.process_list,
-    View.SOURCES: processes.source_list,
+    View.PROCESSES: lists.process_list,
+    View.SOURCES: lists.source_list,
     View.HELP: help_page,
 }
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from telemetry_exporters.terminal.frames.frame import layout
-from telemetry_exporters.terminal.frames.model import Key, Look, NodeState, Size, State, View
-from telemetry_exporters.terminal.frames.scene import earliest, latest
+from telemetry_exporters.terminal.frames.model import Key, Look, NodeState, Size, State, View, earliest, latest
 from telemetry_exporters.text import clean
 from telemetry_parsers.past import KEPT, SLOT_SECONDS
 

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 from telemetry_exporters.terminal.columns import GAP, OPTIONAL, Cell, Column, Rank, fitted
 from telemetry_exporters.terminal.frames.drawing import Glyphs
 from telemetry_exporters.terminal.frames.lines import Body, cut_whole, in_grey
-from telemetry_exporters.terminal.frames.model import Line, Look, Piece
-from telemetry_exporters.terminal.frames.scene import NOT_KEPT
+from telemetry_exporters.terminal.frames.model import NOT_KEPT, Line, Look, Piece
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_exporters.text import clean, display_width
 

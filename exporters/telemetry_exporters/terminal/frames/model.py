@@ -1,18 +1,27 @@
-"""The types of `telemetry top`: what it knows, what it shows, and the keys that it understands."""
+"""What `telemetry top` knows and shows: its types, the keys that it understands, and a node as it is looked at, now or at a moment of its last half hour."""
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
-from telemetry_exporters.terminal.frames.drawing import UNICODE, Glyphs
+from telemetry_exporters.judgement.overview import Figures, Row, figures, row_of, rows, simulation_note
+from telemetry_exporters.judgement.verdict import Finding, Severity
+from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.terminal.frames.drawing import UNICODE, Glyphs, Window
 from telemetry_exporters.terminal.style import Style
-from telemetry_parsers.model import Snapshot
-from telemetry_parsers.past import KEPT, Past
+from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
+from telemetry_parsers.past import KEPT, Past, Series
 
 _T = TypeVar("_T")
+NOT_KEPT = Finding("not kept", Severity.QUIET)
+NO_SERIES: Mapping[str, Series] = {}
+_NO_PAST = Past(0.0, 0)
+# The label under which the present has the reading; the others have none.
+_LABELS = {"clock_hertz": "sm"}
 
 
 class Memory:
@@ -150,3 +159,124 @@ class Key(enum.Enum):
     BACKSPACE = "backspace"
     TAB = "tab"
     BACK_TAB = "shift + tab"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A snapshot that can be shown, its devices as rows, the figures of the node, and what says that they are not real."""
+
+    snapshot: Snapshot
+    rows: tuple[Row, ...]
+    figures: Figures
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is shown of a node. `slot` is the place in the past that is looked at, None for now; `window` is the half hour before it.
+
+    `is_old` says that the readings are no longer valid: the node has not answered for too long.
+    """
+
+    node: NodeState
+    seen: Seen | None
+    past: Past
+    slot: int | None
+    window: Window
+    is_old: bool
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The devices, in the node's order."""
+        if self.seen is None:
+            return ()
+        if self.slot is None:
+            return self.seen.rows
+        return self.node.memory.of(_past_rows, self.seen, self.past, self.slot)
+
+    @property
+    def figures(self) -> Figures:
+        """The figures of the node; none where they are not valid."""
+        if self.seen is None or self.is_old:
+            return figures(())
+        return self.seen.figures if self.slot is None else self.node.memory.of(figures, self.rows)
+
+
+def scene(node: NodeState, moment: float | None) -> Scene:
+    """The node at that moment."""
+    seen = None if node.snapshot is None else node.memory.of(_look_through, node.snapshot)
+    past = node.past or _NO_PAST
+    slot = None if moment is None else math.floor((moment - past.start) / past.slot_seconds + 1e-3)
+    end = past.slots if slot is None else min(max(slot + 1, 0), past.slots)
+    return Scene(
+        node, seen, past, slot, Window(end, round(past.start / past.slot_seconds)), moment is None and _is_old(node)
+    )
+
+
+def _look_through(snapshot: Snapshot) -> Seen:
+    shown = screen(snapshot).snapshot
+    all_rows = rows(shown)
+    return Seen(shown, all_rows, figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
+
+
+def _is_old(node: NodeState) -> bool:
+    if node.snapshot is None or node.age_seconds is None:
+        return False
+    return node.age_seconds > node.snapshot.valid_until - node.snapshot.monotonic_time
+
+
+def _past_rows(seen: Seen, past: Past, slot: int) -> tuple[Row, ...]:
+    return tuple(
+        row_of(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
+        for row in seen.rows
+    )
+
+
+def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
+    """The device with the numbers of that slot only; it was there if it has any. Whose it was is not kept."""
+    readings = tuple(
+        MergedReading(metric, _LABELS.get(metric, ""), value, "history")
+        for metric, one in series.items()
+        if not math.isnan(value := value_at(one, slot))
+    )
+    return replace(device, readings=readings, processes=(), allocations=(), up=bool(readings) or None)
+
+
+def value_at(series: Series, slot: int) -> float:
+    """The last number of that slot; NaN if there is none, or no such slot."""
+    return series.last[slot] if 0 <= slot < len(series.last) else math.nan
+
+
+def reason_at(series: Series, slot: int) -> str:
+    """Why that slot has no number."""
+    if not 0 <= slot < len(series.last):
+        return "no longer kept"
+    found = [gap.reason for gap in series.gaps if gap.first <= slot < gap.first + gap.slots]
+    return found[0].replace("_", " ") if found else "no reason is known"
+
+
+def chosen_node(state: State) -> NodeState | None:
+    """The node that is chosen, the first one if none is."""
+    found = [node for node in state.nodes if node.name == state.node] or state.nodes
+    return found[0] if found else None
+
+
+def chosen_scene(state: State) -> Scene | None:
+    """The chosen node as it is looked at."""
+    node = chosen_node(state)
+    return None if node is None else scene(node, state.moment)
+
+
+def latest(state: State) -> float | None:
+    """The Unix time at which the newest slot of any node begins, None if nothing is kept."""
+    kept = [past.start + (past.slots - 1) * past.slot_seconds for past in _pasts(state)]
+    return max(kept, default=None)
+
+
+def earliest(state: State) -> float | None:
+    """The same of the oldest slot."""
+    return min((past.start for past in _pasts(state)), default=None)
+
+
+def _pasts(state: State) -> list[Past]:
+    return [node.past for node in state.nodes if node.past is not None and node.past.slots]

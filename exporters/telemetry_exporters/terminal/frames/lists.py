@@ -1,0 +1,257 @@
+"""Lists of `telemetry top`: the nodes, worst first, those that do not answer in grey; the processes and the sources of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from telemetry_exporters import human
+from telemetry_exporters.judgement.overview import Figures, inventory, source_condition
+from telemetry_exporters.judgement.verdict import Finding, Severity
+from telemetry_exporters.terminal.columns import (
+    OPTIONAL,
+    SEVERITY_STYLES,
+    Cell,
+    Column,
+    condition_column,
+    number_column,
+    text_cell,
+    text_column,
+)
+from telemetry_exporters.terminal.frames.cards import BADNESS
+from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wrapped
+from telemetry_exporters.terminal.frames.listing import Listing
+from telemetry_exporters.terminal.frames.model import (
+    NOT_KEPT,
+    Line,
+    Piece,
+    Scene,
+    Seen,
+    Size,
+    State,
+    chosen_scene,
+    scene,
+)
+from telemetry_exporters.terminal.style import Style
+from telemetry_exporters.text import cut, display_width, pad_right
+from telemetry_parsers.model import Health, MergedDevice, Process, SourceStatus
+
+_HOTTEST, _POWER, _MEMORY, _UTILIZATION = range(4)
+_ORDER = (Severity.BAD, Severity.WARNING)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node as a line."""
+
+    scene: Scene
+    condition: Finding
+    figures: Figures
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it does not answer any more, or never did."""
+        return self.scene.slot is None and (bool(self.scene.node.trouble) or self.scene.is_old)
+
+
+def _row(one: Scene) -> NodeRow:
+    return NodeRow(one, _condition(one), one.figures)
+
+
+def _condition(one: Scene) -> Finding:
+    node = one.node
+    if one.slot is not None:
+        return NOT_KEPT
+    if node.trouble and node.age_seconds is None:
+        return Finding(node.trouble, Severity.BAD)
+    if node.trouble or one.is_old:
+        age = "" if node.age_seconds is None else f" for {human.seconds(round(node.age_seconds))}"
+        return Finding(f"no answer{age}" + (f": {node.trouble}" if node.trouble else ""), Severity.BAD)
+    if one.seen is None:
+        return Finding("waiting", Severity.QUIET)
+    return node.memory.of(_worst, one.seen)
+
+
+def _worst(seen: Seen) -> Finding:
+    """What is worst on the node, and on how many cards."""
+    for severity in _ORDER:
+        found = [row.condition for row in seen.rows if row.condition.severity is severity]
+        if found:
+            more = f", {len(found)} of {len(seen.rows)} cards" if len(seen.rows) > 1 else ""
+            return Finding(found[0].word + more, severity)
+        for source in seen.snapshot.sources:
+            said = source_condition(source)
+            if said.severity is severity:
+                return Finding(f"{source.source}: {said.word}", Severity.WARNING)
+    if not seen.rows:
+        return Finding("no devices", Severity.QUIET)
+    return min((row.condition for row in seen.rows), key=lambda said: said.severity is not Severity.GOOD)
+
+
+def _total(place: int, fold: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
+    """What the figures of a node's cards come to."""
+
+    def read(row: NodeRow) -> float | None:
+        values = row.figures.values[place]
+        return fold(values) if values else None
+
+    return read
+
+
+def _mean(values: tuple[float, ...]) -> float:
+    return sum(values) / len(values)
+
+
+def _cards_cell(row: NodeRow) -> Cell:
+    whole, up = row.figures.whole, row.figures.up
+    if row.scene.slot is not None or not whole:
+        return text_cell(str(whole) if whole else "")
+    return Cell(str(up) if up == whole else f"{up} / {whole}")
+
+
+def _models(row: NodeRow) -> str:
+    return "" if row.scene.seen is None or row.scene.slot is not None else inventory(row.scene.seen.snapshot)
+
+
+_NODES: Listing[NodeRow] = Listing(
+    (
+        text_column("NODE", lambda row: row.scene.node.name, 0, 8),
+        Column("CARDS", _cards_cell, lambda row: float(row.figures.whole), 6, usual=3),
+        number_column("TEMP", _total(_HOTTEST, max), human.celsius, 2, 6, is_kept=True),
+        number_column("POWER", _total(_POWER, sum), human.watts, 4, 7, is_kept=True),
+        number_column("MEMORY", _total(_MEMORY, sum), human.byte_size, 5, 8, is_kept=True),
+        number_column("UTIL", _total(_UTILIZATION, _mean), human.percent, 3, 5, is_kept=True),
+        condition_column(lambda row: row.condition, 1, 9),
+        condition_column(lambda row: row.condition, 7, 28),
+        text_column("MODELS", _models, 8, 12),
+    ),
+    lambda row: row.scene.node.name,
+    lambda row: f"{row.scene.node.name} {row.condition.word} {_models(row)}",
+    lambda row: -1 if row.is_silent else BADNESS[row.condition.severity],
+    lambda row: row.is_silent,
+)
+
+
+def node_list(state: State, size: Size) -> Body:
+    """The nodes that are looked at."""
+    if not state.nodes:
+        return saying("No node is known yet.", size.columns)
+    rows = (_row(scene(node, state.moment)) for node in state.nodes)
+    return _NODES.body(rows, state.look, state.node, size.columns, state.glyphs)
+
+
+_LONGEST_USER = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A process on a card."""
+
+    device: MergedDevice
+    process: Process
+
+    @property
+    def card(self) -> str:
+        """The card as people call it."""
+        return f"{self.device.vendor} {self.device.device}"
+
+
+def _command(use: Use) -> str:
+    """Its program, where the tool calls it otherwise."""
+    process = use.process
+    return process.command if process.command != process.name else ""
+
+
+_COLUMNS: tuple[Column[Use], ...] = (
+    Column("PID", lambda use: Cell(str(use.process.pid)), lambda use: float(use.process.pid), 0, usual=7),
+    number_column("MEMORY", lambda use: use.process.memory_used_bytes, human.byte_size, 1, 8),
+    number_column("UTIL", lambda use: use.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
+    text_column("CARD", lambda use: use.card, 2, 8),
+    text_column("NAME", lambda use: use.process.name, 3, 6),
+    text_column("USER", lambda use: cut(use.process.user, _LONGEST_USER), OPTIONAL, 6),
+    text_column("OWNER", lambda use: human.of_process(use.process), OPTIONAL + 1, 18),
+    text_column("COMMAND", _command, OPTIONAL + 3, 6),
+    text_column("MODEL", lambda use: use.device.model, OPTIONAL + 4, 12),
+)
+
+
+def _searched(use: Use) -> str:
+    process = use.process
+    owner = process.owner
+    account = "" if owner is None else f"{owner.name} {owner.account}"
+    words = (process.name, process.command, process.user, human.of_process(process), account, process.container)
+    return " ".join(filter(None, (str(process.pid), *words, use.card, use.device.model, use.device.id)))
+
+
+def _listing(scene: Scene) -> Listing[Use]:
+    return Listing(
+        _COLUMNS,
+        lambda use: f"{use.device.id} {use.process.pid}",
+        _searched,
+        lambda _: 0,
+        lambda _: scene.is_old,
+    )
+
+
+def process_list(state: State, size: Size) -> Body:
+    """The processes of the chosen node."""
+    scene = chosen_scene(state)
+    if scene is None or scene.seen is None:
+        return saying("No node has answered yet.", size.columns)
+    if scene.slot is not None:
+        return saying("Not kept: which processes there were in the past. n: back to now", size.columns)
+    uses = sorted(_uses(scene), key=lambda use: -(use.process.memory_used_bytes or 0.0))
+    if not uses:
+        return saying("No source tells of a process.", size.columns)
+    return _listing(scene).body(uses, state.look, None, size.columns, state.glyphs)
+
+
+def _uses(scene: Scene) -> Iterator[Use]:
+    for row in scene.rows:
+        for process in row.device.processes:
+            yield Use(row.device, process)
+
+
+_INDENT = "  "
+
+
+def source_list(state: State, size: Size) -> Body:
+    """The sources of the chosen node, those in trouble first."""
+    scene = chosen_scene(state)
+    if scene is None or scene.seen is None:
+        return saying("No node has answered yet.", size.columns)
+    if scene.slot is not None:
+        return saying("Not kept: how the sources did in the past. n: back to now", size.columns)
+    snapshot = scene.seen.snapshot
+    if not snapshot.sources:
+        return saying("Nothing is known of the sources.", size.columns)
+    widest = max(display_width(source.source) for source in snapshot.sources)
+    ordered = sorted(snapshot.sources, key=lambda source: BADNESS[source_condition(source).severity])
+    lines = [
+        line
+        for source in ordered
+        for line in _lines(source, min(widest, size.columns // 3), snapshot.monotonic_time, size.columns)
+    ]
+    return of_lines(lines)
+
+
+def _lines(source: SourceStatus, widest: int, now: float, width: int) -> Iterator[Line]:
+    found = source_condition(source)
+    name = Piece(pad_right(source.source, widest) + "  ", Style.BOLD)
+    version = (Piece(f"  {source.version}"),) if source.version else ()
+    yield (name, Piece(found.word, SEVERITY_STYLES[found.severity]), *version)
+    texts = [(text, Style.BAD) for text in (source.detail, found.remedy and f"→ {found.remedy}") if text]
+    texts += [(_poll_words(poll, now), Style.PLAIN) for poll in source.polls]
+    texts += [(f"{problem.where}: {problem.text}", Style.WARNING) for problem in source.problems]
+    if source.unknown_fields:
+        texts.append((f"{len(source.unknown_fields)} unknown fields", Style.DIM))
+    for text, style in texts:
+        yield from wrapped(text, width, style, _INDENT * 2, _INDENT)
+
+
+def _poll_words(poll: Health, now: float) -> str:
+    state = f"{poll.state}: {poll.reason}" if poll.reason else poll.state
+    if not poll.attempted:
+        return f"{poll.poll}: {state}, not tried yet".replace("_", " ")
+    age = human.seconds(max(0.0, round(now - poll.attempted_monotonic, 1)))
+    return f"{poll.poll}: {state}, took {human.seconds(poll.seconds)}, {age} ago".replace("_", " ")
