@@ -43,7 +43,7 @@ PLACES = {
     "recordings/recording_file.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recordings/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "recordings/flight_writer.py": {"fdopen": "the memory that the daemon gave"},
-    "doctor/bundle.py": {"open": "an archive in memory"},
+    "doctor/bundle.py": {"open": "an archive in memory", "fdopen": "the descriptor that guarded.named gave"},
     "telemetry_profile/files/database.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "telemetry_profile/files/read_files.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recordings/recorder.py": {"ftruncate": "by the descriptor that guarded.named gave"},

@@ -48,11 +48,19 @@ class Step:
         return self.status.st_uid in (ROOT, os.geteuid())
 
     @property
+    def is_sticky(self) -> bool:
+        """Whether nobody can replace another's files in it."""
+        return bool(self.status.st_mode & stat.S_ISVTX)
+
+    @property
     def is_firm(self) -> bool:
-        """Whether only root and we can replace our files in it; in a sticky folder nobody replaces another's files."""
-        shared = stat.S_IWOTH | (0 if self.status.st_gid == ROOT else stat.S_IWGRP)
-        mode = self.status.st_mode
-        return self.is_ours and (not mode & shared or bool(mode & stat.S_ISVTX))
+        """Whether only root and we can replace our files in it."""
+        return self.is_ours and (not self.is_shared() or self.is_sticky)
+
+    def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
+        """Whether others than its owner and these groups may write to it."""
+        others = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
+        return bool(self.status.st_mode & others)
 
 
 def walk(path: Path, visit: Callable[[Step], None]) -> int:
@@ -247,9 +255,7 @@ def _writer(step: Step, users: Container[int], groups: Container[int], close: tu
         return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
     if step.is_link:  # its mode says nothing; only who may write to its folder can point it elsewhere
         return None
-    shared = stat.S_IWOTH | (0 if status.st_gid in groups else stat.S_IWGRP)
-    sticky = bool(status.st_mode & stat.S_ISVTX) and place not in close
-    if status.st_mode & shared and not sticky:
+    if step.is_shared(groups) and not (step.is_sticky and place not in close):
         return f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
     return None
 

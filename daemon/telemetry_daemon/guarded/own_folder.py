@@ -268,31 +268,28 @@ def _opened_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, S
     way = reach(path)
     try:
         step = Step(path, os.fstat(way))
-        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way)
+        refusal = refusal_of(step)
+        if refusal:
+            raise UnsafeError(refusal)
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=way), step
     finally:
         os.close(way)
-    refusal = refusal_of(step)
-    if refusal:
-        os.close(descriptor)
-        raise UnsafeError(refusal)
-    return descriptor, step
 
 
 def _refusal_of_everybody(step: Step) -> str:
     """Why a folder for everybody is not read: without the sticky bit anybody could replace the files of others."""
-    mode, owner = step.status.st_mode, step.status.st_uid
-    if owner not in (ROOT, os.geteuid()):
-        return f"{step.place} belongs to user {owner}: chown root {step.place}"
-    if mode & (stat.S_IWOTH | stat.S_IWGRP) and not mode & stat.S_ISVTX:
+    if not step.is_ours:
+        return f"{step.place} belongs to user {step.status.st_uid}: chown root {step.place}"
+    if step.is_shared(groups=()) and not step.is_sticky:
         return f"{step.place} lets its users replace the files of others: chmod +t {step.place}"
     return ""
 
 
 def _refusal(step: Step, owners: tuple[int, ...]) -> str:
     """Why the folder is not read; empty if it is."""
-    mode, owner = step.status.st_mode, step.status.st_uid
+    owner = step.status.st_uid
     if owners and owner not in owners:
         return f"{step.place} belongs to user {owner}: chown root {step.place}"
-    if mode & (stat.S_IWOTH | (0 if step.status.st_gid == ROOT else stat.S_IWGRP)):
+    if step.is_shared():
         return f"{step.place} can be written by others: chmod go-w {step.place}"
     return ""

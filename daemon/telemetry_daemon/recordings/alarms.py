@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -51,7 +50,7 @@ MOST_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 
 # More of one fault tell nothing new.
 MOST_OF_A_FAULT_A_DAY = 6
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
-_MOST_FAULTS = 4096
+_MOST_IN_A_BURST = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +183,8 @@ class Bursts:
 
     def __init__(self, monotonic: Callable[[], float], before: Iterable[float] = ()) -> None:
         self._monotonic = monotonic
-        self._files = deque(map(Entry, sorted(before)), maxlen=max(MOST_AN_HOUR.values()))
-        self._of_fault: dict[tuple[str, str], deque[float]] = {}
+        # Of the last day.
+        self._files = list(map(Entry, before))
         self._first = self._last = -float("inf")
         self._rank = Rank.MINOR
         # Whom the burst began with, and what its grave alarms are about.
@@ -217,14 +216,13 @@ class Bursts:
     def count(self, entry: Entry) -> None:
         """Count a file, if it does not count yet."""
         if entry not in self._files:
+            self._files = [file for file in self._files if entry.begun - file.begun < _DAY_SECONDS]
             self._files.append(entry)
-            self._faults(entry.fault).append(entry.begun)
 
     def take_back(self, entry: Entry) -> None:
         """Count a file no more, since it was not written."""
         if entry in self._files:
             self._files.remove(entry)
-            self._faults(entry.fault).remove(entry.begun)
 
     def _is_news(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
         """Whether an alarm within a burst begins another: it is worse, or grave and of a further card or a loss, and no file will have it."""
@@ -237,23 +235,14 @@ class Bursts:
 
     def _note(self, alarm: Alarm) -> None:
         self._rank = max(self._rank, alarm.rank)
-        if alarm.rank is Rank.GRAVE and len(self._whose) < _MOST_FAULTS:
+        if alarm.rank is Rank.GRAVE and len(self._whose) < _MOST_IN_A_BURST:
             self._whose.add(_who(alarm))
 
     def _is_worth(self, alarm: Alarm, now: float, instead_of: Entry | None) -> bool:
-        in_hour = sum(now - entry.begun < _HOUR_SECONDS and entry is not instead_of for entry in self._files)
-        if in_hour >= MOST_AN_HOUR[alarm.rank]:
-            return False
-        of_fault = self._faults((alarm.cause, alarm.whose))
-        return len(of_fault) < MOST_OF_A_FAULT_A_DAY or now - of_fault[0] >= _DAY_SECONDS
-
-    def _faults(self, fault: tuple[str, str]) -> deque[float]:
-        """When files were written of this fault; the fault that has been known longest is forgotten for a new one."""
-        if fault not in self._of_fault:
-            while len(self._of_fault) >= _MOST_FAULTS:
-                del self._of_fault[next(iter(self._of_fault))]
-            self._of_fault[fault] = deque(maxlen=MOST_OF_A_FAULT_A_DAY)
-        return self._of_fault[fault]
+        others_in_hour = [file for file in self._files if now - file.begun < _HOUR_SECONDS and file is not instead_of]
+        fault = (alarm.cause, alarm.whose)
+        of_fault = [file for file in self._files if now - file.begun < _DAY_SECONDS and file.fault == fault]
+        return len(others_in_hour) < MOST_AN_HOUR[alarm.rank] and len(of_fault) < MOST_OF_A_FAULT_A_DAY
 
 
 def _who(alarm: Alarm) -> tuple[str, bool]:
