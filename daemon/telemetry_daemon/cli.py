@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and end with 64."""
-        _say(f"{message}; see '{self.prog} --help'", self.prog)
+        streams.say(f"{message}; see '{self.prog} --help'", self.prog)
         sys.exit(exits.USAGE)
 
     def format_help(self) -> str:
@@ -133,7 +133,7 @@ def _main(arguments: list[str]) -> int:
         sys.stdout.flush()
     except CommandError as error:
         for line in error.lines:
-            _say(line)
+            streams.say(line)
         return error.status
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; nothing more can be said to it.
@@ -145,7 +145,7 @@ def _main(arguments: list[str]) -> int:
         if error.errno not in _OUTPUT_ERRORS:
             return _bug(error)
         _discard_output()
-        _say(f"cannot write to standard output: {error.strerror}; make room, or send it elsewhere")
+        streams.say(f"cannot write to standard output: {error.strerror}; make room, or send it elsewhere")
         return exits.OUTPUT
     except Exception as error:  # noqa: BLE001  # the last resort: a bug is told in one line, whole on request
         return _bug(error)
@@ -159,18 +159,11 @@ def _bug(error: Exception) -> int:
     if os.environ.get("TELEMETRY_DEBUG"):
         traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
-    _say(
+    streams.say(
         f"a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
         " set TELEMETRY_DEBUG=1 for the traceback and report it"
     )
     return exits.BUG
-
-
-def _say(text: str, who: str = "telemetry") -> None:
-    """Print an error without control characters: it may quote a file's name that would steer the terminal."""
-    from telemetry_exporters.text import clean
-
-    sys.stderr.write(f"{who}: {clean(text)}\n")
 
 
 def _discard_output() -> None:
@@ -187,11 +180,9 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = build_parser(command).parse_args(arguments[1:])
         return module_of(command).run(parsed)
     if arguments and not arguments[0].startswith("-"):
-        import difflib
+        from telemetry_daemon.commands import options
 
-        near = difflib.get_close_matches(arguments[0], names, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"the commands are {', '.join(names)}"
-        raise CommandError(f"unknown command '{arguments[0]}'; {hint}")
+        raise options.unknown("command", arguments[0], names)
     parsed = build_parser(None).parse_args(arguments)
     if parsed.version:
         return _dispatch(["version"])

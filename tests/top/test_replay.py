@@ -89,7 +89,6 @@ def test_what_is_wrong_with_a_recording_is_printed_beside_the_screen(tmp_path: P
         (("top", "--at", "soon", "--replay", "x"), "'soon' is no moment of a recording; write 90s"),
         (("replay", "seek"), "telemetry replay seek: give a moment"),
         (("replay", "pause", "5s"), "telemetry replay pause: leave '5s' out"),
-        (("replay", "speed", "nan"), "'nan' is no speed"),
     ],
 )
 def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...], says: str) -> None:

@@ -7,7 +7,7 @@ import sys
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import RankSettings
-from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
@@ -95,12 +95,12 @@ def _check_rank_table(settings: RankSettings) -> None:
     try:
         ranks_here = rank_table.read(settings, ranks.names_of_node)
     except FileNotFoundError:
-        options.warn(f"rank_table: {settings.table}: there is no such file yet")
+        streams.say(f"rank_table: {settings.table}: there is no such file yet")
     except (RankTableError, OSError) as error:
         text = f"rank_table: {settings.table}: {ranks.error_text(error)}"
         raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
-        options.warn(f"rank_table: {settings.table}: {ranks_here.text}")
+        streams.say(f"rank_table: {settings.table}: {ranks_here.text}")
 
 
 def _check_web(path: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
@@ -145,7 +145,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
     if wrong:
         quoted = "; ".join(wrong[:_QUOTED_LINES]) + ("; …" if len(wrong) > _QUOTED_LINES else "")
         lines = "line is no record and was" if len(wrong) == 1 else "lines are no records and were"
-        options.warn(f"{name}: {len(wrong)} {lines} skipped: {quoted}")
+        streams.say(f"{name}: {len(wrong)} {lines} skipped: {quoted}")
     skipped += wrong
 
 

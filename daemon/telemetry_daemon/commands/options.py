@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, runtime_directory
+from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
@@ -134,15 +135,10 @@ def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
         raise CommandError(f"cannot read '{path}': {error.strerror or error}; {remedy}") from None
 
 
-def warn(text: str) -> None:
-    """Say it on standard error, without control characters: it may quote a name or another program."""
-    sys.stderr.write(f"telemetry: {clean(text)}\n")
-
-
 def warn_of_failures(loaded: Loaded) -> None:
     """Say on standard error which plugins were not loaded."""
     for failure in loaded.failures:
-        warn(failure_text(failure))
+        streams.say(failure_text(failure))
 
 
 def failure_text(failure: PluginFailure) -> str:

@@ -145,7 +145,7 @@ def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
     ):
         options.check_sources(arguments.source, node.names())
         for warning in node.warnings():
-            options.warn(warning)
+            streams.say(warning)
         store = _played(node, arguments, settings)
         yield lambda: Answer(ranked(store.snapshot(), settings.ranks), metrics=node.metrics())
 

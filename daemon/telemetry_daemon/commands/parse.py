@@ -19,7 +19,7 @@ from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
-from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers.combining import combine_reports
@@ -111,7 +111,7 @@ def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
     if not recorded:
         raise CommandError(f"{told[0] if told else repr(name)}; give a recording, or what the tool printed")
     for text in told:
-        options.warn(text)
+        streams.say(text)
     if not newest:
         raise CommandError(f"'{name}' has no capture of '{parser.name}'; it has some of {', '.join(sorted(recorded))}")
     return list(newest.values())

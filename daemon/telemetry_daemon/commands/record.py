@@ -178,14 +178,14 @@ def _record_daemon(
 
 def _say_what_is_missing(daemon: FromDaemon, arguments: argparse.Namespace, earlier: int) -> None:
     if arguments.before and earlier:
-        options.warn(f"{earlier} of the captures are of the minutes before")
+        streams.say(f"{earlier} of the captures are of the minutes before")
     elif arguments.before:
         why = "the daemon's flight recorder is off (flight_recorder.enabled, and with simulated cards)"
-        options.warn(f"nothing of before is kept: {why}")
+        streams.say(f"nothing of before is kept: {why}")
     if daemon.lost:
-        options.warn(f"{daemon.lost} captures are missing: this command could not take them in time")
+        streams.say(f"{daemon.lost} captures are missing: this command could not take them in time")
     if (left := min(daemon.until - time.monotonic(), arguments.duration)) > LONGEST_WAIT_SECONDS:
-        options.warn(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
+        streams.say(f"the daemon ended {human.seconds(round(left))} before the end of the recording")
 
 
 def _record_tools(
@@ -255,7 +255,7 @@ def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, 
         streams.show_progress("")
         seconds = human.seconds(round(time.monotonic() - progress.begun))
         if is_told:
-            options.warn(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
+            streams.say(_summary(recorder, mask, arguments.output, f"from {whom} in {seconds}"))
 
 
 def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: str) -> str:

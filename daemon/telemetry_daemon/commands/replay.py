@@ -47,11 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(value) != (action in _TAKES):
         wanted = f"give {_TAKES[action]}" if action in _TAKES else f"leave '{value}' out"
         raise CommandError(f"telemetry replay {action}: {wanted}")
-    if action == "speed":
-        try:
-            playback_clock.speed(value)
-        except ValueError as error:
-            raise CommandError(str(error)) from None
     played = ask_daemon(options.settings(arguments), Played, "replay", action=action, value=value)
     how = f", {played.how}" if played.how else ""
     place, length = human.seconds(round(played.place)), human.seconds(round(played.length))

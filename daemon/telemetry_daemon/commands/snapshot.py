@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options, rendering
 from telemetry_daemon.commands.rendering import Answer
-from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Process, Snapshot
@@ -156,7 +156,7 @@ def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
             return (None if warned else _reported_by_daemon(arguments)) or read_tools()
         except options.NotAskedError as error:
             warned.append(True)
-            options.warn(f"{error}; read from the tools instead")
+            streams.say(f"{error}; read from the tools instead")
             return read_tools()
 
     return read
@@ -196,7 +196,7 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
         sys.stdout.write(_text(answer, ids, arguments, is_first=is_first))
         sys.stdout.flush()
         if answer.snapshot.devices and not ids:
-            options.warn(_unmatched(arguments, answer.snapshot.devices))
+            streams.say(_unmatched(arguments, answer.snapshot.devices))
         if arguments.watch is None:
             return _status(answer.snapshot, ids)
         is_first = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.terminal import log
+from telemetry_daemon.terminal import log, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported where it is needed: the first screen is to come soon
@@ -105,7 +105,7 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
         how = options.playing(arguments, tells_then=True)
         node = ReplayNode(arguments.replay, loaded, clock, how, arguments.at)
         for warning in node.warnings():
-            options.warn(warning)
+            streams.say(warning)
         name = node.survey.hostname or arguments.replay.name
         return OwnNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
     from telemetry_daemon.polling.node_sources import RealNode

@@ -39,6 +39,13 @@ def _take_every_character(stream: TextIO) -> None:
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
+def say(text: str, who: str = "telemetry") -> None:
+    """Write a line on standard error, without control characters: it may quote a name that would steer the terminal."""
+    from telemetry_exporters.text import clean
+
+    sys.stderr.write(f"{who}: {clean(text)}\n")
+
+
 def columns() -> int:
     """The width that $COLUMNS or the terminal has, else 80; shutil knows it as well, and takes 5 ms to import."""
     given = os.environ.get("COLUMNS", "")
