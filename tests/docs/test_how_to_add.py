@@ -194,8 +194,6 @@ def add_command(house: House) -> None:
     house.write("daemon/telemetry_daemon/commands/greet.py", (ADDED / "command.txt").read_text())
     house.insert("daemon/telemetry_daemon/cli.py", '    ("version"', '    ("greet", "say hello"),\n')
     house.insert(".ci/man_page.py", '    "version": ', '    "greet": "Says hello.",\n')
-    example = '    "greet": {"telemetry greet you": "Say hello."},\n'
-    house.insert("daemon/telemetry_daemon/commands/examples.py", '    "version": ', example)
     house.write("tests/commands/test_greet.py", (ADDED / "command_test.txt").read_text())
 
 
