@@ -67,14 +67,13 @@ _INSTALL: Mapping[type, str] = {
     Files: "load the vendor's driver, if the node has its cards",
     Library: "install the vendor's driver with its library",
 }
-# What to do about a problem of a source that answers, by where it is.
-_OF_PROBLEMS = {
-    PCI_BUS: "compare with `lspci`; a card that is not listed is often one that fell off the bus: dmesg, reset or reboot",
-}
+# What to do about a problem of a source that answers.
+_NOT_LISTED = (
+    "compare with `lspci`; a card that is not listed is often one that fell off the bus: dmesg, reset or reboot"
+)
 _OF_OTHER_PROBLEMS = (
     "run the tool by hand: where it says that something is wrong with a card, see to the card; what it prints wrongly is its "
-    "vendor's to mend; what it prints well and we misread is ours: "
-    "send what `telemetry doctor --bundle FILE` writes"
+    "vendor's to mend; what it prints well and we misread is ours: send what `telemetry doctor --bundle FILE` writes"
 )
 _SEE_ABOVE = "see the line above; docs/owners.md says what this source needs"
 # Of sources that give no readings but owners: no tool and no driver is behind them.
@@ -168,8 +167,8 @@ def findings(
         elif status.state == "ok":
             for problem in status.problems:
                 if problem.where != PCI_BUS or status.source not in complete:
-                    text = f"{problem.where}: {problem.text}"
-                    yield Finding(status.source, text, _OF_PROBLEMS.get(problem.where, _OF_OTHER_PROBLEMS))
+                    what = f"{problem.where}: {problem.text}"
+                    yield Finding(status.source, what, _NOT_LISTED if problem.where == PCI_BUS else _OF_OTHER_PROBLEMS)
 
 
 def remedy(patient: Patient) -> str:
