@@ -32,7 +32,7 @@ from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings.flight_writer import write
 from telemetry_daemon.recordings.last_minutes import SECONDS, Listener, Ring, Tap
 from telemetry_daemon.recordings.recording_file import RecordingFile
-from telemetry_parsers.codec.captures import capture_to_plain, encode_line
+from telemetry_parsers.codec.captures import capture_line
 from telemetry_parsers.model import Capture
 
 _SPEED = 100
@@ -93,7 +93,11 @@ def of_recorder(cards: int) -> tuple[object, ...]:
         began = time.process_time()
         mask = Mask(b"x" * 32, ())
         window = int(rate * SECONDS)
-        write(folder / "flights", "x", (mask.capture(one, None) for one in list(again(captures, 30.0, 6))[:window]))
+        write(
+            folder / "flights",
+            "x",
+            (capture_line(mask.capture(one, None)) for one in list(again(captures, 30.0, 6))[:window]),
+        )
         written = time.process_time() - began
     return (
         cards,
@@ -141,7 +145,7 @@ def of_hours(seconds: int) -> tuple[object, ...]:
         path = folder / "hours.jsonl.gz"
         with gzip.open(path, "wb", compresslevel=6) as file:
             for one in again(minute, 60.0, seconds // 60):
-                file.write(encode_line(capture_to_plain(one)).encode() + b"\n")
+                file.write(capture_line(one))
         size = path.stat().st_size / 2**20
         began = time.monotonic()
         (folder / "player").mkdir()

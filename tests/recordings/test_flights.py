@@ -25,7 +25,7 @@ from telemetry_daemon.recordings.flight_recorder import Writer
 from telemetry_daemon.recordings.flight_writer import write
 from telemetry_daemon.recordings.last_minutes import Ring, Tap
 from telemetry_daemon.state import flights
-from telemetry_parsers.codec.captures import capture_from_plain, decode_line
+from telemetry_parsers.codec.captures import capture_from_plain, capture_line, decode_line
 from telemetry_parsers.model import Capture, Command, Output, Report
 
 BEGUN = 1_795_000_000.0
@@ -97,38 +97,38 @@ def test_names_tell_when_and_why(cause: str, name: str) -> None:
 def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_path: Path) -> None:
     folder = tmp_path / "flights"
     names = [flights.name_of(BEGUN + number, "lost") for number in range(5)]
-    write(folder, names[0], iter((CAPTURE,)))
+    write(folder, names[0], [capture_line(CAPTURE)])
     (folder / "notes.txt").write_text("x" * 10_000)
     size = (folder / names[0]).stat().st_size
     for name in names[1:]:
-        write(folder, name, iter((CAPTURE,)), most_bytes=3 * size)
+        write(folder, name, [capture_line(CAPTURE)], most_bytes=3 * size)
     assert sorted(each.name for each in folder.iterdir()) == [*names[2:], "notes.txt"]
-    write(folder, flights.name_of(BEGUN + 9, "lost"), iter((CAPTURE,)), most_bytes=1)
+    write(folder, flights.name_of(BEGUN + 9, "lost"), [capture_line(CAPTURE)], most_bytes=1)
     assert [flight.wall_time for flight in flights.kept(str(tmp_path))] == [BEGUN + 9]
-    write(folder, NAME, iter((CAPTURE,)), most_bytes=1)
+    write(folder, NAME, [capture_line(CAPTURE)], most_bytes=1)
     assert [flight.name for flight in flights.kept(str(tmp_path))] == [NAME], "the clock was set back: the newest stays"
 
 
 def test_there_are_at_most_five_hundred_files(tmp_path: Path) -> None:
     folder = tmp_path / "flights"
-    write(folder, NAME, iter((CAPTURE,)))
+    write(folder, NAME, [capture_line(CAPTURE)])
     for number in range(1, 520):
         (folder / named("lost", number)).write_bytes(b"")
-    write(folder, named("lost", 520), iter((CAPTURE,)))
+    write(folder, named("lost", 520), [capture_line(CAPTURE)])
     left = flights.kept(str(tmp_path))
     assert (len(left), left[-1].name) == (500, named("lost", 21))
 
 
 def test_what_a_killed_writer_left_behind_counts_and_goes_after_an_hour(tmp_path: Path) -> None:
     folder = tmp_path / "flights"
-    write(folder, NAME, iter((CAPTURE,)))
+    write(folder, NAME, [capture_line(CAPTURE)])
     size = (folder / NAME).stat().st_size
     young, old, others = (folder / f".{name}.new" for name in (f"{NAME}.{'0' * 16}", f"{NAME}.{'1' * 16}", "notes"))
     for path, age in ((young, 60.0), (old, 7200.0), (others, 7200.0)):
         path.write_bytes(bytes(size))
         os.utime(path, (time.time() - age,) * 2)
     for number in (1, 2):
-        write(folder, named("lost", number), iter((CAPTURE,)), most_bytes=3 * size)
+        write(folder, named("lost", number), [capture_line(CAPTURE)], most_bytes=3 * size)
     assert {each.name for each in folder.iterdir()} == {named("lost", 1), named("lost", 2), young.name, others.name}
 
 

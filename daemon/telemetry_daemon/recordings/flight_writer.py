@@ -57,19 +57,15 @@ def main() -> int:
     try:
         with os.fdopen(order.descriptor, "rb") as stream:
             members = [stream.read(size) for size in order.sizes]
-        _put(Path(order.folder), order.name, _masked(members, order), flights.MOST_BYTES)
+        write(Path(order.folder), order.name, _masked(members, order))
     except OSError as error:
         sys.stderr.write(f"{error.strerror or error}\n")
         return exits.UNAVAILABLE
     return exits.OK
 
 
-def write(path: Path, name: str, captures: Iterable[Capture], most_bytes: int = flights.MOST_BYTES) -> None:
-    """Put these captures into a new file with that name, and make room for the next. Raises OSError."""
-    _put(path, name, map(capture_line, captures), most_bytes)
-
-
-def _put(path: Path, name: str, lines: Iterable[bytes], most_bytes: int) -> None:
+def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = flights.MOST_BYTES) -> None:
+    """Put these lines into a new file with that name, and make room for the next. Raises OSError."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -84,37 +80,26 @@ def _masked(members: Sequence[bytes], order: Order) -> Iterator[bytes]:
     One at a time is unpacked, the newest first. Where time runs short, old ones of the source that takes most are left out.
     """
     mask = Mask(secrets.token_bytes(32), names_here())
-    patience = _Patience(order.seconds)
+    begun = time.monotonic()
     with load(find(order.parser_paths)) as loaded:
         reports = Reports(loaded)
         for report in filter(None, map(reports.of, _captures(members))):
             mask.learn(report)  # also what is left out then
-        taken = patience.while_it_lasts(_captures(reversed(members)))
+        taken = _in_time(_captures(reversed(members)), begun, order.seconds)
         lines = [zlib.compress(capture_line(mask.capture(capture, reports.of(capture)))) for capture in taken]
     return map(zlib.decompress, reversed(lines))
 
 
-class _Patience:
-    """Leaves out captures when their source, or all together, have taken their share of these seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._begun = time.monotonic()
-        self._taken: dict[str, float] = {}
-
-    def while_it_lasts(self, captures: Iterable[Capture]) -> Iterator[Capture]:
-        """The captures; until the next is asked for, time passes for the source of each."""
-        for capture in captures:
-            begun, taken = time.monotonic(), self._taken.get(capture.source, 0.0)
-            if begun - self._begun < _MOST_IN_ALL * self._seconds and taken < _MOST_FOR_A_SOURCE * self._seconds:
-                yield capture
-                self._taken[capture.source] = taken + time.monotonic() - begun
+def _in_time(captures: Iterable[Capture], begun: float, seconds: float) -> Iterator[Capture]:
+    """The captures but those whose source, or all together, have taken their share of these seconds: each until the next is asked for."""
+    taken: dict[str, float] = {}
+    for capture in captures:
+        now, of_source = time.monotonic(), taken.get(capture.source, 0.0)
+        if now - begun < _MOST_IN_ALL * seconds and of_source < _MOST_FOR_A_SOURCE * seconds:
+            yield capture
+            taken[capture.source] = of_source + time.monotonic() - now
 
 
 def _captures(members: Iterable[bytes]) -> Iterator[Capture]:
     for member in members:
         yield from captures_in(io.BytesIO(member), Damage())
-
-
-if __name__ == "__main__":
-    sys.exit(main())
