@@ -17,8 +17,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from kits import page_oracle, snapshots
 from kits.fed_node import demo_snapshots
 from telemetry_daemon.site.rendered import Gzipped
+from telemetry_exporters.prometheus.compat import peer
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
-from telemetry_exporters.prometheus.compat.peers import peer
 from telemetry_exporters.prometheus.compat.table import Node
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.model import Snapshot

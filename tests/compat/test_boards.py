@@ -17,7 +17,7 @@ from kits.grafana_board import queries
 from kits.ports import free_address
 from kits.prometheus import ConfiguredPrometheus
 from kits.waiting import until
-from telemetry_exporters.prometheus.compat.peers import PLACES
+from telemetry_exporters.prometheus.compat import PLACES
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.long]
 

@@ -17,8 +17,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from kits.fed_node import demo_snapshot, demo_snapshots
+from telemetry_exporters.prometheus.compat import PLACES, peer
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
-from telemetry_exporters.prometheus.compat.peers import PLACES, peer
 from telemetry_exporters.prometheus.compat.table import Node
 from telemetry_exporters.prometheus.renderer import EOF, Syntax, text_page
 from telemetry_parsers.model import Absent, MergedReading, Snapshot

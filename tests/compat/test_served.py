@@ -16,7 +16,7 @@ import pytest
 from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.ports import free_address
-from telemetry_exporters.prometheus.compat.peers import PLACES
+from telemetry_exporters.prometheus.compat import PLACES
 
 CARDS = ("--demo", "2xnvidia,1xascend")
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"

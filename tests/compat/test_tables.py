@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import ROOT
-from telemetry_exporters.prometheus.compat import amd, hygon, nvidia, others
+from telemetry_exporters.prometheus.compat import PLACES, nvidia, others, peer, rocm
 from telemetry_exporters.prometheus.compat.doc import lines
-from telemetry_exporters.prometheus.compat.peers import PLACES, peer
 from telemetry_exporters.prometheus.compat.table import Peer, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME
 from telemetry_parsers.vendors import VENDORS
 
 # What consists of tables.
-MODULES = (amd, hygon, nvidia, others)
+MODULES = (nvidia, others, rocm)
 
 
 def rows() -> list[tuple[str, Row]]:

@@ -9,7 +9,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
-from telemetry_exporters.prometheus.compat.peers import PLACES
+from telemetry_exporters.prometheus.compat import PLACES
 
 EXAMPLES = {
     "telemetry metrics | grep temperature": "Find a metric.",
@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
         print(text, end="")
         return exits.OK
-    from telemetry_exporters.prometheus.compat import doc
-    from telemetry_exporters.prometheus.compat.peers import peer
+    from telemetry_exporters.prometheus.compat import doc, peer
 
     if arguments.dashboard is None:
         print(doc.names_list(peer(arguments.names)), end="")
@@ -58,9 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Hold a dashboard against the page of the daemon."""
-    from telemetry_exporters.prometheus.compat import doc
+    from telemetry_exporters.prometheus.compat import doc, peer
     from telemetry_exporters.prometheus.compat.doc import asked_names
-    from telemetry_exporters.prometheus.compat.peers import peer
 
     asked = asked_names(_document(arguments.dashboard))
     if not asked:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from telemetry_daemon.web.addresses import TcpAddress, WebError, parse_address
-from telemetry_exporters.prometheus.compat.peers import PLACES
+from telemetry_exporters.prometheus.compat import PLACES
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.peaks.peak import DTYPES
 

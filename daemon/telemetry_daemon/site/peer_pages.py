@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import MakesPage
+from telemetry_exporters.prometheus.compat import PLACES, peer
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
-from telemetry_exporters.prometheus.compat.peers import PLACES, peer
 from telemetry_exporters.prometheus.compat.table import Node
 
 _EVERYBODY = "all"

@@ -122,7 +122,7 @@ class Site:
 
     def _peer_paths(self) -> tuple[str, ...]:
         """The paths of the pages under other exporters' names."""
-        from telemetry_exporters.prometheus.compat.peers import PLACES
+        from telemetry_exporters.prometheus.compat import PLACES
 
         return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in PLACES)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from telemetry_exporters.prometheus.compat.peers import PLACES, peer
+from telemetry_exporters.prometheus.compat import PLACES, peer
 from telemetry_exporters.prometheus.compat.table import Each, NewestCode, NodeRow, Peer, Row, Turned
 from telemetry_exporters.text import aligned
 from telemetry_parsers.metrics import BY_KEY
