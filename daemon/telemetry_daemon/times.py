@@ -10,6 +10,10 @@ from dataclasses import dataclass
 # The longest single wait of the main thread, so that it still handles signals. Only it runs their handlers, and its wait
 # for a lock goes on if the kernel gave the signal to another thread, which was just starting a process.
 LONGEST_WAIT_SECONDS = 0.2
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
+_PART = re.compile(r"([0-9]{1,9})([dhms])")
+_WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
 
 
 def seconds_slept() -> float:
@@ -28,12 +32,6 @@ class Clock:
     def wall_ahead(self) -> float:
         """By how much the time of day is ahead of the time since the machine's start."""
         return self.wall() - self.monotonic() - self.slept()
-
-
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
-_PART = re.compile(r"([0-9]{1,9})([dhms])")
-_WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
 
 
 def seconds_of(text: str) -> float | None:
