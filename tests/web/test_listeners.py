@@ -88,7 +88,6 @@ def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
 )
 def test_an_address_that_cannot_be_had_is_told(address: str, complaint: str) -> None:
     assert complaint in start_error(address)
-    assert "no listen address is given" in start_error()
 
 
 def test_all_interfaces_take_both_families() -> None:

@@ -134,18 +134,14 @@ def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> Ke
 
 def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
     """Whom to record from, and how; an earlier recording is still there when this is refused. Raises CommandError."""
-    if arguments.origin == "daemon" or (arguments.origin is None and _daemon_may_tell(arguments)):
+    from telemetry_daemon.commands.daemons import daemon_reads_the_same
+
+    if arguments.origin == "daemon" or (arguments.origin is None and daemon_reads_the_same(arguments)):
         return "the daemon", _record_daemon
     if arguments.before:
         text = "--before needs a running daemon that reads the same, which keeps the minutes before; ask another one with --from daemon"
         raise CommandError(f"{text}, or leave --before out")
     return "the tools", _record_tools
-
-
-def _daemon_may_tell(arguments: argparse.Namespace) -> bool:
-    from telemetry_daemon.commands.daemons import daemon_reads_the_same
-
-    return daemon_reads_the_same(arguments)
 
 
 def _record_daemon(

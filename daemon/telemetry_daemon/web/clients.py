@@ -12,6 +12,7 @@ MOST_CLIENTS = 4096
 # One machine gets an IPv6 network of this size and may use every address in it.
 _HOST_BITS_OF_ONE_CLIENT = 64
 LOCAL_CLIENT = "local"
+_SELDOM_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,15 +84,11 @@ class Buckets:
         return bucket
 
 
-INTERVAL_SECONDS = 60.0
-
-
 class SeldomLogger:
-    """Passes on at most one message in an interval, and says how many it left out since."""
+    """Passes on at most one message a minute, and says how many it left out since."""
 
-    def __init__(self, logger: logging.Logger, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._interval = interval_seconds
         self._quiet_until = 0.0
         self._left_out = 0
 
@@ -101,7 +98,7 @@ class SeldomLogger:
         if now < self._quiet_until:
             self._left_out += 1
             return
-        self._quiet_until = now + self._interval
+        self._quiet_until = now + _SELDOM_SECONDS
         if self._left_out:
             message += " (and %d more since the last such line)"
             arguments = (*arguments, self._left_out)

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
-from telemetry_daemon.web.addresses import WebError
 from telemetry_daemon.web.clients import SeldomLogger
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.connection import Connection
@@ -64,7 +63,7 @@ class WebServer:
         allowed_hosts: Sequence[str] = (),
     ) -> None:
         self._handler = handler
-        self._listen = tuple(listen)
+        self._listen = tuple(dict.fromkeys(listen))
         self._config_file = config_file
         self._allowed_hosts = tuple(allowed_hosts)
         self._deadlines = deadlines or Deadlines()
@@ -87,7 +86,6 @@ class WebServer:
 
     async def start(self) -> None:
         """Listen on all addresses; a WebError (bad address, port taken, bad file) leaves none of them open."""
-        self._listen = _distinct(self._listen)
         access = AccessControl(load_rules(self._config_file))
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
@@ -115,7 +113,7 @@ class WebServer:
 
         Addresses that stay never stop listening; old ones are closed only after the new ones are open.
         """
-        texts = _distinct(listen)
+        texts = tuple(dict.fromkeys(listen))
         rules = load_rules(config_file)
         dropped = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
         opened = _open_all([text for text in texts if text not in self._acceptors], dropped)
@@ -278,12 +276,6 @@ class _Acceptor:
             return self.listener.socket.accept()[0]
         except BlockingIOError:  # the client went before it was accepted
             return None
-
-
-def _distinct(listen: Sequence[str]) -> tuple[str, ...]:
-    if not listen:
-        raise WebError("no listen address is given; write one with --web.listen-address, such as :PORT")
-    return tuple(dict.fromkeys(listen))
 
 
 def _open_all(texts: Sequence[str], beside: Sequence[Listener] = ()) -> list[Listener]:
