@@ -12,136 +12,13 @@ from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.nvidia.nvml import devices, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
-_MOST_LINKS = 128
-_NUMBERS = frozenset(map(str, range(_MOST_LINKS)))
-_ALL = "all"
-# A sleeping link (2) wakes by itself; one whose traffic is disabled (3) carries nothing.
-_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# The first that is a number counts: NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
-_COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
-    "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
-    "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
-    "link_crc_errors_total": (("crc", 1),),
-    "link_replay_errors_total": (("replay", 1),),
-    "link_recovery_errors_total": (("recovery", 1), ("recovery_events", 1)),
-    "link_receive_errors_total": (("receive_errors", 1),),
-    "link_transmit_errors_total": (("transmit_discards", 1),),
-}
-_KNOWN = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ in names)})
-
-
-def read_links(answer: Plain, readings: Readings) -> None:
-    """Keep the readings of all links of a device."""
-    if error_in(answer) is not None:
-        _absent(readings, readings.error(answer, "NVLink"))
-        return
-    each = mapping(answer).get("each")
-    if not isinstance(each, dict):
-        _absent(readings, Absent.NOT_UNDERSTOOD)
-        return
-    if not each:
-        _absent(readings, Absent.NOT_SUPPORTED)
-        return
-    links = {link: mapping(answers) for link, answers in each.items() if link in _NUMBERS}
-    if len(links) < len(each):
-        readings.complain("NVLink: a link whose number is none")
-    for link, answers in links.items():
-        for name in answers.keys() - _KNOWN:
-            readings.draft.name_unknown(f"link {name}")
-        readings.add("link_up", _state(answers.get("state"), readings), link, "NvLinkState")
-    together = mapping(mapping(answer).get("together"))
-    for metric in _COUNTERS:
-        _counter(metric, links, together, readings)
-
-
-def _state(answer: Plain, readings: Readings) -> Value:
-    value = readings.value(answer, "NvLinkState")
-    return value if isinstance(value, Absent) else _STATES.get(int(value), Absent.NOT_UNDERSTOOD)
-
-
-def _counter(
-    metric: str, links: Mapping[str, dict[str, Plain]], together: dict[str, Plain], readings: Readings
-) -> None:
-    """The number of each link that has one; of all together, or the reason for none, where no link does."""
-    has_number = False
-    for link, of_link in links.items():
-        row = _first_number(metric, link, of_link)
-        if row is not None:
-            readings.row(row[0], of_link[row[1]], f"link {link} {row[1]}")
-            has_number = True
-    if has_number:
-        return
-    row = _first_number(metric, _ALL, together)
-    if row is not None:
-        readings.row(row[0], together[row[1]], f"all links {row[1]}")
-        return
-    name = _COUNTERS[metric][0][0]
-    reasons = [readings.error(of_link[name], name) for of_link in links.values() if error_in(of_link.get(name))]
-    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _ALL, "NVLink")
-
-
-def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """The first name of the counter whose answer is no error, with what to make of it."""
-    for name, times in _COUNTERS[metric]:
-        answer = answers.get(name)
-        if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
-            return Row(metric, link, times), name
-    return None
-
-
-def _absent(readings: Readings, reason: Absent) -> None:
-    for metric in LINK_METRICS:
-        readings.add(metric, reason, _ALL, "NVLink")
-
-
-# A bus address, and the numbers of a GPU instance and a compute instance as facts have them.
-_Place = tuple[str | None, str | None, str | None]
-
-
-def read_events(answer: Plain, draft: Draft) -> None:
-    """Put the events into the draft, each at its instance or else at its GPU."""
-    if not items(answer):
-        return
-    positions: dict[_Place, int] = {}
-    for position, device in enumerate(draft.devices()):
-        positions.setdefault(_place_of(device), position)
-    for recorded in items(answer):
-        event = _event(mapping(recorded), positions)
-        if event is None:
-            draft.complain("events", _why_no_event(whole(mapping(recorded).get("dropped"))))
-        else:
-            draft.events.append(event)
-
-
-def _place_of(device: Device) -> _Place:
-    facts = dict(device.facts) if device.parent is not None else {}
-    return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
-
-
-def _event(recorded: dict[str, Plain], positions: Mapping[_Place, int]) -> Event | None:
-    bus_id = text(recorded.get("bus_id")) or ""
-    ids = (whole(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
-    gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
-    position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
-    wall_time = number(recorded.get("wall_time"))
-    when = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
-    xid, lost = whole(recorded.get("xid")), whole(recorded.get("lost"))
-    if xid is not None:
-        return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", when)
-    if lost is not None:
-        return Event(position, "gpu_lost", f"NVML error {lost} on {quote(bus_id)}", when)
-    return None
-
-
-def _why_no_event(dropped: int | None) -> str:
-    return "an event that is none" if dropped is None else f"{dropped} came too fast to be kept and are not counted"
-
-
 # The energy counter of these counts the whole module, CPU and memory included (ml-energy/zeus #172).
 _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
 _REASONS = "clocks event reasons"
+# The label of what stands for all links, or all locations of errors.
+_ALL = "all"
 
 
 def of_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
@@ -341,3 +218,127 @@ def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings
                 readings.row(Row(row.metric, row.label), answer, "GPM")
             elif name in values:
                 readings.row(row, values[name], f"GPM {name}")
+
+
+_MOST_LINKS = 128
+_NUMBERS = frozenset(map(str, range(_MOST_LINKS)))
+# A sleeping link (2) wakes by itself; one whose traffic is disabled (3) carries nothing.
+_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
+# The first that is a number counts: NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
+_COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
+    "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
+    "link_crc_errors_total": (("crc", 1),),
+    "link_replay_errors_total": (("replay", 1),),
+    "link_recovery_errors_total": (("recovery", 1), ("recovery_events", 1)),
+    "link_receive_errors_total": (("receive_errors", 1),),
+    "link_transmit_errors_total": (("transmit_discards", 1),),
+}
+_KNOWN = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ in names)})
+
+
+def read_links(answer: Plain, readings: Readings) -> None:
+    """Keep the readings of all links of a device."""
+    if error_in(answer) is not None:
+        _absent(readings, readings.error(answer, "NVLink"))
+        return
+    each = mapping(answer).get("each")
+    if not isinstance(each, dict):
+        _absent(readings, Absent.NOT_UNDERSTOOD)
+        return
+    if not each:
+        _absent(readings, Absent.NOT_SUPPORTED)
+        return
+    links = {link: mapping(answers) for link, answers in each.items() if link in _NUMBERS}
+    if len(links) < len(each):
+        readings.complain("NVLink: a link whose number is none")
+    for link, answers in links.items():
+        for name in answers.keys() - _KNOWN:
+            readings.draft.name_unknown(f"link {name}")
+        readings.add("link_up", _state(answers.get("state"), readings), link, "NvLinkState")
+    together = mapping(mapping(answer).get("together"))
+    for metric in _COUNTERS:
+        _counter(metric, links, together, readings)
+
+
+def _state(answer: Plain, readings: Readings) -> Value:
+    value = readings.value(answer, "NvLinkState")
+    return value if isinstance(value, Absent) else _STATES.get(int(value), Absent.NOT_UNDERSTOOD)
+
+
+def _counter(
+    metric: str, links: Mapping[str, dict[str, Plain]], together: dict[str, Plain], readings: Readings
+) -> None:
+    """The number of each link that has one; of all together, or the reason for none, where no link does."""
+    has_number = False
+    for link, of_link in links.items():
+        row = _first_number(metric, link, of_link)
+        if row is not None:
+            readings.row(row[0], of_link[row[1]], f"link {link} {row[1]}")
+            has_number = True
+    if has_number:
+        return
+    row = _first_number(metric, _ALL, together)
+    if row is not None:
+        readings.row(row[0], together[row[1]], f"all links {row[1]}")
+        return
+    name = _COUNTERS[metric][0][0]
+    reasons = [readings.error(of_link[name], name) for of_link in links.values() if error_in(of_link.get(name))]
+    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _ALL, "NVLink")
+
+
+def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
+    """The first name of the counter whose answer is no error, with what to make of it."""
+    for name, times in _COUNTERS[metric]:
+        answer = answers.get(name)
+        if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
+            return Row(metric, link, times), name
+    return None
+
+
+def _absent(readings: Readings, reason: Absent) -> None:
+    for metric in LINK_METRICS:
+        readings.add(metric, reason, _ALL, "NVLink")
+
+
+# A bus address, and the numbers of a GPU instance and a compute instance as facts have them.
+_Place = tuple[str | None, str | None, str | None]
+
+
+def read_events(answer: Plain, draft: Draft) -> None:
+    """Put the events into the draft, each at its instance or else at its GPU."""
+    if not items(answer):
+        return
+    positions: dict[_Place, int] = {}
+    for position, device in enumerate(draft.devices()):
+        positions.setdefault(_place_of(device), position)
+    for recorded in items(answer):
+        event = _event(mapping(recorded), positions)
+        if event is None:
+            draft.complain("events", _why_no_event(whole(mapping(recorded).get("dropped"))))
+        else:
+            draft.events.append(event)
+
+
+def _place_of(device: Device) -> _Place:
+    facts = dict(device.facts) if device.parent is not None else {}
+    return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
+
+
+def _event(recorded: dict[str, Plain], positions: Mapping[_Place, int]) -> Event | None:
+    bus_id = text(recorded.get("bus_id")) or ""
+    ids = (whole(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
+    gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
+    position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
+    wall_time = number(recorded.get("wall_time"))
+    when = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
+    xid, lost = whole(recorded.get("xid")), whole(recorded.get("lost"))
+    if xid is not None:
+        return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", when)
+    if lost is not None:
+        return Event(position, "gpu_lost", f"NVML error {lost} on {quote(bus_id)}", when)
+    return None
+
+
+def _why_no_event(dropped: int | None) -> str:
+    return "an event that is none" if dropped is None else f"{dropped} came too fast to be kept and are not counted"
