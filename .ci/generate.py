@@ -34,9 +34,7 @@ from tool_words import tool_words
 from vendor_matrix import matrix
 from vendor_parts import device_allow, permissions_table, pools, pools_table
 
-from telemetry_grafana.dashboards.catalogue import PAGES
-from telemetry_grafana.rules import grafana, inhibitions, prometheus
-from telemetry_grafana.rules.handbook import handbook
+from telemetry_grafana import outputs
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 _NAMES_WITH_VERSION = re.compile(r"(?<=device-telemetry[-:])\d+\.\d+\.\d+|(?<=device-telemetry==)\d+\.\d+\.\d+")
@@ -98,7 +96,6 @@ FILES = (
     Generated("daemon/telemetry_daemon/completion/_telemetry", completion.zsh),
     Generated("daemon/telemetry_daemon/completion/telemetry.fish", completion.fish),
     Generated("docs/metrics.md", metrics_markdown),
-    Generated("docs/alerts.md", handbook),
     Generated("docs/vendors/README.md", matrix),
     Generated("docs/images/telemetry-terminal.svg", picture),
     Generated("docs/outputs.md", conditions),
@@ -116,13 +113,9 @@ FILES = (
     Generated("docs/fleet.md", lambda: sizes(vendor_series()), "of the sizes"),
     Generated("docs/agents.md", lambda: waiting(vendor_series()), "of what waits"),
     Generated("docs/fleet.md", lambda: scale(vendor_series()), "of the scale"),
-    Generated("deploy/prometheus/rules/telemetry-recording.yml", prometheus.recording_rules),
-    Generated("deploy/prometheus/rules/telemetry-alerts.yml", prometheus.alert_rules),
-    Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),
-    Generated("deploy/alertmanager/alertmanager.yml", inhibitions.by_alertmanager),
+    *(Generated(name, text) for name, text in outputs.FILES.items()),
     *(Generated(name, text) for name, text in helm_chart.FILES),
     *(Generated(name, text) for name, text in document_schemas.files()),
-    *(Generated(f"grafana/dashboards/{page.uid}.json", page.to_json) for page in PAGES),
 )
 
 

@@ -17,7 +17,15 @@ FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"})
 TARGET_LABELS = frozenset({"cluster", "job", "instance"})
 # Nodes that send for themselves have it (deploy/agents/targets/node.yml).
 PUSHED_LABELS = frozenset({"pushed"})
-DEVICE_LABELS = TARGET_LABELS | {"vendor", "device", "id", "model"}
+# What joins and sums go by: one node, one card, the cards of a model, and those of a model in one node.
+NODE = "cluster, job, instance"
+CARD = f"{NODE}, id"
+MODEL = "cluster, job, vendor, model"
+MODEL_IN_NODE = f"{NODE}, vendor, model"
+# Parts of cards, which most counts of cards leave out.
+PARTITIONS = 'accelerator_info{parent!=""}'
+DEVICE = f"{NODE}, vendor, device, id, model"
+DEVICE_LABELS = frozenset(DEVICE.split(", "))
 # Facts on accelerator_info, besides the labels of every device.
 INFO_LABELS = frozenset(
     {

@@ -157,7 +157,7 @@ def add_metric(house: House) -> None:
 
 def add_alert(house: House) -> None:
     house.insert(
-        "grafana/telemetry_grafana/rules/presence.py",
+        "grafana/telemetry_grafana/rules/alerts_lost_and_broken.py",
         '        critical(\n            name="AcceleratorLost"',
         (ADDED / "alert.txt").read_text(),
     )

@@ -11,7 +11,7 @@ import yaml
 from kits.captures import ROOT
 from kits.prometheus import Alertmanager, Messages
 from kits.waiting import until
-from telemetry_grafana.rules.catalogue import ALERTS
+from telemetry_grafana.outputs import ALERTS
 
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
 SEVERITY = {alert.name: alert.severity for group in ALERTS for alert in group.alerts}

@@ -13,10 +13,10 @@ from grafana.alert_cases import Case, cases_of_the_file, labelled
 from grafana.full_load_cases import FULL_LOAD
 from grafana.promtool import ALERTS, RECORDING, Story, answers, assert_told, groups_of, needed_by
 from grafana.scenes import within
-from telemetry_grafana.rules import catalogue
+from telemetry_grafana import outputs
 
 LOOKED_AT = "60m"
-SUMMARIES = {alert.name: alert.summary for group in catalogue.ALERTS for alert in group.alerts}
+SUMMARIES = {alert.name: alert.summary for group in outputs.ALERTS for alert in group.alerts}
 LABEL = re.compile(r"\{([a-z_]+)")
 VENDORS = ("ascend", "nvidia")
 

@@ -14,8 +14,8 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from grafana.boards import SOURCE, panels_of
 from kits.captures import ROOT
-from telemetry_grafana.dashboards.catalogue import PAGES
 from telemetry_grafana.dashboards.query import query
+from telemetry_grafana.outputs import PAGES
 from telemetry_grafana.promql import QueryError
 
 FOLDER = ROOT / "grafana" / "dashboards"

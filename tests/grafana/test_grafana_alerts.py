@@ -11,12 +11,11 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from telemetry_grafana.rules import grafana, prometheus, runbooks
-from telemetry_grafana.rules.alert import MAINTENANCE_END
-from telemetry_grafana.rules.catalogue import ALERTS
-from telemetry_grafana.rules.handbook import handbook
-from telemetry_grafana.rules.monitor import FOR_EVERY_CARD
+from telemetry_grafana import outputs
+from telemetry_grafana.outputs import ALERTS, handbook
+from telemetry_grafana.rules.alerts_monitor import FOR_EVERY_CARD
 from telemetry_grafana.rules.recording import GROUPS
+from telemetry_grafana.rules.rule import INSTALLED, MAINTENANCE_END, SETTING
 from telemetry_parsers.model import Command
 
 RARELY = {rule.name for group in GROUPS if group.every == "10m" for rule in group.rules}
@@ -25,12 +24,12 @@ OURS = [alert for group in ALERTS for alert in group.alerts]
 
 @cache
 def grafanas() -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(grafana.rules())["groups"] for rule in group["rules"]]
+    return [rule for group in yaml.safe_load(outputs.grafana_rules())["groups"] for rule in group["rules"]]
 
 
 @cache
 def alerts() -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(prometheus.alert_rules())["groups"] for rule in group["rules"]]
+    return [rule for group in yaml.safe_load(outputs.alert_rules())["groups"] for rule in group["rules"]]
 
 
 def expressions() -> list[str]:
@@ -65,19 +64,21 @@ def links(text: str) -> list[str]:
 @pytest.mark.parametrize("setting", ["", "https://wiki.example.com/alerts.md"])
 def test_a_runbook_is_a_real_url_from_one_setting(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     """In Prometheus' rules, from which the Helm chart takes them, and in Grafana's; without it what the package installs."""
-    monkeypatch.setenv(runbooks.SETTING, setting)
-    page = setting or runbooks.INSTALLED
+    monkeypatch.setenv(SETTING, setting)
+    page = setting or INSTALLED
     names = [alert.name for alert in OURS]
-    assert links(prometheus.alert_rules()) == links(grafana.rules()) == [f"{page}#{name.lower()}" for name in names]
+    assert (
+        links(outputs.alert_rules()) == links(outputs.grafana_rules()) == [f"{page}#{name.lower()}" for name in names]
+    )
     for name in names:
         assert f"### {name}\n" in handbook(), "the anchor that a link leads to"
 
 
 @pytest.mark.parametrize("setting", ["docs/alerts.md", "https://wiki/a b", "http://w/$1"])
 def test_a_runbook_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
-    monkeypatch.setenv(runbooks.SETTING, setting)
+    monkeypatch.setenv(SETTING, setting)
     with pytest.raises(ValueError, match=re.escape(f"RUNBOOKS={setting}: write the URL")):
-        prometheus.alert_rules()
+        outputs.alert_rules()
 
 
 def test_the_package_installs_the_page_of_the_runbooks() -> None:
@@ -87,7 +88,7 @@ def test_the_package_installs_the_page_of_the_runbooks() -> None:
     assert folder is not None
     for page in ("alerts.md", *re.findall(r"\]\((\w[^)#]*)", handbook())):
         assert f'put 644 docs/{page} "$doc/{page}"' in script, "nor does a link of it lead nowhere"
-    assert f"file://{folder[1]}/alerts.md" == runbooks.INSTALLED
+    assert f"file://{folder[1]}/alerts.md" == INSTALLED
 
 
 def test_every_recorded_series_is_used() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grafana.promtool import Question, Story, assert_told, needed_by
-from telemetry_grafana.rules.catalogue import ALERTS
+from telemetry_grafana.outputs import ALERTS
 
 pytestmark = pytest.mark.needs("promtool")
 

@@ -11,8 +11,8 @@ from grafana.alert_nodes import END, Node, steady, then
 from grafana.promtool import RECORDING, Group, groups_of, needed_of
 from grafana.scenes import assert_firing
 from grafana.test_on_call import event
-from telemetry_grafana.rules import grafana
-from telemetry_grafana.rules.catalogue import ALERTS
+from telemetry_grafana import outputs
+from telemetry_grafana.outputs import ALERTS
 
 pytestmark = pytest.mark.needs("promtool")
 
@@ -76,7 +76,7 @@ def of_grafana() -> list[Group]:
                 for rule in group["rules"]
             ],
         }
-        for group in yaml.safe_load(grafana.rules())["groups"]
+        for group in yaml.safe_load(outputs.grafana_rules())["groups"]
     ]
 
 

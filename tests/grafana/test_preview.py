@@ -12,7 +12,7 @@ from typing import Any
 from grafana.boards import panels_of
 from kits.captures import ROOT
 from kits.scripts import script_module
-from telemetry_grafana.dashboards.catalogue import PAGES
+from telemetry_grafana.outputs import PAGES
 from telemetry_grafana.promql import FOREIGN, labels_of
 
 PREVIEW = ROOT / "grafana" / "preview"

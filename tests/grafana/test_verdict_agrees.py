@@ -15,7 +15,7 @@ from kits.planted_faults import FAULTS, NO_FAULTS, WELL, Fault, node_with, toget
 from kits.snapshots import WALL_TIME
 from telemetry_exporters.judgement.verdict import CONDITIONS, Finding, Severity, judge
 from telemetry_exporters.prometheus.renderer import Renderer
-from telemetry_grafana.rules.catalogue import ALERTS as ALERT_GROUPS
+from telemetry_grafana.outputs import ALERTS as ALERT_GROUPS
 from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Snapshot
 

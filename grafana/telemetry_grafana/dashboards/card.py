@@ -2,14 +2,200 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.card_links import LINKS, LINKS_UP
-from telemetry_grafana.dashboards.card_work import HEAT_AND_SUPPLY, UNITS, WORK
-from telemetry_grafana.dashboards.figures import BAD, ENERGY
-from telemetry_grafana.dashboards.lists import EVENT_WORDS, EVENTS_MEAN
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Figure, lines, numbers, states, word
+from telemetry_grafana.dashboards.panels import (
+    BLUE,
+    GREEN,
+    RED,
+    YELLOW,
+    Column,
+    Figure,
+    card_table,
+    lines,
+    numbers,
+    states,
+    with_unit,
+    word,
+)
 from telemetry_grafana.dashboards.query import of_cards, query, untold
-from telemetry_grafana.dashboards.tables import HOT, STATE, STATES, Column, card_table
+from telemetry_grafana.dashboards.shared_panels import BAD, ENERGY, EVENT_WORDS, EVENTS_MEAN, HOT, STATE, STATES
+
+# Most sources read traffic every minute and errors every five: a rate is taken over four times that, at least.
+_TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
+
+
+_LINKS = (
+    lines(
+        "PCIe traffic",
+        "Bytes received and sent, averaged over eight minutes: most cards are asked once a minute.",
+        "Bps",
+        *of_cards(
+            ("rate(accelerator_pcie_receive_bytes_total{$cards}[$__rate_interval])", "received"),
+            ("rate(accelerator_pcie_transmit_bytes_total{$cards}[$__rate_interval])", "sent"),
+            ("accelerator_pcie_receive_bytes_per_second{$cards}", "received, measured"),
+            ("accelerator_pcie_transmit_bytes_per_second{$cards}", "sent, measured"),
+            ("accelerator_pcie_bandwidth_bytes_per_second{$cards}", "both ways, measured"),
+        ),
+        least_step=_TRAFFIC_STEP,
+    ).sized(width=8),
+    lines(
+        "PCIe link",
+        "Generation and lanes as they run, and at most.",
+        "short",
+        *of_cards(
+            ("accelerator_pcie_link_generation{$cards}", "generation"),
+            ("accelerator_pcie_link_generation_max{$cards}", "generation at most"),
+            ("accelerator_pcie_link_width{$cards}", "lanes"),
+            ("accelerator_pcie_link_width_max{$cards}", "lanes at most"),
+        ),
+    ).sized(width=8),
+    lines(
+        "PCIe errors",
+        "Packets sent again and errors a minute, averaged over twenty; an error may count as several kinds.",
+        "cpm",
+        *of_cards(
+            ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "sent again"),
+            ("60 * rate(accelerator_pcie_errors_total{$cards}[$__rate_interval])", "{{kind}}"),
+        ),
+        least_step=_ERRORS_STEP,
+    ).sized(width=8),
+    lines(
+        "Traffic between cards",
+        "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes: most cards are asked once a minute.",
+        "Bps",
+        *of_cards(
+            ("rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval])", "{{link}} received"),
+            ("rate(accelerator_link_transmit_bytes_total{$cards}[$__rate_interval])", "{{link}} sent"),
+        ),
+        least_step=_TRAFFIC_STEP,
+    ),
+    lines(
+        "Link errors",
+        "Errors a minute on the links between cards, averaged over twenty minutes.",
+        "cpm",
+        *of_cards(
+            ("60 * rate(accelerator_link_crc_errors_total{$cards}[$__rate_interval])", "{{link}} checksum"),
+            ("60 * rate(accelerator_link_replay_errors_total{$cards}[$__rate_interval])", "{{link}} replay"),
+            ("60 * rate(accelerator_link_recovery_errors_total{$cards}[$__rate_interval])", "{{link}} recovery"),
+            ("60 * rate(accelerator_link_receive_errors_total{$cards}[$__rate_interval])", "{{link}} received wrong"),
+            ("60 * rate(accelerator_link_transmit_errors_total{$cards}[$__rate_interval])", "{{link}} sent wrong"),
+        ),
+        least_step=_ERRORS_STEP,
+    ),
+)
+_LINKS_UP = states(
+    "Links up",
+    "Whether each link is up.",
+    {"0": ("down", RED), "1": ("up", GREEN)},
+    *of_cards(("accelerator_link_up{$cards}", "link {{link}}")),
+).sized(height=11)
+
+
+_WORK = (
+    lines(
+        "Temperatures",
+        "Every sensor; dashed: where the card slows down, is critical, or switches off.",
+        "celsius",
+        *of_cards(("accelerator_temperature_celsius{$cards}", "{{sensor}}")),
+        limits=(
+            query("accelerator_temperature_slowdown_celsius{$cards}", "{{device}} {{sensor}} slows down"),
+            query("accelerator_temperature_critical_celsius{$cards}", "{{device}} {{sensor}} critical"),
+            query("accelerator_temperature_shutdown_celsius{$cards}", "{{device}} {{sensor}} switches off"),
+        ),
+    ),
+    lines(
+        "Power",
+        "The main figure, average, instantaneous, module and memory power if the card reports them; dashed: the limit.",
+        "watt",
+        query("accelerator_power_watts{$cards}", "{{device}} power"),
+        query("accelerator_power_average_watts{$cards}", "{{device}} average"),
+        query("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
+        query("accelerator_power_module_watts{$cards}", "{{device}} with its CPU"),
+        query("accelerator_power_card_watts{$cards}", "{{device}} with the others of its card"),
+        query("accelerator_power_memory_watts{$cards}", "{{device}} memory"),
+        limits=(query("accelerator_power_cap_watts{$cards}", "{{device}} limit"),),
+    ),
+    lines(
+        "Utilization",
+        "As the vendor counts it, and its true average.",
+        "percentunit",
+        query("accelerator_utilization_ratio{$cards}", "{{device}} at the last poll"),
+        query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)", "{{device}} average"),
+    ),
+    lines(
+        "Activity",
+        "What utilization hides: how much of the card computes, and how full its memory bus is.",
+        "percentunit",
+        *of_cards(
+            ("accelerator_graphics_active_ratio{$cards}", "anything active"),
+            ("accelerator_sm_active_ratio{$cards}", "multiprocessors active"),
+            ("accelerator_sm_occupancy_ratio{$cards}", "occupancy"),
+            ("accelerator_tensor_active_ratio{$cards}", "tensor units"),
+            ("accelerator_memory_activity_ratio{$cards}", "memory activity"),
+            ("accelerator_memory_bandwidth_ratio{$cards}", "memory bandwidth"),
+        ),
+    ),
+    lines(
+        "Memory",
+        "Device memory; dashed: all of it.",
+        "bytes",
+        query("accelerator_memory_used_bytes{$cards}", "{{device}} used"),
+        query("accelerator_memory_reserved_bytes{$cards}", "{{device}} reserved"),
+        query("accelerator_memory_free_bytes{$cards}", "{{device}} free"),
+        limits=(query("accelerator_memory_total_bytes{$cards}", "{{device}} all"),),
+    ),
+)
+_HEAT_AND_SUPPLY = (
+    lines(
+        "Margins of temperature",
+        "Degrees left before the card slows down, and the margins at which it acts, for cards that tell those in place of temperatures.",
+        "celsius",
+        *of_cards(
+            ("accelerator_temperature_margin_celsius{$cards}", "left"),
+            ("accelerator_temperature_margin_limit_celsius{$cards}", "{{limit}}"),
+        ),
+    ),
+    lines(
+        "Energy",
+        "Power by the card's own energy counter, and by the daemon's integral.",
+        "watt",
+        query("rate(accelerator_energy_joules_total{$cards}[$__rate_interval])", "{{device}} counted by the card"),
+        query("rate(accelerator_energy_estimated_joules_total{$cards}[$__rate_interval])", "{{device}} integrated"),
+    ),
+    with_unit(
+        lines(
+            "Fans",
+            "Speed as a share of the maximum, and revolutions a minute of the fastest fan.",
+            "percentunit",
+            *of_cards(("accelerator_fan_ratio{$cards}", ""), ("accelerator_fan_rpm{$cards}", "revolutions")),
+        ),
+        "rotrpm",
+        1,
+    ),
+    lines("Voltages", "Every supply rail.", "volt", *of_cards(("accelerator_voltage_volts{$cards}", "{{rail}}"))),
+)
+_UNITS = (
+    lines(
+        "Engines",
+        "Encoders, decoders, vector and matrix units.",
+        "percentunit",
+        *of_cards(("accelerator_engine_utilization_ratio{$cards}", "{{engine}}")),
+    ),
+    lines(
+        "Pipes",
+        "Which arithmetic units work: by precision, and the tensor units by kind.",
+        "percentunit",
+        *of_cards(("accelerator_pipe_active_ratio{$cards}", "{{pipe}}")),
+    ),
+    lines(
+        "Shared memory",
+        "Host memory that the card uses as its own, as an APU does; dashed: all of it.",
+        "bytes",
+        *of_cards(("accelerator_memory_gtt_used_bytes{$cards}", "used")),
+        limits=(query("accelerator_memory_gtt_total_bytes{$cards}", "{{device}} all"),),
+    ),
+)
+
 
 _ACTION = 'accelerator_recovery_action{$cards,action!="none"}'
 
@@ -55,7 +241,7 @@ CARD = Page(
             ),
         ),
         "Heat, power and work": (
-            *WORK,
+            *_WORK,
             lines(
                 "Clocks",
                 "Every domain; dashed: the maxima.",
@@ -117,9 +303,9 @@ CARD = Page(
         ),
     },
     folded={
-        "Links": (*LINKS, LINKS_UP),
-        "Margins, energy, fans, voltages": HEAT_AND_SUPPLY,
-        "Engines, pipes, shared memory": UNITS,
+        "Links": (*_LINKS, _LINKS_UP),
+        "Margins, energy, fans, voltages": _HEAT_AND_SUPPLY,
+        "Engines, pipes, shared memory": _UNITS,
         "Performance states": (
             lines(
                 "Held back",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards import figures
-from telemetry_grafana.dashboards.lists import cards_now, firing_alerts, in_maintenance
+from telemetry_grafana.dashboards import shared_panels
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, numbers, ranking, stacked
 from telemetry_grafana.dashboards.query import by_card, by_model, highest_nodes, named_nodes, query
-from telemetry_grafana.dashboards.tables import HOT, THROTTLING
+from telemetry_grafana.dashboards.shared_panels import HOT, THROTTLING, cards_now, firing_alerts, in_maintenance
 
 _NODE = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
@@ -27,16 +26,16 @@ FLEET = Page(
     sections={
         "Now": (
             number("Nodes", "Nodes whose daemon answers.", "count(telemetry_build_info{$nodes})"),
-            figures.NODES_DOWN,
-            figures.CARDS,
-            figures.LOST,
-            figures.FAILING,
-            figures.FAILING_SOURCES,
+            shared_panels.NODES_DOWN,
+            shared_panels.CARDS,
+            shared_panels.LOST,
+            shared_panels.FAILING,
+            shared_panels.FAILING_SOURCES,
             numbers(
                 "Heat and power",
-                f"{figures.THROTTLED_MEANS} Power: drawn by all cards.",
-                figures.THROTTLED,
-                figures.POWER,
+                f"{shared_panels.THROTTLED_MEANS} Power: drawn by all cards.",
+                shared_panels.THROTTLED,
+                shared_panels.POWER,
             ),
             firing_alerts(height=7).sized(width=18, height=7),
             in_maintenance(height=7).sized(width=6, height=7),

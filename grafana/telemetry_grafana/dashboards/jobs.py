@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import Figure, Panel, number, numbers, stacked
+from telemetry_grafana.dashboards.panels import Column, Figure, Panel, card_table, number, numbers, stacked
 from telemetry_grafana.dashboards.query import query
-from telemetry_grafana.dashboards.tables import CARD_LABELS, Column, card_table
+from telemetry_grafana.dashboards.shared_panels import CARD_LABELS
 
 _CARD = "on (cluster, job, instance, id)"
 # The share of each card that an owner has: what is multiplied by it adds up to the cards' own.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, FAILING_SOURCES, NODES_DOWN
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     BLUE,
@@ -10,7 +9,9 @@ from telemetry_grafana.dashboards.panels import (
     GREEN,
     GREY,
     RED,
+    Column,
     Figure,
+    card_table,
     coarse,
     lines,
     number,
@@ -18,7 +19,7 @@ from telemetry_grafana.dashboards.panels import (
     states,
 )
 from telemetry_grafana.dashboards.query import fastest, highest, query
-from telemetry_grafana.dashboards.tables import Column, card_table
+from telemetry_grafana.dashboards.shared_panels import BAD, DOUBTFUL, FAILING_SOURCES, NODES_DOWN
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards import figures
-from telemetry_grafana.dashboards.lists import (
+from telemetry_grafana.dashboards import shared_panels
+from telemetry_grafana.dashboards.page import Page
+from telemetry_grafana.dashboards.panels import GREEN, RED, Figure, lines, numbers, states
+from telemetry_grafana.dashboards.query import named, of_node, query, side_by_side, untold
+from telemetry_grafana.dashboards.shared_panels import (
     EVENT_WORDS,
     EVENTS_MEAN,
     cards_now,
@@ -11,9 +14,6 @@ from telemetry_grafana.dashboards.lists import (
     firing_alerts,
     partitions,
 )
-from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import GREEN, RED, Figure, lines, numbers, states
-from telemetry_grafana.dashboards.query import named, of_node, query, side_by_side, untold
 from telemetry_grafana.promql import beginning_with
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
@@ -32,17 +32,17 @@ NODE = Page(
     few=frozenset({"node"}),
     sections={
         "Now": (
-            figures.CARDS,
-            figures.LOST,
-            figures.FAILING,
-            figures.FAILING_SOURCES,
+            shared_panels.CARDS,
+            shared_panels.LOST,
+            shared_panels.FAILING,
+            shared_panels.FAILING_SOURCES,
             numbers(
                 "Heat, power, host",
-                f"{figures.THROTTLED_MEANS} Energy: of the cards in the time shown. Host: the busiest, and the one that was started last, of the nodes chosen.",
-                figures.THROTTLED,
-                figures.HOTTEST,
-                figures.POWER,
-                figures.ENERGY,
+                f"{shared_panels.THROTTLED_MEANS} Energy: of the cards in the time shown. Host: the busiest, and the one that was started last, of the nodes chosen.",
+                shared_panels.THROTTLED,
+                shared_panels.HOTTEST,
+                shared_panels.POWER,
+                shared_panels.ENERGY,
                 Figure("Host CPU", "max(telemetry_host_cpu_utilization_ratio{$nodes})", "percentunit"),
                 Figure("Host up", "min(telemetry_host_uptime_seconds{$nodes})", "s"),
             ).sized(width=12, height=4),

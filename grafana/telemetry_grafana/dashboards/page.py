@@ -1,4 +1,4 @@
-"""A dashboard: its variables, links to the others, rows of panels."""
+"""A dashboard: its variables, its marks over all panels, links to the other dashboards, rows of panels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,109 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink, Row
+from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink, DatasourceVariable, QueryVariable, Row
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DashboardLinkType, GridPos
+from grafana_foundation_sdk.models.dashboard import (
+    AnnotationQuery,
+    DashboardCursorSync,
+    DashboardLinkType,
+    GridPos,
+    VariableHide,
+    VariableOption,
+    VariableRefresh,
+    VariableSort,
+)
 
-from telemetry_grafana.dashboards import variables
-from telemetry_grafana.dashboards.marks import OF_ALL, OF_FEW, marks
-from telemetry_grafana.dashboards.panels import Panel
+from telemetry_grafana.dashboards.panels import DATA_SOURCE, Panel
+from telemetry_grafana.dashboards.query import SELECTORS, query
+from telemetry_grafana.promql import NODE
+
+_ALL = VariableOption(text="All", value="$__all", selected=True)
+# Each asks for a series that every node, or every card of every vendor, has.
+_VARIABLES = (
+    ("cluster", "Cluster", "telemetry_build_info"),
+    ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
+    ("node", "Node", 'telemetry_build_info{cluster=~"$cluster",job=~"$job"}'),
+    ("vendor", "Vendor", f"accelerator_up{{{SELECTORS['nodes']}}}"),
+    ("model", "Model", f"accelerator_up{{{SELECTORS['vendors']}}}"),
+    ("device", "Device", f'accelerator_up{{{SELECTORS["vendors"]},model=~"$model"}}'),
+)
+_SOURCE = DatasourceVariable("datasource").label("Data source").type("prometheus").hide(VariableHide.DONT_HIDE)
+_LABELS = {"node": "instance"}
+
+
+def _choice(name: str, label: str, series: str, *, of_all: bool) -> QueryVariable:
+    """A variable with several values, or also with all of them."""
+    choice = (
+        QueryVariable(name)
+        .label(label)
+        .datasource(DATA_SOURCE)
+        .query({"query": f"label_values({series}, {_LABELS.get(name, name)})", "refId": f"variable-{name}"})
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.NATURAL_ASC)
+        .multi(True)
+    )
+    # A model may be unknown, which is an empty label; where there is one cluster only, nobody has its label.
+    return choice.include_all(True).all_value(".*").current(_ALL) if of_all else choice
+
+
+_STEP = "60s"
+# What was there before this step; over an hour, so that a daemon or Prometheus that was away tells no news twice.
+_BEFORE = "[1h] offset $__interval"
+
+
+class _Mark(AnnotationQuery):
+    """An annotation as the Prometheus data source reads it; the SDK lacks these settings of it."""
+
+    def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
+        super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
+        self._format = {"step": _STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
+
+    def to_json(self) -> dict[str, object]:
+        """The annotation with the settings of the data source."""
+        return {**super().to_json(), **self._format}
+
+
+_FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
+_EVENT = "accelerator_event_last_timestamp_seconds{$cards}"
+_STARTED = "process_start_time_seconds{$nodes}"
+# Name, colour and query of each, then its title and text, into which Grafana fills the labels of what the query finds.
+_MARKS = (
+    (
+        "Alerts",
+        "red",
+        # Where it begins: regions of several alerts would lie over one another until no line is seen.
+        f"{_FIRING} unless {_FIRING} offset $__interval",
+        "{{alertname}}",
+        "{{severity}} {{instance}} {{vendor}} {{device}}",
+    ),
+    (
+        "Events",
+        "orange",
+        f"{_EVENT} unless {_EVENT} == last_over_time({_EVENT}{_BEFORE}) and on ({NODE}) last_over_time(telemetry_build_info{{$nodes}}{_BEFORE})",
+        "{{code}}",
+        "{{instance}} {{vendor}} {{device}}",
+    ),
+    (
+        "Restarts",
+        "blue",
+        f"{_STARTED} != last_over_time({_STARTED}{_BEFORE}) and on ({NODE}) telemetry_build_info{{$nodes}}",
+        "The daemon was started again",
+        "{{instance}}",
+    ),
+    ("Maintenance", "purple", "telemetry_maintenance{$nodes}", "Maintenance", "{{instance}}"),
+)
+
+
+def _marks(*, of_few: bool) -> list[AnnotationQuery]:
+    """The marks of a dashboard, with all alerts or with the critical ones; each can be switched off at its head."""
+    # Of a whole fleet the warnings would be a curtain.
+    severity = "" if of_few else ',severity="critical"'
+    return [
+        _Mark(name, color, query(text.replace("SEVERITY", severity)).expression, title, shown)
+        for name, color, text, title, shown in _MARKS
+    ]
+
 
 TAG = "device-telemetry"
 _WIDTH = 24
@@ -49,12 +145,12 @@ class Page:
             .tooltip(DashboardCursorSync.CROSSHAIR)
             .editable()
             .link(_to_the_others())
-            .with_variable(variables.data_source())
+            .with_variable(_SOURCE)
         )
-        for choice in variables.choices(self.few):
-            builder = builder.with_variable(choice)
+        for name, label, series in _VARIABLES:
+            builder = builder.with_variable(_choice(name, label, series, of_all=name not in self.few))
         dashboard = builder.build()
-        dashboard.annotations.list_val = marks(OF_FEW if self.few else OF_ALL)
+        dashboard.annotations.list_val = _marks(of_few=bool(self.few))
         dashboard.panels = list(self._rows())
         return dashboard
 

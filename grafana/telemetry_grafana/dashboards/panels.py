@@ -6,21 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, statushistory, timeseries
+from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, statushistory, table, timeseries
 from grafana_foundation_sdk.builders.common import (
     ReduceDataOptions,
     StackingConfig,
+    TableSortByFieldState,
     VizLegendOptions,
     VizTooltipOptions,
 )
 from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
 from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.models import common, dashboard
+from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, DynamicConfigValue
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from telemetry_grafana.dashboards.query import RANKED, Query, query
-from telemetry_grafana.dashboards.variables import DATA_SOURCE
 
+DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
 # The text of a panel without data, so that silence does not look like health.
 NOTHING = "not collected"
 NOT_ON_THIS_CARD = "n/a"
@@ -113,11 +115,11 @@ def _along(panel: Builder, axis: Axis) -> Builder:
     return panel if axis.soft_high is None else panel.axis_soft_max(axis.soft_high)
 
 
-def _as_limit() -> list[dashboard.DynamicConfigValue]:
+def _as_limit() -> list[DynamicConfigValue]:
     return [
-        dashboard.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
-        dashboard.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
-        dashboard.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": RED}),
+        DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
+        DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
+        DynamicConfigValue("color", {"mode": "fixed", "fixedColor": RED}),
     ]
 
 
@@ -127,7 +129,7 @@ def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -
 
 def with_unit(panel: Panel, unit: str, position: int) -> Panel:
     """The panel with another unit for the query at a position, which Grafana gives an axis of its own."""
-    own = [dashboard.DynamicConfigValue("unit", unit)]
+    own = [DynamicConfigValue("unit", unit)]
     return replace(panel, builder=panel.builder.override_by_query(reference(position), own))
 
 
@@ -170,14 +172,14 @@ def numbers(title: str, description: str, *figures: Figure) -> Panel:
     return Panel(filled(panel, title, description, "short", queries), 3 * len(figures), 4)
 
 
-def _as_figure(figure: Figure) -> list[dashboard.DynamicConfigValue]:
+def _as_figure(figure: Figure) -> list[DynamicConfigValue]:
     steps = [{"color": color, "value": value} for value, color in figure.steps]
     properties = [
-        dashboard.DynamicConfigValue("unit", figure.unit),
-        dashboard.DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}),
+        DynamicConfigValue("unit", figure.unit),
+        DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}),
     ]
     if figure.words:
-        properties.append(dashboard.DynamicConfigValue("mappings", [worded(figure.words).to_json()]))
+        properties.append(DynamicConfigValue("mappings", [worded(figure.words).to_json()]))
     return properties
 
 
@@ -289,3 +291,128 @@ def nothing(color: str = PLAIN) -> dashboard.ValueMapping:
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)
     )
+
+
+CARD_LINK = (
+    "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
+    "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
+)
+# So that a table of eight figures has room on 1,280 pixels.
+_FIGURE_PIXELS = 98
+_LABEL_PIXELS = {
+    "card": 70,
+    "vendor": 100,
+    "device": 80,
+    "numa_node": 100,
+    "driver": 130,
+    "power_kind": 130,
+    "partition": 100,
+}
+_WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
+NO_NAME = "–"
+_NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its heading, the text of its query and the unit; `words` stand for its values, `steps` colour them.
+
+    Without a heading it is not shown: only its labels are.
+    """
+
+    heading: str
+    text: str
+    unit: str = "short"
+    steps: Steps = ()
+    words: Words = field(default_factory=dict)
+    decimals: int = 0
+
+
+def card_table(
+    title: str,
+    description: str,
+    labels: Sequence[str],
+    columns: Sequence[Column],
+    height: int = 10,
+    width: int = 24,
+    sort: Sequence[str] = (),
+) -> Panel:
+    """A table with these labels and columns; where it names the device, a click on it opens the card.
+
+    `sort` names headings, the highest first where a minus stands before.
+    """
+    names = _value_names(columns)
+    panel = (
+        table.Panel()
+        .filterable(True)
+        .min_width(_NARROWEST_PIXELS)
+        .sort_by([_sorted_by(name) for name in sort])
+        .with_transformation(DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(_only([*labels, *names]))
+        .with_transformation(DataTransformerConfig(id_val="organize", options=_organized(labels, names)))
+    )
+    for each in (each for each in columns if each.heading):
+        panel = panel.override_by_name(each.heading, _column(each))
+    for label in labels:
+        panel = panel.override_by_name(label, _label(label))
+    return Panel(
+        filled(panel, title, description, "short", [query(each.text, form="table") for each in columns]), width, height
+    )
+
+
+def _sorted_by(name: str) -> TableSortByFieldState:
+    return TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-"))
+
+
+def _value_names(columns: Sequence[Column]) -> dict[str, str]:
+    """Grafana's names of the values, with their headings; it leaves out the query's name if there is only one query."""
+    names = {f"Value #{reference(position)}": each.heading for position, each in enumerate(columns)}
+    if len(columns) == 1:
+        names = {"Value": columns[0].heading, **names}
+    return {name: heading for name, heading in names.items() if heading}
+
+
+def _only(names: Sequence[str]) -> DataTransformerConfig:
+    """Leaves out superfluous columns: a target's own labels, and facts that another column has."""
+    return DataTransformerConfig(id_val="filterFieldsByName", options={"include": {"names": list(names)}})
+
+
+def _organized(labels: Sequence[str], names: Mapping[str, str]) -> dict[str, object]:
+    order = [*labels, *names]
+    return {
+        "excludeByName": {},
+        "indexByName": {name: position for position, name in enumerate(order)},
+        "renameByName": dict(names),
+    }
+
+
+def _column(column: Column) -> list[DynamicConfigValue]:
+    mappings = [worded(column.words)] if column.words else []
+    properties = [
+        DynamicConfigValue("unit", column.unit),
+        DynamicConfigValue("decimals", column.decimals),
+        DynamicConfigValue("mappings", [mapping.to_json() for mapping in (*mappings, nothing())]),
+        DynamicConfigValue("custom.width", _FIGURE_PIXELS),
+        DynamicConfigValue("custom.filterable", False),
+    ]
+    if column.steps:
+        steps = [{"color": color, "value": value} for value, color in column.steps]
+        properties.append(DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}))
+    if column.steps or column.words:
+        properties.append(
+            DynamicConfigValue("custom.cellOptions", {"type": common.TableCellDisplayMode.COLOR_TEXT.value})
+        )
+    return properties
+
+
+def _label(label: str) -> list[DynamicConfigValue]:
+    # A job's id is no number, and what is unknown has no name.
+    properties = [DynamicConfigValue("unit", "string"), DynamicConfigValue("noValue", NO_NAME)]
+    if label in _LABEL_PIXELS:
+        properties.append(DynamicConfigValue("custom.width", _LABEL_PIXELS[label]))
+    else:
+        properties.append(DynamicConfigValue("custom.minWidth", _WIDE_LABEL_PIXELS.get(label, _NAME_PIXELS)))
+    if label == "device":
+        link = {"title": "Open the card", "url": CARD_LINK, "targetBlank": False}
+        properties.append(DynamicConfigValue("links", [link]))
+    return properties

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Literal
 
-from telemetry_grafana.promql import checked
+from telemetry_grafana.promql import CARD, NODE, PARTITIONS, checked
 from telemetry_grafana.rules import recording
 from telemetry_parsers.vendors import VENDOR_WORDS
 
@@ -27,8 +27,6 @@ SELECTORS = {
     "models": 'cluster=~"$cluster",job=~"$job",vendor=~"$vendor",model=~"$model"',
 }
 
-NODE = "cluster, job, instance"
-CARD = f"{NODE}, id"
 _CARD_PLACE, _NODE_OF_VENDOR = f"{NODE}, vendor, device", f"{NODE}, vendor"
 # Nodes with cards of several vendors: only there a card's number needs the vendor beside it.
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
@@ -114,7 +112,7 @@ def untold(*selectors: str) -> Query:
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
-        f' unless on ({CARD}) accelerator_info{{parent!=""}} unless on ({CARD}) ({any_selector}))',
+        f" unless on ({CARD}) {PARTITIONS} unless on ({CARD}) ({any_selector}))",
         ": n/a",
     )
 

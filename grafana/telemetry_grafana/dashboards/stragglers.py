@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import AROUND_ZERO, GREEN, RED, YELLOW, Panel, lines, ranking
+from telemetry_grafana.dashboards.panels import (
+    AROUND_ZERO,
+    GREEN,
+    RED,
+    YELLOW,
+    Column,
+    Panel,
+    card_table,
+    lines,
+    ranking,
+)
 from telemetry_grafana.dashboards.query import highest, named_nodes, query
-from telemetry_grafana.dashboards.tables import CARD_LABELS, ROW, Column, card_table
+from telemetry_grafana.dashboards.shared_panels import CARD_LABELS, ROW
 
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (

@@ -7,8 +7,10 @@ from telemetry_grafana.dashboards.panels import (
     GREEN,
     RED,
     YELLOW,
+    Column,
     Figure,
     Panel,
+    card_table,
     heatmap,
     lines,
     number,
@@ -16,8 +18,8 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
 )
 from telemetry_grafana.dashboards.query import by_card, by_model, highest, query, untold
-from telemetry_grafana.dashboards.tables import CARD_LABELS, ROW, Column, card_table
-from telemetry_grafana.rules.recording_work import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
+from telemetry_grafana.dashboards.shared_panels import CARD_LABELS, ROW
+from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
 _CARD = "on (cluster, job, instance, id)"
 _KEY = "cluster, job, instance, id"

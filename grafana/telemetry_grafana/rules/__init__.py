@@ -1,5 +1,4 @@
-"""Recording rules and alerts: one source for Prometheus, Grafana and the documentation.
+"""Recording rules and alerts, one source for Prometheus, Alertmanager, Grafana and docs/alerts.md.
 
-The alerts stand in monitor.py, presence.py, broken.py and heat_and_speed.py, the numbers that they compare with in
-telemetry_exporters/judgement/thresholds.py.
+The numbers that they compare with stand in telemetry_exporters/judgement/thresholds.py.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_daemon.config.settings import DEFAULT_PORT
-from telemetry_grafana.rules.alert import AlertGroup, critical, info, warning
+from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
 
 # A source in one of these states is silent on purpose.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'

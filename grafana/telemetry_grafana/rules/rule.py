@@ -1,19 +1,29 @@
-"""What an alert is: when it fires, what it says, and what a person does then."""
+"""What an alert and a recording rule are, and what several of them have in common."""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from functools import partial
 from string import Template
 from typing import Literal
 
 from telemetry_exporters.judgement.thresholds import in_promql
-from telemetry_grafana.rules.runbooks import runbook
+from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
+# How often alerts are evaluated: they look back over hours of thousands of series, and none must fire faster.
+EVERY = "1m"
 AT_ONCE = "0m"
-# A series of recording.py.
+# A series of recording_past.py.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
+# Where people read what an alert means: the setting of `make docs`, else the page that the package installs.
+SETTING = "RUNBOOKS"
+# A daemon could serve the page as well, but not while its node is down, which is when it is wanted.
+INSTALLED = "file:///usr/share/doc/device-telemetry/alerts.md"
+# Grafana would expand a dollar sign; the alert's anchor comes behind it.
+_URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +50,7 @@ class Alert:
     @property
     def trouble(self) -> str:
         """The condition with the thresholds filled in."""
-        return " ".join(Template(self.condition).substitute(in_promql()).split())
+        return " ".join(with_thresholds(self.condition).split())
 
     @property
     def expression(self) -> str:
@@ -63,6 +73,16 @@ class Alert:
         }
 
 
+def runbook(alert: str) -> str:
+    """The URL of an alert's section. Raises ValueError when the setting is no URL."""
+    page = os.environ.get(SETTING) or INSTALLED
+    if not _URL.fullmatch(page):
+        raise ValueError(
+            f"{SETTING}={page}: write the URL of docs/alerts.md, such as https://wiki.example.com/alerts.md"
+        )
+    return f"{page}#{alert.lower()}"
+
+
 def open_event(codes: str) -> str:
     """The open events of these codes. A restart of the daemon is no repair."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
@@ -82,5 +102,30 @@ class AlertGroup:
     alerts: tuple[Alert, ...]
 
 
-# How often alerts are evaluated: they look back over hours of thousands of series, and none must fire faster.
-EVERY = "1m"
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A series that Prometheus keeps ready."""
+
+    name: str
+    expression: str
+    meaning: str
+    labels: str = DEVICE
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingGroup:
+    """Rules that are evaluated together, in order; if `every` is empty, Prometheus' own interval holds."""
+
+    name: str
+    rules: tuple[Recording, ...]
+    every: str = ""
+
+
+def with_thresholds(text: str) -> str:
+    """The text with a threshold's value in place of each `$name`."""
+    return Template(text).substitute(in_promql())
+
+
+def for_ten_minutes(function: str, series: str) -> str:
+    """The least or the most of ten minutes; nothing of what has just begun, whose first values may be wrong."""
+    return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import AlertGroup, info, warning
+from telemetry_grafana.promql import CARD, NODE, PARTITIONS
+from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
-_CARD = "on (cluster, job, instance, id)"
+_CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
 # What a share was taken from changes with every sample; the owner does not.
-OWNED = "max without (basis) (accelerator_allocation_ratio)"
+_OWNED = "max without (basis) (accelerator_allocation_ratio)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
 _LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
-# Partitions are billed on their card.
-_PART = 'accelerator_info{parent!=""}'
 
-_STEPS_NOW = "max by (cluster, job, instance, job_id) (telemetry_steps:rate5m)"
-_STEPS_BEFORE = "max by (cluster, job, instance, job_id) (max_over_time(telemetry_steps:rate5m[1h]))"
+_STEPS_NOW = f"max by ({NODE}, job_id) (telemetry_steps:rate5m)"
+_STEPS_BEFORE = f"max by ({NODE}, job_id) (max_over_time(telemetry_steps:rate5m[1h]))"
 
 OWNERS = AlertGroup(
     "telemetry-owners",
@@ -23,7 +22,7 @@ OWNERS = AlertGroup(
     (
         info(
             name="AcceleratorAllocatedIdle",
-            condition=f"{OWNED} and {_CARD} {_WORK} < $idle_ratio",
+            condition=f"{_OWNED} and {_CARD} {_WORK} < $idle_ratio",
             hold="55m",  # and five minutes are in the rate
             summary="{owner_kind} {owner} has had {vendor} {device} on {instance} for an hour and does not use it",
             meaning="Somebody was given the card, or holds it with a process, and it computes nothing: a job that waits, hangs or has ended without a notice, a forgotten notebook.",
@@ -32,7 +31,7 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorUsedByStrangers",
-            condition=f"({OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes > $foreign_bytes)",
+            condition=f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes > $foreign_bytes)",
             hold="5m",
             summary="others hold {value:humanize1024}B of {vendor} {device} on {instance}, which {owner_kind} {owner} has",
             meaning="Processes that belong to none of the card's owners hold memory on it: they slow the owner's job down or end it for want of memory.",
@@ -41,9 +40,10 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorMemoryHeldByNobody",
+            # Partitions are billed on their card.
             condition=(
                 f"accelerator_memory_used_ratio > $unowned_ratio unless {_CARD} accelerator_allocation_ratio"
-                f" unless {_CARD} {_PART}"
+                f" unless {_CARD} {PARTITIONS}"
                 ' and on (cluster, job, instance) (telemetry_source_up{source="proc"} == 1)'
             ),
             hold="15m",

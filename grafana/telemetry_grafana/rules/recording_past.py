@@ -1,0 +1,185 @@
+"""Recording rules of the past: what alerts look back at for hours or days, the end of a maintenance included."""
+
+from __future__ import annotations
+
+from telemetry_grafana.promql import CARD, DEVICE, MODEL, NODE, PARTITIONS
+from telemetry_grafana.rules.rule import (
+    EVERY,
+    MAINTENANCE_END,
+    Recording,
+    RecordingGroup,
+    for_ten_minutes,
+    with_thresholds,
+)
+
+_ENDS_IN = "telemetry_maintenance_ends_in_seconds"
+_MAINTENANCE = Recording(
+    MAINTENANCE_END,
+    # The page's last words, also where its node went down between two evaluations.
+    f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
+    # What is not counted down is no daemon's any more, such as a textfile that one left behind.
+    f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
+    # A node that is off, or was installed anew, tells nothing: then what was recorded before goes on, until a day after that end.
+    f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
+    "When the maintenance that a node announced ends or ended, by the clock of Prometheus; also while the node is off.",
+    NODE,
+)
+
+
+# What alerts look back at for hours, made once a minute: looking back at every scrape took seconds.
+MEMORIES = RecordingGroup(
+    "telemetry-memories",
+    (
+        Recording(
+            "accelerator:core_readings:group",
+            "group by (cluster, job, instance, vendor, device, id, model) (accelerator_memory_total_bytes"
+            " or accelerator_power_watts or accelerator_utilization_ratio or accelerator:temperature_celsius)",
+            "1 for each device that reports its memory, power, utilization or temperature.",
+        ),
+        Recording(
+            "accelerator:link_up:sum",
+            "sum without (link) (accelerator_link_up)",
+            "How many of a device's links are up.",
+        ),
+        Recording(
+            "accelerator:up:flapping",
+            with_thresholds(
+                "changes(accelerator_up[1h]) >= $long_flaps and changes(accelerator_up[30m]) > 0 unless"
+                " (changes(accelerator_up[1h]) < $flaps and avg_over_time(accelerator_up[1h]) >= $flapping_up_share)"
+            ),
+            "How often within an hour a device was lost or came back, of those that do so again and again.",
+        ),
+        Recording(
+            "accelerator:link_up:flapping",
+            with_thresholds("changes(accelerator_link_up[1h]) >= $flaps"),
+            "How often within an hour a link went down or up, of those that do so again and again.",
+            f"{DEVICE}, link",
+        ),
+        Recording(
+            "instance:accelerators:known",
+            f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up unless on ({CARD}) {PARTITIONS}))",
+            "How many of a vendor's whole devices a node tells of, lost ones included.",
+            f"{NODE}, vendor",
+        ),
+        _MAINTENANCE,
+    ),
+    every=EVERY,
+)
+_SEEN = "[10m]"
+_LONG_AGO = "[7d]"
+_REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
+_BEFORE = "instance:accelerators:before"
+_STEADY = f"last_over_time(instance:accelerators:steady{_LONG_AGO})"
+# Whoever loses the memory again, while there are fewer, still had what there was at first.
+_STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
+_LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
+
+
+def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Recording:
+    """1 from the first moment on that the series are there, for as long as others are."""
+    return Recording(
+        name,
+        f"group by ({over}) ({now}) or group by ({over}) (last_over_time({name}{_LONG_AGO}))"
+        f" and on ({over}) group by ({over}) ({while_there})",
+        meaning,
+        over,
+    )
+
+
+def _most(name: str, now: str, labels: str, meaning: str) -> Recording:
+    """The highest value that a series ever had; one that is gone for a week begins anew."""
+    return Recording(name, f"last_over_time({name}{_LONG_AGO}) > ({now}) or {now}", meaning, labels)
+
+
+IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
+_POWER = "accelerator_power_watts"
+# What each ten minutes had: a single wrong value is not in it, and what else was wrong is over after a month.
+_POWER_RANGE = (
+    Recording(
+        IDLE_POWER,
+        f"min by ({MODEL}) ({for_ten_minutes('max_over_time', _POWER)} and on ({CARD})"
+        + with_thresholds(" max_over_time(accelerator_utilization_ratio[10m]) < $idle_ratio)"),
+        "The least power that an idle device of this model drew for ten minutes.",
+        MODEL,
+    ),
+    Recording(
+        HIGHEST_POWER,
+        f"max by ({MODEL}) ({for_ten_minutes('min_over_time', _POWER)})",
+        "The most power that a device of this model drew for ten minutes.",
+        MODEL,
+    ),
+)
+
+
+# What is remembered for as long as it matters: each rule asks for its own last value, which may be a week old.
+PAST = RecordingGroup(
+    "telemetry-past",
+    (
+        _once(
+            "accelerator:core_readings:once",
+            f"max_over_time(accelerator:core_readings:group{_SEEN})",
+            CARD,
+            "accelerator_up",
+            "1 for each device that is there and once had core readings.",
+        ),
+        _once(
+            "instance:telemetry:once",
+            f"last_over_time(telemetry_build_info{_SEEN})",
+            NODE,
+            "up",
+            "1 for each target that is there and once was one of ours.",
+        ),
+        # What was so for as long as that, and not for a moment only, which may have been a wrong answer.
+        _most(
+            "accelerator:link_up:most",
+            # By its id: it may get another number, and another name from another driver.
+            f"max by ({CARD}) ({for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
+            CARD,
+            "How many of a device's links were up at most, for ten minutes.",
+        ),
+        _most(
+            "model:accelerator_fan_ratio:most",
+            f"max by ({MODEL}) ({for_ten_minutes('min_over_time', 'accelerator_fan_ratio')})",
+            MODEL,
+            "How fast a fan of the model turned at most, for ten minutes.",
+        ),
+        *_POWER_RANGE,
+        # First of these three, so that it finds what the others recorded ten minutes ago.
+        Recording(
+            _BEFORE,
+            # What there was when the memory became another one; then itself for as long as there are fewer, and 0 once there are not.
+            f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({NODE})"
+            f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}))"
+            f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
+            f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}) > 0)",
+            "How many of a vendor's whole devices a node told of before its daemon lost its memory; 0 once it tells of as many again.",
+            f"{NODE}, vendor",
+        ),
+        Recording(
+            "instance:accelerators:steady",
+            # Not the most nor the fewest: while a driver starts there are fewer, and for a moment there may be more.
+            "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
+            "How many of a vendor's whole devices a node has told of for most of an hour.",
+            f"{NODE}, vendor",
+        ),
+        Recording(
+            "instance:telemetry_remembers_since_timestamp_seconds:max",
+            _REMEMBERS_SINCE,
+            "Which memory the daemon has: another number, another memory.",
+            NODE,
+        ),
+        Recording(
+            "instance:telemetry:pushed",
+            f'group by ({NODE}) (last_over_time(telemetry_build_info{{pushed="yes"}}{_SEEN}))',
+            "1 for each node that sends its own metrics.",
+            NODE,
+        ),
+        Recording(
+            "fleet:telemetry:seen",
+            f"group by (cluster) (last_over_time(telemetry_build_info{_SEEN}))",
+            "1 for each cluster with a node that answers.",
+            "cluster",
+        ),
+    ),
+    every="10m",
+)
