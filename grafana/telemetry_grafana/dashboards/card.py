@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     BLUE,
@@ -18,7 +19,6 @@ from telemetry_grafana.dashboards.panels import (
     word,
 )
 from telemetry_grafana.dashboards.query import of_cards, query, untold
-from telemetry_grafana.dashboards.shared_panels import BAD, ENERGY, EVENT_WORDS, EVENTS_MEAN, HOT, STATE, STATES
 
 # Most sources read traffic every minute and errors every five: a rate is taken over four times that, at least.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
@@ -209,15 +209,15 @@ CARD = Page(
             word(
                 "State",
                 "Not watched: the card was there within the hour, and its source fails or was released.",
-                STATES,
-                f"min({STATE})",
+                shared.STATES,
+                f"min({shared.STATE})",
             ),
             numbers(
                 "Readings",
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
                 "computing, as the vendor counts it. Clock: of graphics or multiprocessors. Energy: in the time shown. What this "
                 "card does not tell is not here.",
-                Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", HOT),
+                Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HOT),
                 Figure("Power", "max(accelerator_power_watts{$cards})", "watt"),
                 Figure("Power limit", "max(accelerator_power_cap_watts{$cards})", "watt"),
                 Figure(
@@ -229,16 +229,15 @@ CARD = Page(
                 Figure("Utilization", "max(accelerator_utilization_ratio{$cards})", "percentunit"),
                 Figure("Clock", 'max(accelerator_clock_hertz{$cards,domain=~"graphics|sm"})', "hertz"),
                 Figure("Processes", "max(accelerator_processes{$cards})"),
-                ENERGY,
-                Figure("Links down", "sum(accelerator_link_up{$cards} == bool 0)", steps=BAD),
+                shared.ENERGY,
+                Figure("Links down", "sum(accelerator_link_up{$cards} == bool 0)", steps=shared.BAD),
             ).sized(width=21, height=4),
             card_table(
                 "Identity",
                 "What is known of the card besides its readings.",
                 ("device", "model", "bus_id", "uuid", "serial", "driver", "partition", "power_kind"),
                 (Column("", "accelerator_info{$cards}"),),
-                height=3,
-            ),
+            ).sized(height=3),
         ),
         "Heat, power and work": (
             *_WORK,
@@ -292,8 +291,8 @@ CARD = Page(
             ),
             states(
                 "Events",
-                EVENTS_MEAN,
-                EVENT_WORDS,
+                shared.EVENTS_MEAN,
+                shared.EVENT_WORDS,
                 query("accelerator_event_open{$cards}", "{{device}} {{code}}"),
                 query(
                     "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards import shared_panels
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, numbers, ranking, stacked
+from telemetry_grafana.dashboards.panels import (
+    GREEN,
+    RED,
+    YELLOW,
+    Column,
+    card_table,
+    heatmap,
+    lines,
+    number,
+    numbers,
+    ranking,
+    stacked,
+)
 from telemetry_grafana.dashboards.query import by_card, by_model, highest_nodes, named_nodes, query
-from telemetry_grafana.dashboards.shared_panels import HOT, THROTTLING, cards_now, firing_alerts, in_maintenance
 
 _NODE = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
@@ -18,6 +29,13 @@ _HELD = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
     f" and on (cluster, job, instance, id) ({_BUSY} < {_IDLE})"
 )
+_IN_MAINTENANCE = card_table(
+    "Maintenance",
+    "Nodes whose maintenance was announced, and how long it lasts.",
+    ("instance",),
+    (Column("ends in", "telemetry_maintenance_ends_in_seconds{$nodes} and telemetry_maintenance{$nodes} == 1", "s"),),
+    sort=("ends in",),
+).saying("no node")
 
 FLEET = Page(
     uid="telemetry-fleet",
@@ -26,19 +44,19 @@ FLEET = Page(
     sections={
         "Now": (
             number("Nodes", "Nodes whose daemon answers.", "count(telemetry_build_info{$nodes})"),
-            shared_panels.NODES_DOWN,
-            shared_panels.CARDS,
-            shared_panels.LOST,
-            shared_panels.FAILING,
-            shared_panels.FAILING_SOURCES,
+            shared.NODES_DOWN,
+            shared.CARDS,
+            shared.LOST,
+            shared.FAILING,
+            shared.FAILING_SOURCES,
             numbers(
                 "Heat and power",
-                f"{shared_panels.THROTTLED_MEANS} Power: drawn by all cards.",
-                shared_panels.THROTTLED,
-                shared_panels.POWER,
+                f"{shared.THROTTLED_MEANS} Power: drawn by all cards.",
+                shared.THROTTLED,
+                shared.POWER,
             ),
-            firing_alerts(height=7).sized(width=18, height=7),
-            in_maintenance(height=7).sized(width=6, height=7),
+            shared.FIRING_ALERTS.sized(width=18, height=7),
+            _IN_MAINTENANCE.sized(width=6, height=7),
         ),
         "Who stands out": (
             ranking(
@@ -46,14 +64,14 @@ FLEET = Page(
                 "The temperature of a card is its hottest sensor other than memory and board.",
                 "celsius",
                 "topk(10, accelerator:temperature_celsius{$cards})",
-                HOT,
+                shared.HOT,
             ),
             ranking(
                 "Most throttled",
                 "Share of the last hour in which the clocks were held down by heat or by the power brake.",
                 "percentunit",
                 "topk(10, max by (cluster, job, instance, vendor, device)"
-                f" (avg_over_time(accelerator_throttled{{$cards,{THROTTLING}}}[1h])))",
+                f" (avg_over_time(accelerator_throttled{{$cards,{shared.THROTTLING}}}[1h])))",
                 ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
             ),
             ranking(
@@ -66,7 +84,7 @@ FLEET = Page(
                 ((None, GREEN), (1, YELLOW)),
             ),
         ),
-        "All cards": (cards_now(height=12),),
+        "All cards": (shared.ALL_CARDS.sized(height=12),),
         "Over time": (
             lines(
                 "Utilization by model",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import Column, Figure, Panel, card_table, number, numbers, stacked
 from telemetry_grafana.dashboards.query import query
-from telemetry_grafana.dashboards.shared_panels import CARD_LABELS
 
 _CARD = "on (cluster, job, instance, id)"
 # The share of each card that an owner has: what is multiplied by it adds up to the cards' own.
@@ -54,7 +53,7 @@ def _now() -> Panel:
     )
 
 
-def _bill(title: str, what: str, labels: Sequence[str], width: int = 12) -> Panel:
+def _bill(title: str, what: str, labels: Sequence[str]) -> Panel:
     """What each had in the time shown."""
     by = ", ".join(labels)
     return card_table(
@@ -68,10 +67,8 @@ def _bill(title: str, what: str, labels: Sequence[str], width: int = 12) -> Pane
             Column("energy", f"{_grown(_ENERGY, by)} / 3600", "watth"),
             Column("peak mem", f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", "bytes"),
         ),
-        height=_LOW,
-        width=width,
         sort=("-card hours",),
-    )
+    ).sized(12, _LOW)
 
 
 def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
@@ -80,12 +77,12 @@ def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
 
 def _where_any(otherwise: str, title: str, what: str, labels: Sequence[str], *columns: Column) -> Panel:
     """A table of half the width, and what stands in its place where it has no row."""
-    panel = card_table(title, what, labels, columns, _LOW, 12, sort=(columns[-2 if len(columns) > 1 else 0].heading,))
-    return replace(panel, builder=panel.builder.no_value(otherwise))
+    sort = (columns[-2 if len(columns) > 1 else 0].heading,)
+    return card_table(title, what, labels, columns, sort).sized(12, _LOW).saying(otherwise)
 
 
 _LOW = 7
-_OF_CARD = (*CARD_LABELS, "owner_kind", "owner", "user")
+_OF_CARD = (*shared.CARD_LABELS, "owner_kind", "owner", "user")
 _GROUP = "user, pod_namespace, account"
 _OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
 _JOB = "job_id, user"

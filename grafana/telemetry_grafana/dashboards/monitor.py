@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     BLUE,
@@ -19,7 +20,6 @@ from telemetry_grafana.dashboards.panels import (
     states,
 )
 from telemetry_grafana.dashboards.query import fastest, highest, query
-from telemetry_grafana.dashboards.shared_panels import BAD, DOUBTFUL, FAILING_SOURCES, NODES_DOWN
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
@@ -54,24 +54,26 @@ MONITOR = Page(
     sections={
         "Now": (
             number("Daemons", "Daemons that answer.", "count(telemetry_build_info{$nodes})"),
-            NODES_DOWN,
-            FAILING_SOURCES,
+            shared.NODES_DOWN,
+            shared.FAILING_SOURCES,
             numbers(
                 "Doubts",
                 "Stuck: tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself. "
                 "Not understood: things in the tools' outputs; unknown: fields that no table knows. Refused: devices beyond what is "
                 "taken of one source, by a tool or plugin that makes some up. Plugins: installed and could not be loaded. "
                 "Configurations: the last reload found an error, and the daemon goes on with the configuration before.",
-                Figure("Stuck", 'sum(telemetry_source_state{$nodes,state="stuck"})', steps=BAD),
-                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=DOUBTFUL),
-                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=DOUBTFUL),
-                Figure("Refused", "sum(telemetry_devices_refused{$nodes})", steps=BAD),
+                Figure("Stuck", 'sum(telemetry_source_state{$nodes,state="stuck"})', steps=shared.BAD),
+                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=shared.DOUBTFUL),
+                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=shared.DOUBTFUL),
+                Figure("Refused", "sum(telemetry_devices_refused{$nodes})", steps=shared.BAD),
                 Figure(
                     "Plugins",
                     "sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})",
-                    steps=BAD,
+                    steps=shared.BAD,
                 ),
-                Figure("Configurations", "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)", steps=BAD),
+                Figure(
+                    "Configurations", "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)", steps=shared.BAD
+                ),
             ).sized(width=15, height=4),
         ),
         "Sources": (
@@ -166,27 +168,21 @@ MONITOR = Page(
                 "Which versions of the daemon run, and on how many nodes.",
                 ("version", "python"),
                 (Column("nodes", "count by (version, python) (telemetry_build_info{$nodes})"),),
-                height=8,
-                width=6,
-            ),
+            ).sized(width=6, height=8),
             card_table(
                 "Versions of tools",
                 "Which versions of each tool or library there are, and on how many nodes.",
                 ("source", "version"),
                 (Column("nodes", "count by (source, version) (telemetry_source_info{$nodes})"),),
-                height=8,
-                width=6,
                 sort=("source",),
-            ),
+            ).sized(width=6, height=8),
             card_table(
                 "Drivers",
                 "Which drivers the cards of each model run with, and how many cards.",
                 ("vendor", "model", "driver"),
                 (Column("cards", 'count by (vendor, model, driver) (accelerator_info{$cards,driver!=""})'),),
-                height=8,
-                width=12,
                 sort=("vendor", "model"),
-            ),
+            ).sized(width=12, height=8),
             card_table(
                 "Listed, expected, on the bus",
                 "Cards that telemetry lists, that the configuration expects (n/a: it says nothing), and that the PCI bus has.",
@@ -197,12 +193,10 @@ MONITOR = Page(
                         "expected", "sum by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors})"
                     ),
                     Column("on the bus", "sum by (cluster, job, instance, vendor) (telemetry_pci_devices{$vendors})"),
-                    Column("missing", _MISSING, steps=BAD),
+                    Column("missing", _MISSING, steps=shared.BAD),
                 ),
-                height=8,
-                width=24,
                 sort=("-missing", "instance"),
-            ),
+            ).sized(),
         ),
     },
 )

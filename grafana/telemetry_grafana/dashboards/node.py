@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards import shared_panels
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import GREEN, RED, Figure, lines, numbers, states
+from telemetry_grafana.dashboards.panels import GREEN, RED, Column, Figure, card_table, lines, numbers, states
 from telemetry_grafana.dashboards.query import named, of_node, query, side_by_side, untold
-from telemetry_grafana.dashboards.shared_panels import (
-    EVENT_WORDS,
-    EVENTS_MEAN,
-    cards_now,
-    errors_of_cards,
-    firing_alerts,
-    partitions,
-)
-from telemetry_grafana.promql import beginning_with
+from telemetry_grafana.promql import CARD, beginning_with
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
 _YES = {"0": ("no", GREEN), "1": ("yes", RED)}
@@ -25,6 +17,54 @@ _CORE_CLOCK = 'accelerator_clock_hertz{$cards,domain=~"graphics|sm"}'
 _MEMORY_CLOCK = 'accelerator_clock_hertz{$cards,domain="memory"}'
 
 
+def _total(key: str) -> str:
+    return f"sum {shared.ROW} (accelerator_{key}{{$cards}})"
+
+
+def _part(metric: str) -> str:
+    return _of_partition(f'{metric}{{$cards}} and on ({CARD}) accelerator_info{{$cards,parent!=""}}')
+
+
+def _of_partition(text: str) -> str:
+    """Of each partition, with the number of its card, which its own begins with, as the label `card`."""
+    return f'label_replace(max {shared.ROW} ({text}), "card", "$$1", "device", "([^:]*):.*")'
+
+
+_ERRORS = card_table(
+    "Errors of each card",
+    "Memory errors, pages and rows out of use, packets sent again over PCIe and link errors since the driver was loaded, links "
+    "that are down now, and "
+    "events since the daemon started, and how many kinds stand open; n/a: this card does not tell, or no event came.",
+    shared.CARD_LABELS,
+    (
+        Column("uncorrected", _total("ecc_uncorrected_total"), steps=shared.BAD),
+        Column("corrected", _total("ecc_corrected_total"), steps=shared.DOUBTFUL),
+        Column("pages out", _total("retired_pages"), steps=shared.DOUBTFUL),
+        Column("rows out", _total("remapped_rows"), steps=shared.DOUBTFUL),
+        Column("replays", shared.now_of_card("accelerator_pcie_replays_total")),
+        Column("link errors", _total("link_crc_errors_total"), steps=shared.DOUBTFUL),
+        Column("links down", f"sum {shared.ROW} (accelerator_link_up{{$cards}} == bool 0)", steps=shared.BAD),
+        Column("events", _total("events_total"), steps=shared.DOUBTFUL),
+        Column("open", _total("event_open"), steps=shared.DOUBTFUL),
+    ),
+    sort=("-uncorrected", "-events", "instance", "device"),
+)
+_PARTITIONS = card_table(
+    "Partitions",
+    "MIG instances, compute partitions and virtual devices with the card that they belong to.",
+    ("instance", "vendor", "card", "device", "model"),
+    (
+        Column("", _of_partition('accelerator_info{$cards,parent!=""}')),
+        Column("memory", _part("accelerator_memory_total_bytes"), "bytes"),
+        Column("in use", _part("accelerator_memory_used_ratio"), "percentunit"),
+        Column("utilization", _part("accelerator_utilization_ratio"), "percentunit"),
+        Column("units active", _part("accelerator_sm_active_ratio"), "percentunit"),
+        Column("tensor units", _part("accelerator_tensor_active_ratio"), "percentunit"),
+    ),
+    sort=("instance", "device"),
+).saying("no card is divided")
+
+
 NODE = Page(
     uid="telemetry-node",
     title="Accelerators: node",
@@ -32,22 +72,22 @@ NODE = Page(
     few=frozenset({"node"}),
     sections={
         "Now": (
-            shared_panels.CARDS,
-            shared_panels.LOST,
-            shared_panels.FAILING,
-            shared_panels.FAILING_SOURCES,
+            shared.CARDS,
+            shared.LOST,
+            shared.FAILING,
+            shared.FAILING_SOURCES,
             numbers(
                 "Heat, power, host",
-                f"{shared_panels.THROTTLED_MEANS} Energy: of the cards in the time shown. Host: the busiest, and the one that was started last, of the nodes chosen.",
-                shared_panels.THROTTLED,
-                shared_panels.HOTTEST,
-                shared_panels.POWER,
-                shared_panels.ENERGY,
+                f"{shared.THROTTLED_MEANS} Energy: of the cards in the time shown. Host: the busiest, and the one that was started last, of the nodes chosen.",
+                shared.THROTTLED,
+                Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HOT),
+                shared.POWER,
+                shared.ENERGY,
                 Figure("Host CPU", "max(telemetry_host_cpu_utilization_ratio{$nodes})", "percentunit"),
                 Figure("Host up", "min(telemetry_host_uptime_seconds{$nodes})", "s"),
             ).sized(width=12, height=4),
-            cards_now(height=10),
-            firing_alerts(height=5),
+            shared.ALL_CARDS.sized(height=10),
+            shared.FIRING_ALERTS.sized(height=5),
         ),
         "Heat and power": (
             lines(
@@ -101,7 +141,7 @@ NODE = Page(
                 untold("accelerator_throttled{$cards}"),
             ).sized(width=12),
         ),
-        "Errors, events and links": (errors_of_cards(height=10),),
+        "Errors, events and links": (_ERRORS,),
         "Presence": (
             states(
                 "Cards",
@@ -124,8 +164,8 @@ NODE = Page(
             ),
             states(
                 "Events",
-                EVENTS_MEAN,
-                EVENT_WORDS,
+                shared.EVENTS_MEAN,
+                shared.EVENT_WORDS,
                 of_node("accelerator_event_open{$cards}", "{{code}}"),
                 of_node(
                     "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",
@@ -178,7 +218,7 @@ NODE = Page(
                 query("telemetry_host_load15{$nodes}", "{{instance}} 15 minutes"),
             ),
         ),
-        "Partitions": (partitions(height=10),),
+        "Partitions": (_PARTITIONS,),
         "What utilization hides": (
             lines(
                 "Units active",

@@ -24,12 +24,12 @@ from telemetry_grafana.dashboards.query import RANKED, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
 # The text of a panel without data, so that silence does not look like health.
-NOTHING = "not collected"
-NOT_ON_THIS_CARD = "n/a"
+_NOT_COLLECTED = "not collected"
+_NOT_ON_THIS_CARD = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 # A figure that is neither good nor bad, and a state that says nothing.
-PLAIN, GREY = "text", "#6b7078"
-Builder = Any  # the SDK's builders have no common type but a protocol of `build`
+_PLAIN, GREY = "text", "#6b7078"
+_Builder = Any  # the SDK's builders have no common type but a protocol of `build`
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 
@@ -42,6 +42,11 @@ _COOL_TO_WARM: Steps = (
     (0.75, "#fc8d59"),
     (0.95, "#d73027"),
 )
+_LIMIT: Mapping[str, object] = {
+    "custom.lineStyle": {"fill": "dash", "dash": [8, 8]},
+    "custom.hideFrom": {"legend": True, "tooltip": False, "viz": False},
+    "color": {"mode": "fixed", "fixedColor": RED},
+}
 # Grafana shows an error for a status history with more points than half its pixels.
 _MOST_CELLS = 240
 _ROWS_ON_A_PAGE = 32
@@ -69,13 +74,17 @@ _FROM_ZERO = Axis(soft_high=1.0)
 class Panel:
     """A panel with the room that it takes, in 24ths of the width and in lines."""
 
-    builder: Builder
+    builder: _Builder
     width: int
     height: int
 
     def sized(self, width: int = 24, height: int = 8) -> Panel:
         """The same with that room."""
         return replace(self, width=width, height=height)
+
+    def saying(self, otherwise: str) -> Panel:
+        """The same with this text where it has no data."""
+        return replace(self, builder=self.builder.no_value(otherwise))
 
 
 def lines(
@@ -97,30 +106,22 @@ def lines(
         .span_nulls(False)
         .line_width(1)
         .show_points(common.VisibilityMode.NEVER)
-        .mappings([nothing()])
+        .mappings([_nothing()])
         .legend(_legend(common.LegendDisplayMode.TABLE, common.LegendPlacement.RIGHT).calcs(["lastNotNull", "max"]))
         .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
     panel = _along(panel, axis or _AXES.get(unit, _FROM_ZERO))
     for position in range(len(queries), len(queries) + len(limits)):
-        panel = panel.override_by_query(reference(position), _as_limit())
-    return Panel(filled(panel, title, description, unit, (*queries, *limits), least_step), 12, 8)
+        panel = panel.override_by_query(_reference(position), _set(_LIMIT))
+    return Panel(_filled(panel, title, description, unit, (*queries, *limits), least_step), 12, 8)
 
 
-def _along(panel: Builder, axis: Axis) -> Builder:
+def _along(panel: _Builder, axis: Axis) -> _Builder:
     if axis.lowest is not None:
         panel = panel.min(axis.lowest)
     if axis.soft_low is not None:
         panel = panel.axis_soft_min(axis.soft_low)
     return panel if axis.soft_high is None else panel.axis_soft_max(axis.soft_high)
-
-
-def _as_limit() -> list[DynamicConfigValue]:
-    return [
-        DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
-        DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
-        DynamicConfigValue("color", {"mode": "fixed", "fixedColor": RED}),
-    ]
 
 
 def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -> VizLegendOptions:
@@ -129,8 +130,7 @@ def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -
 
 def with_unit(panel: Panel, unit: str, position: int) -> Panel:
     """The panel with another unit for the query at a position, which Grafana gives an axis of its own."""
-    own = [DynamicConfigValue("unit", unit)]
-    return replace(panel, builder=panel.builder.override_by_query(reference(position), own))
+    return replace(panel, builder=panel.builder.override_by_query(_reference(position), _set({"unit": unit})))
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
@@ -140,54 +140,43 @@ def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
-def number(title: str, description: str, text: str, unit: str = "short", steps: Steps = ((None, PLAIN),)) -> Panel:
+def number(title: str, description: str, text: str, unit: str = "short", steps: Steps = ((None, _PLAIN),)) -> Panel:
     """One figure: what the query of this text gives now."""
-    panel = _figure().thresholds(thresholds(steps))
-    return Panel(filled(panel, title, description, unit, (_now(text),)), 3, 4)
+    panel = _figure().thresholds(_thresholds(steps))
+    return Panel(_filled(panel, title, description, unit, (_now(text),)), 3, 4)
 
 
 def word(title: str, description: str, words: Words, text: str) -> Panel:
     """One figure as a word; `words` gives a value's text and colour."""
-    panel = _figure().mappings([worded(words), nothing()])
-    return Panel(filled(panel, title, description, "short", (_now(text),)), 3, 4)
+    panel = _figure().mappings([_worded(words), _nothing()])
+    return Panel(_filled(panel, title, description, "short", (_now(text),)), 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure among several: its name, the text of its query, its unit, and colours or words for its values."""
+    """One figure among several: its name, the text of its query, its unit, and colours for its values."""
 
     name: str
     text: str
     unit: str = "short"
-    steps: Steps = ((None, PLAIN),)
-    words: Words = field(default_factory=dict)
+    steps: Steps = ((None, _PLAIN),)
 
 
 def numbers(title: str, description: str, *figures: Figure) -> Panel:
     """Several figures side by side; one that no card tells is not there, and the others take its room."""
     panel = _figure().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
     for position, figure in enumerate(figures):
-        panel = panel.override_by_query(reference(position), _as_figure(figure))
+        own = _set({"unit": figure.unit, "thresholds": _coloured(figure.steps)})
+        panel = panel.override_by_query(_reference(position), own)
     queries = [_now(figure.text, figure.name) for figure in figures]
-    return Panel(filled(panel, title, description, "short", queries), 3 * len(figures), 4)
-
-
-def _as_figure(figure: Figure) -> list[DynamicConfigValue]:
-    steps = [{"color": color, "value": value} for value, color in figure.steps]
-    properties = [
-        DynamicConfigValue("unit", figure.unit),
-        DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}),
-    ]
-    if figure.words:
-        properties.append(DynamicConfigValue("mappings", [worded(figure.words).to_json()]))
-    return properties
+    return Panel(_filled(panel, title, description, "short", queries), 3 * len(figures), 4)
 
 
 def _now(text: str, legend: str = "") -> Query:
     return query(text, legend, "instant")
 
 
-def _figure() -> Builder:
+def _figure() -> _Builder:
     reduced = ReduceDataOptions().calcs(["lastNotNull"])
     return stat.Panel().reduce_options(reduced).graph_mode(common.BigValueGraphMode.NONE)
 
@@ -204,10 +193,10 @@ def ranking(title: str, description: str, unit: str, text: str, steps: Steps) ->
         .min(0)
         .display_mode(common.BarGaugeDisplayMode.BASIC)
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]))
-        .thresholds(thresholds(steps))
+        .thresholds(_thresholds(steps))
     )
     panel = panel.decimals(_RANKED_DECIMALS[unit]) if unit in _RANKED_DECIMALS else panel
-    return Panel(filled(panel, title, description, unit, (_now(text, RANKED),)), 8, 8)
+    return Panel(_filled(panel, title, description, unit, (_now(text, RANKED),)), 8, 8)
 
 
 def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
@@ -216,7 +205,7 @@ def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
         statushistory.Panel()
         # Grafana has a legend for steps, and none for a continuous scheme.
         .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
-        .thresholds(thresholds(_COOL_TO_WARM))
+        .thresholds(_thresholds(_COOL_TO_WARM))
         .legend(_legend(common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM))
         .show_value(common.VisibilityMode.NEVER)
         .col_width(1.0)
@@ -225,20 +214,20 @@ def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
         .min(0)
         .max(1.0)
     )
-    return Panel(filled(panel, title, description, unit, (asked,)), 24, 15)
+    return Panel(_filled(panel, title, description, unit, (asked,)), 24, 15)
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
     """The state of each series over time; `words` gives a value's text and colour."""
     panel = (
         statetimeline.Panel()
-        .mappings([worded(words), nothing(GREY)])
-        .thresholds(thresholds(((None, GREY),)))
+        .mappings([_worded(words), _nothing(GREY)])
+        .thresholds(_thresholds(((None, GREY),)))
         .show_value(common.VisibilityMode.NEVER)
         .merge_values(True)
         .legend(_legend(common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM))
     )
-    return Panel(filled(panel, title, description, "short", queries), 24, 8)
+    return Panel(_filled(panel, title, description, "short", queries), 24, 8)
 
 
 def coarse(panel: Panel) -> Panel:
@@ -246,13 +235,13 @@ def coarse(panel: Panel) -> Panel:
     return replace(panel, builder=panel.builder.max_data_points(_MOST_CELLS))
 
 
-def filled(
-    panel: Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
-) -> Builder:
+def _filled(
+    panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
+) -> _Builder:
     """The panel with all that every panel has."""
-    panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(NOTHING)
+    panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
     for position, asked in enumerate(queries):
-        target = _target(asked, reference(position))
+        target = _target(asked, _reference(position))
         panel = panel.with_target(target.interval(least_step) if least_step else target)
     return panel
 
@@ -265,12 +254,12 @@ def _target(asked: Query, reference: str) -> Dataquery:
     return target.format(PromQueryFormat.TABLE) if asked.form == "table" else target
 
 
-def reference(position: int) -> str:
+def _reference(position: int) -> str:
     """The name of the query at a position."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[position]
 
 
-def thresholds(steps: Steps) -> ThresholdsConfig:
+def _thresholds(steps: Steps) -> ThresholdsConfig:
     """Colours from these values on."""
     return (
         ThresholdsConfig()
@@ -279,21 +268,30 @@ def thresholds(steps: Steps) -> ThresholdsConfig:
     )
 
 
-def worded(words: Words) -> dashboard.ValueMapping:
+def _coloured(steps: Steps) -> dict[str, object]:
+    return {"mode": "absolute", "steps": [{"color": color, "value": value} for value, color in steps]}
+
+
+def _set(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
+    """What a series or column has otherwise than the panel."""
+    return [DynamicConfigValue(name, value) for name, value in properties.items()]
+
+
+def _worded(words: Words) -> dashboard.ValueMapping:
     """Texts and colours for these values."""
     results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in words.items()}
     return dashboard.ValueMap(options=results)
 
 
-def nothing(color: str = PLAIN) -> dashboard.ValueMapping:
+def _nothing(color: str = _PLAIN) -> dashboard.ValueMapping:
     """How no number is shown."""
-    result = dashboard.ValueMappingResult(NOT_ON_THIS_CARD, color)
+    result = dashboard.ValueMappingResult(_NOT_ON_THIS_CARD, color)
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)
     )
 
 
-CARD_LINK = (
+_CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
@@ -309,7 +307,6 @@ _LABEL_PIXELS = {
     "partition": 100,
 }
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
-NO_NAME = "–"
 _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 
@@ -333,8 +330,6 @@ def card_table(
     description: str,
     labels: Sequence[str],
     columns: Sequence[Column],
-    height: int = 10,
-    width: int = 24,
     sort: Sequence[str] = (),
 ) -> Panel:
     """A table with these labels and columns; where it names the device, a click on it opens the card.
@@ -342,77 +337,63 @@ def card_table(
     `sort` names headings, the highest first where a minus stands before.
     """
     names = _value_names(columns)
+    order = [*labels, *names]
+    positions = {name: position for position, name in enumerate(order)}
     panel = (
         table.Panel()
         .filterable(True)
         .min_width(_NARROWEST_PIXELS)
-        .sort_by([_sorted_by(name) for name in sort])
-        .with_transformation(DataTransformerConfig(id_val="merge", options={}))
-        .with_transformation(_only([*labels, *names]))
-        .with_transformation(DataTransformerConfig(id_val="organize", options=_organized(labels, names)))
+        .sort_by(
+            [TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-")) for name in sort]
+        )
+        .with_transformation(DataTransformerConfig("merge", options={}))
+        # Without a target's own labels, and facts that another column has.
+        .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": order}}))
+        .with_transformation(
+            DataTransformerConfig(
+                "organize", options={"excludeByName": {}, "indexByName": positions, "renameByName": names}
+            )
+        )
     )
-    for each in (each for each in columns if each.heading):
-        panel = panel.override_by_name(each.heading, _column(each))
+    for column in (column for column in columns if column.heading):
+        panel = panel.override_by_name(column.heading, _set(_of_column(column)))
     for label in labels:
-        panel = panel.override_by_name(label, _label(label))
-    return Panel(
-        filled(panel, title, description, "short", [query(each.text, form="table") for each in columns]), width, height
-    )
-
-
-def _sorted_by(name: str) -> TableSortByFieldState:
-    return TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-"))
+        panel = panel.override_by_name(label, _set(_of_label(label)))
+    queries = [query(column.text, form="table") for column in columns]
+    return Panel(_filled(panel, title, description, "short", queries), 24, 10)
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
     """Grafana's names of the values, with their headings; it leaves out the query's name if there is only one query."""
-    names = {f"Value #{reference(position)}": each.heading for position, each in enumerate(columns)}
+    names = {f"Value #{_reference(position)}": column.heading for position, column in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}
     return {name: heading for name, heading in names.items() if heading}
 
 
-def _only(names: Sequence[str]) -> DataTransformerConfig:
-    """Leaves out superfluous columns: a target's own labels, and facts that another column has."""
-    return DataTransformerConfig(id_val="filterFieldsByName", options={"include": {"names": list(names)}})
-
-
-def _organized(labels: Sequence[str], names: Mapping[str, str]) -> dict[str, object]:
-    order = [*labels, *names]
-    return {
-        "excludeByName": {},
-        "indexByName": {name: position for position, name in enumerate(order)},
-        "renameByName": dict(names),
+def _of_column(column: Column) -> dict[str, object]:
+    mappings = [_worded(column.words)] if column.words else []
+    properties: dict[str, object] = {
+        "unit": column.unit,
+        "decimals": column.decimals,
+        "mappings": [mapping.to_json() for mapping in (*mappings, _nothing())],
+        "custom.width": _FIGURE_PIXELS,
+        "custom.filterable": False,
     }
-
-
-def _column(column: Column) -> list[DynamicConfigValue]:
-    mappings = [worded(column.words)] if column.words else []
-    properties = [
-        DynamicConfigValue("unit", column.unit),
-        DynamicConfigValue("decimals", column.decimals),
-        DynamicConfigValue("mappings", [mapping.to_json() for mapping in (*mappings, nothing())]),
-        DynamicConfigValue("custom.width", _FIGURE_PIXELS),
-        DynamicConfigValue("custom.filterable", False),
-    ]
     if column.steps:
-        steps = [{"color": color, "value": value} for value, color in column.steps]
-        properties.append(DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}))
+        properties["thresholds"] = _coloured(column.steps)
     if column.steps or column.words:
-        properties.append(
-            DynamicConfigValue("custom.cellOptions", {"type": common.TableCellDisplayMode.COLOR_TEXT.value})
-        )
+        properties["custom.cellOptions"] = {"type": common.TableCellDisplayMode.COLOR_TEXT.value}
     return properties
 
 
-def _label(label: str) -> list[DynamicConfigValue]:
+def _of_label(label: str) -> dict[str, object]:
     # A job's id is no number, and what is unknown has no name.
-    properties = [DynamicConfigValue("unit", "string"), DynamicConfigValue("noValue", NO_NAME)]
+    properties: dict[str, object] = {"unit": "string", "noValue": "–"}
     if label in _LABEL_PIXELS:
-        properties.append(DynamicConfigValue("custom.width", _LABEL_PIXELS[label]))
+        properties["custom.width"] = _LABEL_PIXELS[label]
     else:
-        properties.append(DynamicConfigValue("custom.minWidth", _WIDE_LABEL_PIXELS.get(label, _NAME_PIXELS)))
+        properties["custom.minWidth"] = _WIDE_LABEL_PIXELS.get(label, _NAME_PIXELS)
     if label == "device":
-        link = {"title": "Open the card", "url": CARD_LINK, "targetBlank": False}
-        properties.append(DynamicConfigValue("links", [link]))
+        properties["links"] = [{"title": "Open the card", "url": _CARD_LINK, "targetBlank": False}]
     return properties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     AROUND_ZERO,
@@ -15,7 +16,6 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
 )
 from telemetry_grafana.dashboards.query import highest, named_nodes, query
-from telemetry_grafana.dashboards.shared_panels import CARD_LABELS, ROW
 
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (
@@ -38,11 +38,11 @@ def _scores() -> Panel:
         "Scores",
         "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
         "red; the furthest of them first. n/a: fewer than three peers, or the card does not tell.",
-        CARD_LABELS,
+        shared.CARD_LABELS,
         (
-            Column("furthest", f"max {ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
+            Column("furthest", f"max {shared.ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
             *(
-                Column(title, f"max {ROW} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
+                Column(title, f"max {shared.ROW} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
                 for title, name, _ in _COMPARED
             ),
         ),

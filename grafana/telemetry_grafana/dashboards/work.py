@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     GREEN,
@@ -18,7 +19,6 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
 )
 from telemetry_grafana.dashboards.query import by_card, by_model, highest, query, untold
-from telemetry_grafana.dashboards.shared_panels import CARD_LABELS, ROW
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
 _CARD = "on (cluster, job, instance, id)"
@@ -35,7 +35,7 @@ _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_CARD} group_left () (accel
 _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)"
 _TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
-_ROW = ROW.replace("(", "(dtype, ")
+_ROW = shared.ROW.replace("(", "(dtype, ")
 _SHARE_STEPS = ((None, RED), (0.1, YELLOW), (0.3, GREEN))
 
 
@@ -44,7 +44,7 @@ def _rooflines() -> Panel:
         "Each card on its roofline",
         "What the card does, and what it could do at this intensity and at the clock of this moment: below the ridge its memory is the roof, "
         f"above it its matrix units. {_ESTIMATE}",
-        (*CARD_LABELS, "dtype"),
+        (*shared.CARD_LABELS, "dtype"),
         (
             Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
             Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
@@ -130,7 +130,7 @@ WORK = Page(
                 "Share of the peak",
                 "Each card by its estimated share of the quoted peak.",
                 "percentunit",
-                by_card(f"max {ROW} ({SHARE}{{$cards}})"),
+                by_card(f"max {shared.ROW} ({SHARE}{{$cards}})"),
             ),
             ranking(
                 "Below their peers",

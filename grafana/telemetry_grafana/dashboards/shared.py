@@ -1,0 +1,163 @@
+"""What several dashboards show: figures at their head, the table of all cards, alerts that fire, errors, partitions.
+
+Where nothing counts as bad, a nought of what is watched stands in: no collection at all is no nought.
+"""
+
+from __future__ import annotations
+
+from telemetry_exporters.judgement.thresholds import pattern
+from telemetry_grafana.dashboards.panels import (
+    GREEN,
+    RED,
+    YELLOW,
+    Column,
+    Figure,
+    Steps,
+    Words,
+    card_table,
+    number,
+)
+from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
+
+ROW = f"by ({DEVICE})"
+CARD_LABELS = ("instance", "vendor", "device", "model")
+HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
+# Degrees that are left.
+NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
+# What should not hold a card down; the power limit alone is normal at full load.
+THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
+# A partition that is gone while its card is there was removed on purpose, so it is no loss.
+_TAKEN_AWAY = (
+    '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
+    ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
+)
+# -1 is a card that was there within the hour and has no series now.
+STATES: Words = {"1": ("up", GREEN), "0": ("lost", RED), "-1": ("not watched", YELLOW)}
+STATE = (
+    f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
+    f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
+)
+BAD = ((None, GREEN), (1, RED))
+DOUBTFUL = ((None, GREEN), (1, YELLOW))
+_WHOLE = f"unless on ({CARD}) {PARTITIONS}"
+_FAILING = " or ".join(
+    f"({condition})"
+    for condition in (
+        'accelerator_health{$cards,state=~"alarm|critical"} == 1',
+        'accelerator_recovery_action{$cards,action!="none"} == 1',
+        "accelerator_row_remap_failed{$cards} == 1",
+        "accelerator_row_remap_pending{$cards} == 1",
+        "accelerator_retired_pages_pending{$cards} == 1",
+        "accelerator_ecc_uncorrected_total{$cards} > 0",
+    )
+)
+
+
+def _count(selected: str, watched: str) -> str:
+    return f"count({selected}) or 0 * count({watched})"
+
+
+CARDS = number(
+    "Cards", "Whole cards that are up; partitions of a card do not count.", f"sum(accelerator_up{{$cards}} {_WHOLE})"
+)
+LOST = number(
+    "Lost",
+    "Cards that were there and are not listed any more by a source that works; their partitions do not count.",
+    f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
+    steps=BAD,
+)
+FAILING = number(
+    "Failing",
+    "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
+    "asks for a reset.",
+    _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
+    steps=BAD,
+)
+# These some vendors do not tell: they stand side by side in one panel, without those that nobody tells.
+THROTTLED = Figure(
+    "Throttled",
+    _count(
+        f"max by ({CARD}) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
+        f"accelerator_throttled{{$cards,{THROTTLING}}}",
+    ),
+    steps=DOUBTFUL,
+)
+THROTTLED_MEANS = (
+    "Throttled: cards whose clocks are held down by heat or by the power brake; the power limit alone, which is normal at "
+    "full load, does not count."
+)
+NODES_DOWN = number(
+    "Nodes down",
+    "Targets of Prometheus that had a daemon of ours within a day and do not answer.",
+    "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
+    " or 0 * count(up{$nodes})",
+    steps=BAD,
+)
+FAILING_SOURCES = number(
+    "Bad sources",
+    "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
+    "sum(telemetry_source_up{$nodes} == bool 0)",
+    steps=BAD,
+)
+POWER = Figure("Power", "sum(accelerator_power_watts{$cards})", "watt")
+ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_total{$cards}[$__range])) / 3600", "watth")
+
+
+EVENTS_MEAN = (
+    "Events by code (NVIDIA: Xid), from when they came until the card was reset, its driver loaded anew or the node started. "
+    "Only some drivers tell events."
+)
+EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
+_ALERT = f"{NODE}, vendor, device, alertname"
+_FIRING = 'ALERTS{$alerted,alertstate="firing"}'
+# As numbers they are sorted by weight.
+_SEVERITY = (
+    f'max by ({_ALERT}) (0 * ALERTS{{$alerted,alertstate="firing",severity="critical"}}'
+    ' or ALERTS{$alerted,alertstate="firing",severity="warning"}'
+    ' or 2 * ALERTS{$alerted,alertstate="firing",severity!~"critical|warning"})'
+)
+
+
+def now_of_card(metric: str) -> str:
+    """What each card reads of a metric, in a table's row."""
+    return f"max {ROW} ({metric}{{$cards}})"
+
+
+# Those with a problem come first.
+ALL_CARDS = card_table(
+    "All cards",
+    "Each card now; headroom: degrees left before it slows down by its own limits; n/a: this card does not tell, or is lost; not watched: it was there within the hour, and its source fails or was "
+    "released. A click on the device opens the card.",
+    CARD_LABELS,
+    (
+        Column("state", STATE, words=STATES),
+        Column("temperature", now_of_card("accelerator:temperature_celsius"), "celsius", HOT),
+        Column("headroom", now_of_card("accelerator:temperature_margin_celsius"), "celsius", NEAR),
+        Column("power", now_of_card("accelerator_power_watts"), "watt"),
+        Column("limit", now_of_card("accelerator_power_cap_watts"), "watt"),
+        Column("utilization", now_of_card("accelerator_utilization_ratio"), "percentunit"),
+        Column("memory", now_of_card("accelerator_memory_used_ratio"), "percentunit"),
+        Column(
+            "throttled",
+            f"max {ROW} (accelerator_throttled{{$cards,{THROTTLING}}})",
+            words={"0": ("no", GREEN), "1": ("yes", YELLOW)},
+        ),
+    ),
+    sort=("state", "-throttled", "instance", "device"),
+)
+# Grafana's own list of alerts does not follow the variables, and knows no alerts of a store that only takes samples.
+FIRING_ALERTS = card_table(
+    "Firing alerts",
+    "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Those that Grafana evaluates "
+    "itself stand in its own list.",
+    ("alertname", "instance", "vendor", "device"),
+    (
+        Column("severity", _SEVERITY, words={"0": ("critical", RED), "1": ("warning", YELLOW), "2": ("info", GREEN)}),
+        Column(
+            "since",
+            f"1000 * min by ({_ALERT}) (ALERTS_FOR_STATE{{$alerted}} and ignoring (alertstate) {_FIRING})",
+            "dateTimeFromNow",
+        ),
+    ),
+    sort=("severity", "since"),
+).saying("no alert fires, if Prometheus has the rules")
