@@ -93,6 +93,23 @@ def test_a_counter_is_not_stopped_that_grows_seldom_or_on_a_card_that_draws_noth
     assert record.energy_joules == pytest.approx(9 * 3600.0)  # the first step was drawn before it came
 
 
+def test_a_counter_is_not_stopped_that_is_read_seldom() -> None:
+    """The power says at once that a card is busy, the counter after a minute."""
+    node, counted = Node(), 0.0
+    for minute, watts in enumerate((50.0, 50.0, 50.0, 700.0, 700.0)):
+        node.power = watts
+        if minute == 3:
+            node.gives(has(job("a")))
+        read_at = node.now + 2.0
+        for _ in range(31):
+            node.now += 2.0
+            device = node.device("GPU-a")
+            counter = MergedReading(COUNTER, "", counted, "nvml", read_at, 60.0)
+            node.see([replace(device, readings=(*device.readings, counter))])
+        counted += 62.0 * watts
+    assert [card.energy_source for card in by_name(node.ends())["a"].cards] == ["counter"]
+
+
 def test_a_counter_that_is_reset_or_unread_for_long_begins_again() -> None:
     node = Node()
     counted = warm(node, 1e6)

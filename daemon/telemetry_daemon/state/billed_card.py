@@ -91,6 +91,8 @@ class BilledCard(Generic[_Holder]):
         if before is not None and origin.taken <= before[1]:
             return
         self._counter = (joules, origin.taken, origin.source)
+        longest = max(PATIENCE_SECONDS, LONGEST_GAP_INTERVALS * origin.interval)
+        self._standstill.patience = longest
         if before is None or before[2] != origin.source:
             return
         seconds = origin.taken - before[1]
@@ -100,7 +102,6 @@ class BilledCard(Generic[_Holder]):
         if not self._has_counter:
             self._has_counter = watts > 0.0
             return
-        longest = max(PATIENCE_SECONDS, LONGEST_GAP_INTERVALS * origin.interval)
         if seconds <= longest and 0.0 <= watts <= _MOST_WATTS:
             self.count(ENERGY_COUNTED, Increment(before[1], origin.taken, watts, watts))
 
@@ -219,6 +220,8 @@ class _Standstill:
     """What was drawn since the card's own counter grew last, by the readings of its power."""
 
     increments: list[Increment] = field(default_factory=list)
+    # After so many seconds the counter would have been read.
+    patience: float = PATIENCE_SECONDS
     _seconds: float = 0.0
     _joules: float = 0.0
     # By which the counter grows at once.
@@ -239,7 +242,7 @@ class _Standstill:
     @property
     def is_too_long(self) -> bool:
         """Whether the counter has stopped, since it would have grown twice by now."""
-        return self._seconds > PATIENCE_SECONDS and self._joules > 2 * self._largest_step
+        return self._seconds > self.patience and self._joules > 2 * self._largest_step
 
 
 def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
