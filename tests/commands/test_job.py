@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from kits.waiting import PATIENCE_SECONDS
+from kits.waiting import PATIENCE_SECONDS, PATIENT_JOB
 from telemetry_daemon.readers.jobs import harmless
 from telemetry_daemon.readers.jobs.files import MOST_FILES
 
@@ -30,7 +30,8 @@ def call(
     *arguments: str, environment: Mapping[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
     """`telemetry job` with an environment of its own; ended by status 0, whatever it was called with."""
-    return ended_well([TELEMETRY, "job", *arguments], JOB if environment is None else environment, **more)
+    given = {**PATIENT_JOB, **(JOB if environment is None else environment)}
+    return ended_well([TELEMETRY, "job", *arguments], given, **more)
 
 
 def ended_well(command: Sequence[str], environment: Mapping[str, str], **more: Any) -> subprocess.CompletedProcess[str]:
@@ -195,7 +196,7 @@ def test_no_environment_fails_a_hook(folder: Path, environment: dict[str, str]) 
 def test_no_stream_fails_a_hook(folder: Path, closed: str) -> None:
     for action in ("start", "--nonsense"):
         shell = f'exec "$0" job {action} {closed}'
-        ended_well(["sh", "-c", shell, TELEMETRY], {**JOB, **directory(folder)})
+        ended_well(["sh", "-c", shell, TELEMETRY], {**PATIENT_JOB, **JOB, **directory(folder)})
     assert record(folder)["id"] == "1234"
 
 

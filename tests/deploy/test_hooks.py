@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from kits.captures import ROOT
+from kits.waiting import PATIENT_JOB
 
 TELEMETRY = Path(sys.executable).with_name("telemetry")
-WRAPPER = f'#!/bin/sh\nexec {TELEMETRY} "$@"\n'
+WRAPPER = f'#!/bin/sh\nPYTHONPATH={PATIENT_JOB["PYTHONPATH"]} exec {TELEMETRY} "$@"\n'
 USELESS = {
     "absent": "",
     "broken": "#!/bin/sh\nexit 70\n",

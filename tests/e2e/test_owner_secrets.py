@@ -14,6 +14,7 @@ from kits.command_line import run_main
 from kits.daemon import Daemon, run
 from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
+from kits.waiting import PATIENT_JOB
 
 pytestmark = pytest.mark.needs("cc", "root")  # only root may read another's environment, and is believed about jobs
 SECRET = "hunter2-planted"
@@ -38,7 +39,7 @@ def planted_job(folder: Path) -> None:
     """A job as its hook tells of it, in whose file and environment there is more than that."""
     (folder / "jobs").mkdir(mode=0o755)
     told = {"SLURM_JOB_ID": "41", "SLURM_JOB_USER": "alice", "SLURM_JOB_GPUS": "0", "SLURM_JOB_COMMENT": SECRET}
-    assert run("job", "start", "--directory", str(folder / "jobs"), environment=told)[0] == 0
+    assert run("job", "start", "--directory", str(folder / "jobs"), environment={**PATIENT_JOB, **told})[0] == 0
     (file,) = (folder / "jobs").glob("slurm-*")
     assert SECRET not in file.read_text()
     file.write_text(json.dumps({**json.loads(file.read_text()), "comment": SECRET, "token": [SECRET]}))

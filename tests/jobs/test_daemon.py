@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon
-from kits.waiting import PATIENCE_SECONDS
+from kits.waiting import PATIENCE_SECONDS, PATIENT_JOB
 
 TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
 
 
 def hook(daemon: Daemon, action: str) -> None:
-    environment = {"SLURM_JOB_ID": "12", "SLURM_JOB_USER": "anna", "TELEMETRY_CONFIG": str(daemon.config_path)}
+    of_job = {"SLURM_JOB_ID": "12", "SLURM_JOB_USER": "anna"}
+    environment = {**PATIENT_JOB, **of_job, "TELEMETRY_CONFIG": str(daemon.config_path)}
     done = subprocess.run(
         [TELEMETRY, "job", action],
         env=environment,
@@ -60,6 +61,7 @@ def test_the_service_reads_what_root_wrote_and_others_do_not() -> None:
         runtime.mkdir()
         os.chown(runtime, 4242, 4343)
         environment = {
+            **PATIENT_JOB,
             "SLURM_JOB_ID": "12",
             "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": f"{folder}/jobs",
             "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(runtime),
