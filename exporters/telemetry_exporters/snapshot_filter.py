@@ -37,7 +37,7 @@ NO_METRICS: Mapping[str, Metric] = {}
 # We count these, so they hold for a lost device, too: the event that ended it may have come together with its loss.
 _AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
 # Metrics that exporters make themselves, from a device's presence and the sources' health.
-MADE_HERE = frozenset(
+_MADE_HERE = frozenset(
     {"up", "info", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
@@ -200,7 +200,7 @@ class _Judge:
     def fault(self, reading: MergedReading) -> Fault | None:
         """What is wrong with a reading by itself."""
         metric = self._metrics.get(reading.metric)
-        if metric is None or metric.scope != self._scope or reading.metric in MADE_HERE:
+        if metric is None or metric.scope != self._scope or reading.metric in _MADE_HERE:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
             # An absence of a metric with labels may have none; a metric without labels must not have one.
@@ -247,7 +247,7 @@ def _screen_samples(
 def _sample_fault(sample: Sample, metric: Metric | None) -> Fault | None:
     if metric is None or metric.scope != "daemon":
         return Fault.UNKNOWN
-    if sample.metric in MADE_HERE:
+    if sample.metric in _MADE_HERE:
         return Fault.DUPLICATE
     if tuple(name for name, _ in sample.labels) != OWN_LABELS[sample.metric]:
         return Fault.MISLABELLED

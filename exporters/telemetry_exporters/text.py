@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
-REPLACEMENT = "\ufffd"
-ELLIPSIS = "…"
+_REPLACEMENT = "\ufffd"
+_ELLIPSIS = "…"
 _MOST_NAMED = 4
 
 _T = TypeVar("_T")
@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 def _safe(character: str) -> str:
     if character in _BLANKS:
         return " "
-    return REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
+    return _REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
 
 
 def cleaned(thing: _T) -> _T:
@@ -77,10 +77,10 @@ def cut(text: str, width: int) -> str:
     if width <= 0:
         return ""
     if _NARROW(text):
-        return text[: width - 1].rstrip() + ELLIPSIS
+        return text[: width - 1].rstrip() + _ELLIPSIS
     beginnings = accumulate(map(_columns, text), initial=0)
     kept = sum(columns < width for columns in beginnings) - 1
-    return text[:kept].rstrip() + ELLIPSIS
+    return text[:kept].rstrip() + _ELLIPSIS
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:

@@ -25,7 +25,7 @@ _LONGEST_LINE = 400
 _MOST_MEASURED = 64
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0
-StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
+_StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CheckJson:
     """One device, source, or number of devices that was looked at."""
 
     name: Word
-    status: StatusWord
+    status: _StatusWord
     words: str
     """How it is."""
     remedy: str | None
@@ -52,7 +52,7 @@ class CheckupJson:
     time: Annotated[str, Schema({"format": "date-time"})]
     """When the readings were put together, in UTC."""
     hostname: str
-    status: StatusWord
+    status: _StatusWord
     """The worst of the checks: critical, then warning, then unknown, then ok."""
     checks: tuple[CheckJson, ...]
 

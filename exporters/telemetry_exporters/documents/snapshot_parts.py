@@ -38,7 +38,7 @@ def _by_label(value: Mapping[str, Any], least: int = 1) -> Schema:
 SeverityWord = Annotated[str, Schema({"enum": [severity.value for severity in Severity]})]
 Numbers = Annotated[Mapping[str, Any], _by_label({"type": "number"})]
 Absences = Annotated[Mapping[str, Any], _by_label(_ABSENCE)]
-Origins = Annotated[Mapping[str, Any], _by_label({"type": "string"}, least=2)]
+_Origins = Annotated[Mapping[str, Any], _by_label({"type": "string"}, least=2)]
 ProcessKind = Literal["compute", "graphics", "mps"]
 
 
@@ -225,7 +225,7 @@ class DeviceJson:
     """Numbers in base units that were read just now: one for a metric, or one for each word of its label."""
     absent: Absences
     """What could have been given and was not read, and why."""
-    origin: Origins
+    origin: _Origins
     """The source of each reading; an object by label where the labels' sources differ."""
     allocations: Annotated[tuple[AllocationJson, ...], AtMost(bounds.MOST_CLAIMS)]
     """Who has the device, the largest share first; empty where nobody has it or owners are not told."""

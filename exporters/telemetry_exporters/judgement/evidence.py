@@ -234,7 +234,7 @@ def narrow_pcie(view: View) -> list[str]:
 
 def fan_stopped(view: View) -> list[str]:
     """Whether the fan stands still while the device is hot; some tools print 0 for a model without a fan."""
-    hot = (main_temperature(view) or 0.0) > number("fan_stopped_celsius")
+    hot = (_main_temperature(view) or 0.0) > number("fan_stopped_celsius")
     return ["fan stopped"] if view.number("fan_ratio") == 0.0 and hot and view.peers.fan_turns else []
 
 
@@ -316,7 +316,7 @@ def _common(sensor: str) -> float | None:
     return None if sensor.startswith(OTHER_SENSORS) else number("hot_celsius")
 
 
-def main_temperature(view: View) -> float | None:
+def _main_temperature(view: View) -> float | None:
     """The hottest sensor other than memory and board, None if there is none."""
     return max((degrees for sensor, degrees in view.numbers(_T).items() if is_main_temperature(sensor)), default=None)
 
@@ -325,7 +325,7 @@ def _nearest(view: View) -> _Near | None:
     """How near the device is to its limit; None if it tells none."""
     told = view.number(_MARGIN)
     if told is not None:
-        return _Near(told, "its limit") if main_temperature(view) is not None else None
+        return _Near(told, "its limit") if _main_temperature(view) is not None else None
     limits = view.numbers(_SHUTDOWN) | view.numbers(_CRITICAL) | view.numbers(_SLOWDOWN)
     margins = [
         _Near(limits[sensor] - degrees, celsius(limits[sensor]))

@@ -47,7 +47,7 @@ class OwnSamples:
     def of(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
         """Every sample of the daemon's own metrics: by source and poll as the snapshot has them, then the others."""
         now = snapshot.monotonic_time
-        sources = [self._of_source(source, now) for source in snapshot.sources if was_tried(source)]
+        sources = [self._of_source(source, now) for source in snapshot.sources if _was_tried(source)]
         self._of_sources = {one.status.source: one for one in sources}
         return (*(one.columns for one in sources), SampleColumns.of(_other_samples(snapshot)))
 
@@ -70,7 +70,7 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
     yield from snapshot.own
 
 
-def was_tried(source: SourceStatus) -> bool:
+def _was_tried(source: SourceStatus) -> bool:
     """Whether a source has a state to show: it was asked, or is in a state in which it is never asked."""
     return source.state in _STATES_WITHOUT_TRY or any(poll.attempted for poll in source.polls)
 

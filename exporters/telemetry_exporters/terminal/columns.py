@@ -67,7 +67,7 @@ def text_cell(text: str | None) -> Cell:
     return Cell(text) if text else Cell(ABSENT, Style.DIM)
 
 
-def value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
+def _value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
     """The number in words, or the mark of its absence."""
     return Cell(ABSENT, Style.DIM) if value is None or isinstance(value, Absent) else Cell(words(value))
 
@@ -113,7 +113,7 @@ def number_column(
     """A column of numbers, each written by `words`."""
     return Column(
         heading,
-        lambda row: value_cell(read(row), words),
+        lambda row: _value_cell(read(row), words),
         lambda row: number_of(read(row)),
         priority,
         usual=usual,
@@ -138,15 +138,15 @@ def condition_column(read: Callable[[_T], Finding], priority: int, least: int) -
 def _power_cell(row: Row) -> Cell:
     cap = number_of(row.power_cap)
     if cap is None:
-        return value_cell(row.power, human.watts)
-    power = value_cell(row.power, human.watts).text.removesuffix(" W")
+        return _value_cell(row.power, human.watts)
+    power = _value_cell(row.power, human.watts).text.removesuffix(" W")
     return Cell(f"{power} / {human.watts(cap)}")
 
 
 def _memory_cell(row: Row) -> Cell:
     used, total = number_of(row.memory_used), number_of(row.memory_total)
     if total is None:
-        return value_cell(row.memory_used, human.byte_size)
+        return _value_cell(row.memory_used, human.byte_size)
     if used is None:
         return Cell(f"{ABSENT} / {human.byte_size(total)}")
     return Cell(human.byte_pair(used, total))
@@ -157,15 +157,15 @@ def _memory_share_cell(row: Row) -> Cell:
     return (
         Cell(human.percent(used / total))
         if used is not None and total
-        else value_cell(row.memory_used, human.byte_size)
+        else _value_cell(row.memory_used, human.byte_size)
     )
 
 
 def _fan_cell(row: Row) -> Cell:
     ratio = value_of(row.device, "fan_ratio")
     if number_of(ratio) is not None:
-        return value_cell(ratio, human.percent)
-    return value_cell(value_of(row.device, "fan_rpm"), lambda rpm: f"{human.digits(rpm)} rpm")
+        return _value_cell(ratio, human.percent)
+    return _value_cell(value_of(row.device, "fan_rpm"), lambda rpm: f"{human.digits(rpm)} rpm")
 
 
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:

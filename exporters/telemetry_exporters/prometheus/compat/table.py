@@ -60,7 +60,7 @@ class Told:
 
 
 _EVENTS = "event_last_timestamp_seconds"
-EVENT_WATCH = "event_watch"
+_EVENT_WATCH = "event_watch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class NewestCode:
 
     prefix: str
     label: str = ""
-    readings: tuple[str, ...] = (_EVENTS, EVENT_WATCH)
+    readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
     def cells(self, told: Told) -> Iterable[Cell]:
         """One number; none where nobody watches for events and none has come."""
@@ -178,7 +178,7 @@ class NewestCode:
         if codes:
             newest = max(codes, key=lambda code: codes[code])
             return [Cell(constant=float(newest), labels=((self.label, newest),) if self.label else ())]
-        return [Cell(constant=0.0) for place in told.words(EVENT_WATCH).values() if told.decisive(place)]
+        return [Cell(constant=0.0) for place in told.words(_EVENT_WATCH).values() if told.decisive(place)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +210,6 @@ def one(*readings: str) -> One:
 def total(metric: str) -> Total:
     """All places of a metric together."""
     return Total((metric,))
-
-
-def each(metric: str, label: str, named: Callable[[str], str] = _same) -> Each:
-    """A number for each word of the metric's label."""
-    return Each((metric,), label, named)
 
 
 def number_of(metric: str, numbers: Mapping[str, float]) -> NumberOf:

@@ -44,7 +44,7 @@ def body(state: State, size: Size) -> Body:
     lines = [
         *_heading(card, scene, size.columns),
         *_owners(card, scene, size.columns),
-        *chart_lines(state, scene, card, size),
+        *_chart_lines(state, scene, card, size),
         *_events(card, scene, size.columns),
         *_entries(_past_readings(card, scene) if scene.slot is not None else _readings(card), size.columns),
         *_facts(card, size.columns),
@@ -185,7 +185,7 @@ _MOST_GAPS = 8
 _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
-def chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:
+def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:
     """The chart with its title, its scales and its gaps."""
     metric, past = BY_KEY[state.metric], scene.past
     series = card.series.get(state.metric)

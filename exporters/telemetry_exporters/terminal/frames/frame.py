@@ -100,7 +100,7 @@ class Note:
 
 def header(state: State, size: Size) -> list[Line]:
     """The lines above the view; where there are too many, the last one says how many are missing."""
-    scenes = scenes_of(state)
+    scenes = _scenes_of(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
     lines += [line for note in _further(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
@@ -112,7 +112,7 @@ def header(state: State, size: Size) -> list[Line]:
     return [*lines[: max(1, most - 1)], (note,)][:most]
 
 
-def scenes_of(state: State) -> Sequence[Scene]:
+def _scenes_of(state: State) -> Sequence[Scene]:
     """The nodes that the view is about."""
     if state.view is View.NODES:
         return [scene(node, state.moment) for node in state.nodes]
@@ -251,7 +251,7 @@ def _status(state: State, size: Size) -> Sequence[Line]:
     return [(Piece("   ".join(parts), Style.WARNING),)] if parts else []
 
 
-def cursor_column(state: State, size: Size) -> int:
+def _cursor_column(state: State, size: Size) -> int:
     """Where the next character of the filter comes."""
     room = max(0, size.columns - len(_PROMPT) - 1)
     return min(len(_PROMPT) + display_width(_end_of(state.look.filter, room)), max(0, size.columns - 1))
@@ -263,7 +263,7 @@ def _end_of(text: str, width: int) -> str:
     return text
 
 
-def help_page(_: State, size: Size) -> Body:
+def _help_page(_: State, size: Size) -> Body:
     """A line for each key, or more where it takes them."""
     indent = " " * (_WIDEST_KEY + 1)
     lines = [
@@ -278,7 +278,7 @@ VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
     View.CARD: card.body,
     View.PROCESSES: lists.process_list,
     View.SOURCES: lists.source_list,
-    View.HELP: help_page,
+    View.HELP: _help_page,
 }
 
 
@@ -311,7 +311,7 @@ def frame(state: State, size: Size) -> Frame:
     lines = [_painted(line, state, size.columns) for line in (*lines, *below)][: size.rows]
     selected = None if body.chosen is None else len(found.above) + body.heads + body.chosen - found.first
     typed = len(lines) - len(below)
-    cursor = (typed, cursor_column(state, size)) if state.is_typing and typed >= 0 else None
+    cursor = (typed, _cursor_column(state, size)) if state.is_typing and typed >= 0 else None
     return Frame(tuple(lines), cursor, selected if selected is not None and selected < len(lines) else None)
 
 

@@ -255,7 +255,7 @@ def reason_at(series: Series, slot: int) -> str:
     return found[0].replace("_", " ") if found else "no reason is known"
 
 
-def chosen_node(state: State) -> NodeState | None:
+def _chosen_node(state: State) -> NodeState | None:
     """The node that is chosen, the first one if none is."""
     found = [node for node in state.nodes if node.name == state.node] or state.nodes
     return found[0] if found else None
@@ -263,7 +263,7 @@ def chosen_node(state: State) -> NodeState | None:
 
 def chosen_scene(state: State) -> Scene | None:
     """The chosen node as it is looked at."""
-    node = chosen_node(state)
+    node = _chosen_node(state)
     return None if node is None else scene(node, state.moment)
 
 
