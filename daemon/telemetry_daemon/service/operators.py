@@ -14,7 +14,6 @@ from telemetry_daemon.state.devices_file import of_vendor
 from telemetry_daemon.state.maintenance import LONGEST_SECONDS, MaintenanceBook, is_announceable
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_exporters.documents import snapshot_json
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Metric, Plain
@@ -87,6 +86,8 @@ class Operators:
         return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
     def _snapshot(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
+        from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
+
         return snapshot_json.document(self._store.snapshot(), self._metrics)
 
     def _jobs_changed(self, request: control_requests.OfSource) -> Mapping[str, Plain]:

@@ -13,7 +13,6 @@ from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choos
 from telemetry_daemon.site.rendered import Gzipped, Made, MakesPage, Rendered
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
-from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
 from telemetry_exporters.snapshot_filter import NO_METRICS
@@ -188,6 +187,8 @@ class Site:
     def _document(self, request: Request) -> Response:
         if request.query:
             return self._some_devices(request)
+        from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
+
         return self._kept(
             request, "json", lambda snapshot: snapshot_json.render(snapshot, self._extra).encode(), _JSON, ()
         )
