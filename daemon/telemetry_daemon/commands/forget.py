@@ -49,7 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     socket_path = control.path_in(settings.state.runtime_directory)
     if not socket_path.exists():
-        chosen = devices_file.of_vendor(arguments.vendor) if arguments.all_lost else _with_id(arguments.id)
+        chosen = (
+            devices_file.of_vendor(arguments.vendor)
+            if arguments.all_lost
+            else lambda identity: identity.id == arguments.id
+        )
         done = _forget_in_file(arguments, chosen, settings.state.directory)
     elif arguments.all_lost:
         done = ask_daemon(settings, Forgotten, "forget_lost", vendor=arguments.vendor)
@@ -66,10 +70,6 @@ def _told(arguments: argparse.Namespace, done: Forgotten) -> str:
         return f"forgot {done.forgotten} lost {'device' if done.forgotten == 1 else 'devices'}"
     events = f"the open events of {arguments.id}: {', '.join(done.events)}"
     return f"forgot {events if done.events else arguments.id}"
-
-
-def _with_id(device_id: str) -> Callable[[Identity], bool]:
-    return lambda identity: identity.id == device_id
 
 
 def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> Forgotten:
@@ -92,12 +92,8 @@ def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
     """Refuse an id that no lost device has, and a vendor that no parser has. Raises CommandError."""
     if not arguments.all_lost:
-        raise CommandError(_unknown(arguments.id, lost))
+        names = ", ".join(map(shlex.quote, lost))
+        lost_text = f"the lost devices are {names}" if names else "no device is lost"
+        raise CommandError(f"'{arguments.id}' is not a lost device, and has no open event; {lost_text}")
     if arguments.vendor is not None:
         check_vendor(arguments.vendor, settings.parsers.paths)
-
-
-def _unknown(device_id: str, lost: Sequence[str]) -> str:
-    names = ", ".join(map(shlex.quote, lost))
-    lost_text = f"the lost devices are {names}" if names else "no device is lost"
-    return f"'{device_id}' is not a lost device, and has no open event; {lost_text}"

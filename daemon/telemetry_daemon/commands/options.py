@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -180,7 +181,8 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
     text = (
         f"play a recording so many times as fast, {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g} (default: 1)"
     )
-    parser.add_argument("--speed", type=_speed, metavar="TIMES", help=text)
+    speed = partial(_parsed, playback_clock.speed)
+    parser.add_argument("--speed", type=speed, metavar="TIMES", help=text)
     parser.add_argument(
         "--once", action="store_true", help="stay at the end of the recording, in place of beginning anew"
     )
@@ -190,12 +192,6 @@ def _moment(text: str) -> Moment:
     from telemetry_daemon.recordings.survey import moment
 
     return _parsed(moment, text)
-
-
-def _speed(text: str) -> float:
-    from telemetry_daemon.recordings.playback_clock import speed
-
-    return _parsed(speed, text)
 
 
 def _parsed(parse: Callable[[str], T], text: str) -> T:

@@ -7,7 +7,7 @@ import errno
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,19 @@ def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
 
 
 def _port_taken(text: str, address: TcpAddress) -> str:
-    place = _resolve(text, address)[1][:2] if address.host else ("::", address.port)
-    return _taken(address.port, lambda other: _takes(other, place) or _takes(place, other))
+    """That the port is in use, by whom, and what to do."""
+    port = address.port
+    place = _resolve(text, address)[1][:2] if address.host else ("::", port)
+    try:
+        found = {inode: user for other, user, inode in sockets_on(port) if _takes(other, place) or _takes(place, other)}
+        owner = _holder(set(found))
+    except (OSError, ValueError):  # no /proc, or one that reads otherwise
+        found, owner = {}, None
+    if owner is not None:
+        return f"port {port} is already in use by {owner}; stop it or set another listen_address"
+    users = "".join(f", by a process of user ID {user}" for user in sorted(set(found.values()))[:1])
+    asking = f"`sudo ss -tanp 'sport = :{port}'` shows the process"
+    return f"port {port} is already in use{users}; {asking}: stop it or set another listen_address"
 
 
 def covers(listeners: Iterable[Listener], local_address: object) -> bool:
@@ -178,20 +189,6 @@ def _listen_beside(listening: socket.socket, place: tuple[object, ...], beside: 
         finally:
             for member in pair:
                 member.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 0)
-
-
-def _taken(port: int, clashes: Callable[[tuple[str, int]], bool]) -> str:
-    """That a port is in use, by whom, and what to do; `clashes` says whether a listener's address is in the way."""
-    try:
-        found = {inode: user for place, user, inode in sockets_on(port) if clashes(place)}
-        owner = _holder(set(found))
-    except (OSError, ValueError):  # no /proc, or one that reads otherwise
-        found, owner = {}, None
-    if owner is not None:
-        return f"port {port} is already in use by {owner}; stop it or set another listen_address"
-    users = "".join(f", by a process of user ID {user}" for user in sorted(set(found.values()))[:1])
-    asking = f"`sudo ss -tanp 'sport = :{port}'` shows the process"
-    return f"port {port} is already in use{users}; {asking}: stop it or set another listen_address"
 
 
 def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
