@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, final
 
-from telemetry_daemon.guarded import named
+from telemetry_daemon.guarded import folders, named
 from telemetry_daemon.guarded.packing import GZIP, is_packed
 from telemetry_daemon.recordings.parsed_captures import Reports
 from telemetry_daemon.remote import control_requests
@@ -180,9 +180,7 @@ class _WholeLines:
         if self._claim is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True
             raise OSError(errno.ENOENT, "it was removed while it was recorded to")
-        left = memoryview(data)
-        while left:
-            left = left[os.write(self._descriptor, left) :]
+        folders.write(self._descriptor, data)
 
     def _end_of_file(self) -> int | None:
         """Where the file ends to which the next line goes; what was in it before us stays. None for what is no file."""

@@ -77,13 +77,9 @@ class ReplayNode(Node):
         """The parsers that read it."""
         return tuple(self._parsers.values())
 
-    def left_out(self) -> tuple[str, ...]:
-        """The recorded sources that no parser here reads."""
-        return tuple(sorted(self.survey.examples.keys() - self._parsers.keys()))
-
     def warnings(self) -> tuple[str, ...]:
         """What of the recording is not played, and why."""
-        unread = in_short(self.left_out())
+        unread = in_short(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no parser here reads what was recorded of {unread}: install its plugin"
         return (*self.damage, text) if unread else self.damage
 
