@@ -13,11 +13,7 @@ from telemetry_parsers.model import Metric
 FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
     {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
-# A cluster is told where several of them share a store; elsewhere nobody has the label, and joins do without it.
-TARGET_LABELS = frozenset({"cluster", "job", "instance"})
-# Nodes that send for themselves have it (deploy/agents/targets/node.yml).
-PUSHED_LABELS = frozenset({"pushed"})
-# What joins and sums go by: one node, one card, the cards of a model, and those of a model in one node.
+# What joins and sums go by: one node, one card, the cards of a model, and those of a model in one node. A cluster is told where several of them share a store; elsewhere nobody has the label, and joins do without it.
 NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
 MODEL = "cluster, job, vendor, model"
@@ -25,10 +21,11 @@ MODEL_IN_NODE = f"{NODE}, vendor, model"
 # Parts of cards, which most counts of cards leave out.
 PARTITIONS = 'accelerator_info{parent!=""}'
 DEVICE = f"{NODE}, vendor, device, id, model"
-DEVICE_LABELS = frozenset(DEVICE.split(", "))
+_TARGET_LABELS = frozenset(NODE.split(", "))
+_DEVICE_LABELS = frozenset(DEVICE.split(", "))
 # Facts on accelerator_info, besides the labels of every device.
-INFO_LABELS = frozenset(
-    {
+_INFO_LABELS = frozenset(
+    [
         "uuid",
         "bus_id",
         "serial",
@@ -42,14 +39,17 @@ INFO_LABELS = frozenset(
         "replayed",
         "model_now",
         "profile",
-    }
+    ]
 )
 # What Prometheus keeps of the alerts that it evaluates: the labels of their series, and those of the rule.
-ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
-ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
-RANK_LABELS = frozenset({"rank", "server"})
+_ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
+_ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
+_RANK_LABELS = frozenset({"rank", "server"})
 # What queries of panels join from other labels, to name a series.
-NAME_LABELS = frozenset({"card", "node"})
+_NAME_LABELS = frozenset({"card", "node"})
+_GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS).union(
+    (metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values()
+)
 
 # Labels whose words are all in the catalogue; a vendor may add words of its own to the others.
 _CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
@@ -77,10 +77,9 @@ def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyTy
         name = match[1]
         if _OURS.match(name):
             _check_matchers(name, match[2] or "", labels_of(name, recorded))
-    known = DEVICE_LABELS | INFO_LABELS | RANK_LABELS | ALERT_LABELS | NAME_LABELS | _all_own_labels()
     for grouping in _GROUPINGS.finditer(query):
         for label in filter(None, (part.strip() for part in grouping[2].split(","))):
-            if label not in known:
+            if label not in _GROUPED_BY:
                 raise QueryError(f"no metric of ours has the label {label!r}, in: {query}")
     return query
 
@@ -90,31 +89,26 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:
-        return TARGET_LABELS
-    if name in ALERT_SERIES:
-        return DEVICE_LABELS | ALERT_LABELS
+        return _TARGET_LABELS
+    if name in _ALERT_SERIES:
+        return _DEVICE_LABELS | _ALERT_LABELS
     metric = BY_NAME.get(name)
     if metric is None:
         raise QueryError(f"no such metric: {name!r}")
     if metric.scope == "device":
         return _device_labels(metric)
     if metric.scope == "owner":
-        return DEVICE_LABELS | frozenset(OWNER_LABELS[name])
-    return TARGET_LABELS | PUSHED_LABELS | frozenset(OWN_LABELS.get(name, ()))
+        return _DEVICE_LABELS | frozenset(OWNER_LABELS[name])
+    # Nodes that send for themselves have `pushed` (deploy/agents/targets/node.yml).
+    return _TARGET_LABELS | {"pushed"} | frozenset(OWN_LABELS.get(name, ()))
 
 
 def _device_labels(metric: Metric) -> frozenset[str]:
     if metric.key == "info":
-        return DEVICE_LABELS | INFO_LABELS
+        return _DEVICE_LABELS | _INFO_LABELS
     if metric.key == "rank_info":
-        return DEVICE_LABELS | RANK_LABELS
-    return DEVICE_LABELS | ({metric.label} if metric.label else frozenset())
-
-
-def _all_own_labels() -> frozenset[str]:
-    of_devices = {metric.label for metric in BY_NAME.values() if metric.label}
-    of_others = (*OWN_LABELS.values(), *OWNER_LABELS.values())
-    return frozenset(of_devices | {label for labels in of_others for label in labels})
+        return _DEVICE_LABELS | _RANK_LABELS
+    return _DEVICE_LABELS | ({metric.label} if metric.label else frozenset())
 
 
 def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:

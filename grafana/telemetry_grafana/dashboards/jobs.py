@@ -8,11 +8,11 @@ from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import Column, Figure, Panel, card_table, number, numbers, stacked
 from telemetry_grafana.dashboards.query import query
+from telemetry_grafana.promql import CARD, PARTITIONS
 
-_CARD = "on (cluster, job, instance, id)"
+_CARD = f"on ({CARD})"
 # The share of each card that an owner has: what is multiplied by it adds up to the cards' own.
 _SHARE = "accelerator_allocation_ratio{$cards}"
-_WHOLE = f'unless {_CARD} accelerator_info{{parent!=""}}'
 _OWNER = ("owner_kind", "owner", "user", "account")
 _POWER = "accelerator_power_watts{$cards}"
 _ALL_ENERGY = "accelerator_energy_estimated_joules_total{$cards}"
@@ -20,7 +20,12 @@ _ENERGY = "accelerator_allocation_energy_joules_total{$cards}"
 _SECONDS = "accelerator_allocation_seconds_total{$cards}"
 _BUSY = "accelerator_allocation_busy_seconds_total{$cards}"
 _MEMORY = "accelerator_allocation_memory_used_bytes{$cards}"
-_OWNERS_OFF = "Where attribution is on (docs/owners.md)."
+_LOW = 7
+_OF_CARD = (*shared.CARD_LABELS, "owner_kind", "owner", "user")
+_GROUP = "user, pod_namespace, account"
+_OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
+_JOB = "job_id, user"
+_OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
 
 
 def _of_share(metric: str) -> str:
@@ -53,11 +58,11 @@ def _now() -> Panel:
     )
 
 
-def _bill(title: str, what: str, labels: Sequence[str]) -> Panel:
+def _bill(what: str, labels: Sequence[str]) -> Panel:
     """What each had in the time shown."""
     by = ", ".join(labels)
     return card_table(
-        title,
+        f"By {what}",
         f"What each {what} had in the time shown, ended owners included: hours of cards, the share of these in which they "
         "computed, energy, and the most memory of one card.",
         labels,
@@ -81,19 +86,12 @@ def _where_any(otherwise: str, title: str, what: str, labels: Sequence[str], *co
     return card_table(title, what, labels, columns, sort).sized(12, _LOW).saying(otherwise)
 
 
-_LOW = 7
-_OF_CARD = (*shared.CARD_LABELS, "owner_kind", "owner", "user")
-_GROUP = "user, pod_namespace, account"
-_OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
-_JOB = "job_id, user"
-_OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
-
 JOBS = Page(
     uid="telemetry-jobs",
     title="Accelerators: jobs and owners",
     description=(
         "Whose cards they are: pods, jobs, containers and users, what they use and what it costs. Shares of a card add to one, so that sums "
-        f"over owners and nobody are the cards' own. {_OWNERS_OFF}"
+        "over owners and nobody are the cards' own. Where attribution is on (docs/owners.md)."
     ),
     sections={
         "Now": (
@@ -106,7 +104,7 @@ JOBS = Page(
             number(
                 "Free cards",
                 "Cards that are up and that nobody has.",
-                f"count((accelerator_up{{$cards}} == 1) {_WHOLE} unless {_CARD} accelerator_allocation_ratio)"
+                f"count((accelerator_up{{$cards}} == 1) unless {_CARD} {PARTITIONS} unless {_CARD} accelerator_allocation_ratio)"
                 " or 0 * count(accelerator_up{$cards})",
             ),
             numbers(
@@ -147,10 +145,10 @@ JOBS = Page(
             ),
         ),
         "What it came to": (
-            _bill("By user", "user", ("user",)),
-            _bill("By account", "account", ("account",)),
-            _bill("By namespace", "namespace", ("pod_namespace",)),
-            _bill("By job", "job", ("job_id", "user")),
+            _bill("user", ("user",)),
+            _bill("account", ("account",)),
+            _bill("namespace", ("pod_namespace",)),
+            _bill("job", ("job_id", "user")),
         ),
         "Worth a look": (
             _where_any(

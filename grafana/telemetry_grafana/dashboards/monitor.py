@@ -20,6 +20,7 @@ from telemetry_grafana.dashboards.panels import (
     states,
 )
 from telemetry_grafana.dashboards.query import fastest, highest, query
+from telemetry_grafana.promql import NODE
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
@@ -41,8 +42,7 @@ _MISSING = (
     f"clamp_min({_KNOWN} - on (cluster, job, instance, vendor)"
     f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN}), 0)"
 )
-_NODE = "cluster, job, instance"
-_SOURCE = f"{_NODE}, source"
+_SOURCE = f"{NODE}, source"
 _OURS = " and on (cluster, job, instance) telemetry_build_info"
 _MOST_ROWS = 24
 _POLL = "{{instance}} {{source}} {{poll}}"
@@ -145,20 +145,20 @@ MONITOR = Page(
                 "CPU of the daemon",
                 "Share of a core, without its children: the daemons that take most.",
                 "percentunit",
-                fastest("process_cpu_seconds_total{$nodes}", "{{instance}}", _NODE, _OURS),
+                fastest("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OURS),
                 axis=FREE,
             ),
             lines(
                 "Memory of the daemon",
                 "Resident memory, without its children: the daemons that take most.",
                 "bytes",
-                highest("process_resident_memory_bytes{$nodes}", "{{instance}}", _NODE, among=_OURS),
+                highest("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, among=_OURS),
             ),
             lines(
                 "Duration of scrapes",
                 "As Prometheus measures it: the slowest.",
                 "s",
-                highest("scrape_duration_seconds{$nodes}", "{{instance}}", _NODE, among=_OURS),
+                highest("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, among=_OURS),
                 axis=FREE,
             ),
         ),

@@ -122,13 +122,13 @@ def highest(text: str, legend: str, by: str, most: int = 15, among: str = "") ->
     return query(_highest(text, by, most, among), legend)
 
 
-def _highest(text: str, by: str, most: int, among: str = "") -> str:
+def _highest(text: str, by: str, most: int = 15, among: str = "") -> str:
     return f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})"
 
 
-def highest_nodes(text: str, most: int = 15) -> Query:
+def highest_nodes(text: str) -> Query:
     """The same for a recorded series of each vendor's cards of a node."""
-    return query(named_nodes(_highest(text, _NODE_OF_VENDOR, most)), "{{node}}")
+    return query(named_nodes(_highest(text, _NODE_OF_VENDOR)), "{{node}}")
 
 
 def fastest(counter: str, legend: str, by: str, among: str = "") -> Query:

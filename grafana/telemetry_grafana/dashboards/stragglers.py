@@ -16,6 +16,7 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
 )
 from telemetry_grafana.dashboards.query import highest, named_nodes, query
+from telemetry_grafana.promql import NODE
 
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (
@@ -28,7 +29,6 @@ _COMPARED = (
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-_NODE = "cluster, job, instance"
 # Lines above and below the bundle that are drawn, each way.
 _MOST = 10
 
@@ -116,7 +116,7 @@ STRAGGLERS = Page(
                 "Host CPU",
                 f"A busy host starves its cards: the {_MOST} that came highest.",
                 "percentunit",
-                highest("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", _NODE, _MOST),
+                highest("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MOST),
             ),
         ),
     },

@@ -19,19 +19,19 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
 )
 from telemetry_grafana.dashboards.query import by_card, by_model, highest, query, untold
+from telemetry_grafana.promql import CARD
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
-_CARD = "on (cluster, job, instance, id)"
-_KEY = "cluster, job, instance, id"
+_ON_CARD = f"on ({CARD})"
 _FEW = 15
 _ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × the clock now, if all work is in the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
-_ROOF = f"({INTENSITY}{{$cards}} * {_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
-_RIDGE = f"{CEILING}{{$cards}} / {_CARD} group_left () {_PEAK_MEMORY}"
+_ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
+_RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
 # What a rank draws and what it does; ranks of one card share its power.
 _OF_JOB = "cluster, job, job_id"
-_RANKS_OF_CARD = f"count by ({_KEY}) ({STEP_RATE}{{$nodes}})"
-_RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_CARD} {_RANKS_OF_CARD})"
+_RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
+_RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_ON_CARD} {_RANKS_OF_CARD})"
 _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)"
 _TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
@@ -52,7 +52,7 @@ def _rooflines() -> Panel:
             Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", _SHARE_STEPS, decimals=1),
             Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", ((None, GREEN), (0.1, YELLOW), (0.3, RED)), decimals=1),
             Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
-            Column("ridge", f"max {_ROW} ({_RIDGE} and {_CARD} {FLOPS}{{$cards}})", decimals=0),
+            Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
         ),
         sort=("of the peak",),
     )  # fmt: skip
@@ -99,7 +99,7 @@ WORK = Page(
                 "Estimated FLOP/s",
                 f"The cards that came highest. {_ESTIMATE}",
                 "flops",
-                highest(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", _KEY, _FEW),
+                highest(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
                 untold("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
             lines(
@@ -107,7 +107,7 @@ WORK = Page(
                 "Five-minute averages; a card that draws much and does little waits, or works in another data type.",
                 "watt",
                 query(
-                    f"accelerator:power_watts:rate5m{{$cards}} and {_CARD} topk({_FEW}, max_over_time({FLOPS}{{$cards}}[$__range] @ end()))",
+                    f"accelerator:power_watts:rate5m{{$cards}} and {_ON_CARD} topk({_FEW}, max_over_time({FLOPS}{{$cards}}[$__range] @ end()))",
                     "{{instance}} {{device}}",
                 ),
             ),
@@ -115,14 +115,14 @@ WORK = Page(
                 "Memory traffic",
                 "Bytes a second by the share of transfers; not by the share of time in which memory was touched, which says nothing of work.",
                 "Bps",
-                highest(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", _KEY, _FEW),
+                highest(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _FEW),
                 untold("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             lines(
                 "Lost to clocks",
                 "The part of the quoted peak that is out of reach at the clock of the moment: power caps, heat, or a clock that somebody set.",
                 "percentunit",
-                highest(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", _KEY, _FEW),
+                highest(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
             ),
         ),
         "The cluster": (

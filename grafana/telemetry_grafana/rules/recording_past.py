@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from telemetry_grafana.promql import CARD, DEVICE, MODEL, NODE, PARTITIONS
-from telemetry_grafana.rules.rule import (
-    EVERY,
-    MAINTENANCE_END,
-    Recording,
-    RecordingGroup,
-    for_ten_minutes,
-    with_thresholds,
-)
+from telemetry_grafana.rules.rule import EVERY, MAINTENANCE_END, Recording, RecordingGroup, with_thresholds
 
 _ENDS_IN = "telemetry_maintenance_ends_in_seconds"
 _MAINTENANCE = Recording(
@@ -75,6 +68,11 @@ _STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
 _LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
 
 
+def _for_ten_minutes(function: str, series: str) -> str:
+    """The least or the most of ten minutes; nothing of what has just begun, whose first values may be wrong."""
+    return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
+
+
 def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Recording:
     """1 from the first moment on that the series are there, for as long as others are."""
     return Recording(
@@ -97,14 +95,14 @@ _POWER = "accelerator_power_watts"
 _POWER_RANGE = (
     Recording(
         IDLE_POWER,
-        f"min by ({MODEL}) ({for_ten_minutes('max_over_time', _POWER)} and on ({CARD})"
+        f"min by ({MODEL}) ({_for_ten_minutes('max_over_time', _POWER)} and on ({CARD})"
         + with_thresholds(" max_over_time(accelerator_utilization_ratio[10m]) < $idle_ratio)"),
         "The least power that an idle device of this model drew for ten minutes.",
         MODEL,
     ),
     Recording(
         HIGHEST_POWER,
-        f"max by ({MODEL}) ({for_ten_minutes('min_over_time', _POWER)})",
+        f"max by ({MODEL}) ({_for_ten_minutes('min_over_time', _POWER)})",
         "The most power that a device of this model drew for ten minutes.",
         MODEL,
     ),
@@ -133,13 +131,13 @@ PAST = RecordingGroup(
         _most(
             "accelerator:link_up:most",
             # By its id: it may get another number, and another name from another driver.
-            f"max by ({CARD}) ({for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
+            f"max by ({CARD}) ({_for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
             "How many of a device's links were up at most, for ten minutes.",
         ),
         _most(
             "model:accelerator_fan_ratio:most",
-            f"max by ({MODEL}) ({for_ten_minutes('min_over_time', 'accelerator_fan_ratio')})",
+            f"max by ({MODEL}) ({_for_ten_minutes('min_over_time', 'accelerator_fan_ratio')})",
             MODEL,
             "How fast a fan of the model turned at most, for ten minutes.",
         ),

@@ -124,8 +124,3 @@ class RecordingGroup:
 def with_thresholds(text: str) -> str:
     """The text with a threshold's value in place of each `$name`."""
     return Template(text).substitute(in_promql())
-
-
-def for_ten_minutes(function: str, series: str) -> str:
-    """The least or the most of ten minutes; nothing of what has just begun, whose first values may be wrong."""
-    return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
