@@ -17,8 +17,7 @@ from typing import Any
 
 from device_telemetry.node_types import Node, NotReachableError, NotUnderstoodError, node_of
 from telemetry_daemon.config.inputs import runtime_directory
-from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.remote.node_address import Address, AddressError, address_of
+from telemetry_daemon.remote.http_client import Address, AddressError, Client, Credentials, NodeError, address_of
 from telemetry_daemon.web.addresses import local_socket_in
 
 _PATH = "/api/v1/snapshot"

@@ -13,8 +13,15 @@ from kits.daemon import Daemon
 from kits.waiting import until
 from kits.web_server import running_server
 from telemetry_daemon.remote import http_client
-from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.remote.node_address import AddressError, address_of, addresses_of, listed
+from telemetry_daemon.remote.http_client import (
+    AddressError,
+    Client,
+    Credentials,
+    NodeError,
+    address_of,
+    addresses_of,
+    listed,
+)
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.open_connections import Deadlines
 

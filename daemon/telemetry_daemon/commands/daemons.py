@@ -16,8 +16,16 @@ from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE, 
 from telemetry_daemon.commands.rendering import Answer
 from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, given_word
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
-from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.remote.node_address import Address, AddressError, address_of, addresses_of, listed
+from telemetry_daemon.remote.http_client import (
+    Address,
+    AddressError,
+    Client,
+    Credentials,
+    NodeError,
+    address_of,
+    addresses_of,
+    listed,
+)
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.web.addresses import UnixAddress, WebError, local_socket_in, parse_address

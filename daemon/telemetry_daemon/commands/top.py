@@ -14,8 +14,7 @@ from telemetry_daemon.terminal import log, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 if TYPE_CHECKING:  # imported where it is needed: the first screen is to come soon
-    from telemetry_daemon.remote.http_client import Credentials
-    from telemetry_daemon.remote.node_address import Address
+    from telemetry_daemon.remote.http_client import Address, Credentials
     from telemetry_daemon.top.feed import Feed
 
 EXAMPLES = {

@@ -19,8 +19,7 @@ from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.readers.tool_path import Whereabouts
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
-from telemetry_daemon.remote.http_client import BrokenError, Client, Credentials, NodeError
-from telemetry_daemon.remote.node_address import Address
+from telemetry_daemon.remote.http_client import Address, BrokenError, Client, Credentials, NodeError
 from telemetry_exporters.text import named
 from telemetry_parsers.model import Absent, Snapshot, SourceStatus
 from telemetry_parsers.states import BUSY, UNSUCCESSFUL

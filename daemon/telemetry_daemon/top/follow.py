@@ -12,8 +12,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_as, document_in, past_of, snapshot_of
-from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.remote.node_address import Address
+from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
 from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View

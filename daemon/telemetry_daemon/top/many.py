@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
-from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.remote.node_address import Address
+from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View
