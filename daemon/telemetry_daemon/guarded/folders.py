@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -283,6 +282,8 @@ class Scratch:
 @contextlib.contextmanager
 def scratch() -> Iterator[Scratch]:
     """A new file in the folder for such files, that only this user may open."""
+    import tempfile  # with shutil and random, which most processes do without
+
     path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"
     with os.fdopen(_nameless(path), "w+b") as stream:
         made = Scratch(stream, path)
