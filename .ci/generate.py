@@ -17,20 +17,15 @@ from telemetry_exporters.prometheus.compat.doc import tables as compatibility_ta
 # Dashboards and alerts are made here and never installed.
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("grafana", ".ci", "benchmarks"))
 
-import check_page
 import completion
+import derived_files
+import doc_tables
 import document_schemas
 import helm_chart
-from conditions_page import conditions
 from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
-from page_hashes import page_hashes
-from parser_descriptions import descriptions
-from peaks_page import peaks_table
-from settings_page import reference_markdown
 from terminal_picture import picture
-from tool_words import tool_words
 from vendor_matrix import matrix
 from vendor_parts import device_allow, permissions_table, pools, pools_table
 
@@ -85,11 +80,12 @@ def _default_file_in_docs() -> str:
 
 
 FILES = (
-    Generated("daemon/telemetry_daemon/plugins/built_in.json", descriptions),
-    Generated("daemon/telemetry_daemon/site/page_files.py", page_hashes),
+    Generated("daemon/telemetry_daemon/plugins/built_in.json", derived_files.parser_descriptions),
+    Generated("daemon/telemetry_daemon/site/page_files.py", derived_files.page_hashes),
     Generated("deploy/telemetry.toml", default_toml),
     Generated(
-        "docs/configuration.md", lambda: f"{reference_markdown()}\n## The default file\n\n{_default_file_in_docs()}"
+        "docs/configuration.md",
+        lambda: f"{doc_tables.settings_tables()}\n## The default file\n\n{_default_file_in_docs()}",
     ),
     Generated("deploy/man/telemetry.1", man_page),
     Generated("daemon/telemetry_daemon/completion/telemetry.bash", completion.bash),
@@ -98,10 +94,10 @@ FILES = (
     Generated("docs/metrics.md", metrics_markdown),
     Generated("docs/vendors/README.md", matrix),
     Generated("docs/images/telemetry-terminal.svg", picture),
-    Generated("docs/outputs.md", conditions),
-    Generated("docs/peaks.md", peaks_table),
-    Generated("daemon/telemetry_daemon/masking/tool_words.txt", tool_words),
-    Generated("docs/check.md", check_page.numbers_table),
+    Generated("docs/outputs.md", doc_tables.conditions_table),
+    Generated("docs/peaks.md", doc_tables.peaks_table),
+    Generated("daemon/telemetry_daemon/masking/tool_words.txt", derived_files.tool_words),
+    Generated("docs/check.md", doc_tables.numbers_table),
     Generated("docs/compatibility.md", compatibility_tables),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),

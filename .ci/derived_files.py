@@ -1,0 +1,65 @@
+"""Files of the product that are made of its own code."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from telemetry_daemon.plugins.built_in import description
+from telemetry_daemon.processes.targets import load
+from telemetry_daemon.site.page_files import script, style
+from telemetry_parsers.codec.captures import DescribedParser
+from telemetry_parsers.codec.derived import to_plain
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_FOLDERS = (
+    "parsers/telemetry_parsers",
+    "daemon/telemetry_daemon/readers",
+    "daemon/telemetry_profile/facts",
+    "daemon/telemetry_profile/formats",
+)
+# `GpuClock` are two words.
+_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])|[^\W\d_]{3,}")
+
+
+def parser_descriptions() -> str:
+    """plugins/built_in.json: what our parsers say of themselves, so that the daemon need not import them to know it."""
+    entry_points = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    targets = entry_points["telemetry.parsers"].values()
+    lines = [json.dumps(to_plain(DescribedParser, description(load(target)))) for target in sorted(targets)]
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def page_hashes() -> str:
+    """site/page_files.py: the hashes of the page's script and style, by which a browser knows them."""
+    return f'_SCRIPT_HASH = "{_hash(script())}"\n_STYLE_HASH = "{_hash(style())}"\n'
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def tool_words() -> str:
+    """masking/tool_words.txt: the words of the outputs of tools and profilers and of libraries' calls, as parsers, formats and readers have them."""
+    texts = [text for folder in _FOLDERS for path in (_CHECKOUT / folder).rglob("*.py") for text in _constants(path)]
+    return "".join(f"{word}\n" for word in sorted({word.lower() for text in texts for word in _WORD.findall(text)}))
+
+
+def _constants(path: Path) -> Iterator[str]:
+    """The texts in a module other than its documentation."""
+    tree = ast.parse(path.read_text("utf-8"))
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value

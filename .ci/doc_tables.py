@@ -1,0 +1,77 @@
+"""Tables of the documentation that are read off the tables of the product."""
+
+from __future__ import annotations
+
+from telemetry_daemon.commands.check import NUMBERS
+from telemetry_daemon.config.table import NO_DEFAULT, SectionRow, SettingRow, dotted, limits, sections, toml_value
+from telemetry_exporters.judgement.thresholds import THRESHOLDS
+from telemetry_exporters.judgement.verdict import CONDITIONS, Condition
+from telemetry_parsers.peaks.sources import SOURCES
+from telemetry_parsers.peaks.table import ROWS, Row
+
+_SIXTEEN_BITS = ("bf16", "fp16")
+
+
+def numbers_table() -> str:
+    """docs/check.md: the numbers that `telemetry check --thresholds` takes."""
+    rows = (f"| `{name}` | {THRESHOLDS[name].value:,} | {THRESHOLDS[name].meaning} |" for name in NUMBERS)
+    return "\n".join(("| number | usually | is |", "|---|---|---|", *rows)) + "\n"
+
+
+def conditions_table() -> str:
+    """docs/outputs.md: the conditions of a device, worst first."""
+    rows = "\n".join(map(_condition_row, CONDITIONS))
+    return f"| condition | severity | means | what to do | alert |\n| --- | --- | --- | --- | --- |\n{rows}\n"
+
+
+def _condition_row(condition: Condition) -> str:
+    alert = f"[{condition.alert}](alerts.md#{condition.alert.lower()})" if condition.alert else ""
+    remedy = condition.remedy.replace("{id}", "ID")
+    return f"| `{condition.like}` | {condition.severity.value} | {condition.meaning} | {remedy} | {alert} |"
+
+
+def peaks_table() -> str:
+    """docs/peaks.md: the models with their peaks, and the sources of these."""
+    numbers = {source: number for number, source in enumerate(SOURCES, 1)}
+    head = "| model | 16 bits, TFLOP/s | others, TFLOP/s | units × clock | memory, GB/s | sources |\n| --- | --- | --- | --- | --- | --- |"
+    rows = "\n".join(_peaks_row(row, numbers) for row in ROWS)
+    sources = "\n".join(f"{number}. {_linked(SOURCES[source])}" for source, number in numbers.items())
+    return f"{head}\n{rows}\n\n{sources}\n"
+
+
+def _peaks_row(row: Row, numbers: dict[str, int]) -> str:
+    names = ", ".join(f"`{name}`" for name in row.names) + "".join(f", PCI `{one}`" for one in row.pci_ids)
+    main = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype in _SIXTEEN_BITS)
+    others = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype not in _SIXTEEN_BITS)
+    clocks = " and ".join(dict.fromkeys(f"{quote.megahertz}" for _, quote in row.quoted))
+    memory = "" if row.memory_gigabytes_per_second is None else f"{row.memory_gigabytes_per_second:g}"
+    sources = ", ".join(str(numbers[source]) for source in row.sources)
+    return f"| {names} | {main} | {others} | {row.units} × {clocks} MHz | {memory} | {sources} |"
+
+
+def _linked(source: str) -> str:
+    address, _, place = source.partition(" ")
+    return f"<{address}>{f' {place}' if place else ''}"
+
+
+def settings_tables() -> str:
+    """docs/configuration.md: every section of the configuration file as a table of its settings."""
+    return "\n".join(_section(section) for section in sections())
+
+
+def _section(section: SectionRow) -> str:
+    title, description = f"`[{dotted(section.path)}]`", section.description
+    if not section.path:
+        title, description = "Above all sections", "In TOML, these must stand before the first heading."
+    lines = [f"### {title}", "", description, ""]
+    lines += ["| setting | default | what it does |", "| --- | --- | --- |"]
+    lines += [_setting_row(row) for row in section.settings]
+    return "\n".join(lines) + "\n"
+
+
+def _setting_row(row: SettingRow) -> str:
+    default = NO_DEFAULT.get(row.path[0], "none") if row.default is None else f"`{toml_value(row.default)}`"
+    ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".") if row.variable else ""
+    example = f"Example: `{toml_value(row.example)}`." if row.example is not None else ""
+    text = " ".join(filter(None, (row.description, limits(row), example, ways)))
+    return f"| `{row.path[-1]}` | {default} | {text} |"
