@@ -41,7 +41,7 @@ IMPORTS = {
     "apscheduler": "import apscheduler.schedulers.background",
     "apscheduler, as the daemon imports it": f"{_AS_SERVE_DOES} apscheduler.schedulers.background",
     "the model of reports": "import telemetry_parsers.model",
-    "what a worker process imports": "import telemetry_daemon.processes.inside",
+    "what a worker process imports": "import telemetry_daemon.processes.worker_main",
     "everything that `telemetry serve` imports": f"{_AS_SERVE_DOES} telemetry_daemon.service.serving",
 }
 _FIRST_POLLS = 100

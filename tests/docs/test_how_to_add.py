@@ -28,7 +28,13 @@ NOT_COPIED = shutil.ignore_patterns(
     ".*_cache", ".venv", ".git", ".hypothesis", "__pycache__", "build", "dist", "node_modules"
 )
 SOURCE_FOLDERS = ("benchmarks", "daemon", "exporters", "grafana", "parsers", "tests")
-WORDS = {"vendor": "anvil", "module": "acme_smi", "source": "acme-smi", "group": "presence", "command": "greet"}
+WORDS = {
+    "vendor": "anvil",
+    "module": "acme_smi",
+    "source": "acme-smi",
+    "subject": "lost_and_broken",
+    "command": "greet",
+}
 VENDORS = "parsers/telemetry_parsers/vendors"
 MARKS = "parsers/telemetry_parsers/text/tool_marks.py"
 

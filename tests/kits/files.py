@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from telemetry_daemon.processes import files
-from telemetry_parsers.codec.answer import readout
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.wire import Readout
+from telemetry_parsers.codec.worker_answer import readout
 from telemetry_parsers.model import Files, Output
 
 

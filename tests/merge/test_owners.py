@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.merge.owners import MOST_OWNERS, Owned, billed, owned
+from telemetry_parsers.merge.allocations import MOST_OWNERS, Owned, billed, owned
 from telemetry_parsers.merge.parties import Told
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_parsers.merge.owners import owned
+from telemetry_parsers.merge.allocations import owned
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Hold, Process, Task
 

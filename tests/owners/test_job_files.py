@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_parsers.merge.owners import Owned, owned
+from telemetry_parsers.merge.allocations import Owned, owned
 from telemetry_parsers.merge.parties import Told
 from telemetry_parsers.model import Capture, MergedDevice, Output, Plain
 from telemetry_parsers.owners import job_files, job_maps

@@ -17,7 +17,7 @@ from kits.waiting import comes_true
 from kits.workers import python_path
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import VARIABLES, ProcReader, command_line
-from telemetry_parsers.merge.owners import owned
+from telemetry_parsers.merge.allocations import owned
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.owners.cgroups import group_of
 from telemetry_parsers.ownership import Process, Task

@@ -11,7 +11,7 @@ from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.owners import MOST_OWNERS
+from telemetry_parsers.merge.allocations import MOST_OWNERS
 from telemetry_parsers.model import Process, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
 

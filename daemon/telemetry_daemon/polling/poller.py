@@ -14,8 +14,8 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.log_limits import News
 from telemetry_daemon.polling.missing import MissingPolls
-from telemetry_daemon.polling.news import News
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
 from telemetry_daemon.polling.schedule import Need, Releases
 from telemetry_daemon.polling.source import Answer, Source

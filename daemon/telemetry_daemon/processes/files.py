@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_parsers.codec.answer import output
+from telemetry_parsers.codec.worker_answer import output
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from telemetry_daemon.processes.pipes import Pipes
 from telemetry_daemon.processes.process import Ended, Process
+from telemetry_daemon.processes.tool_output import Pipes
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from telemetry_daemon.processes.link import GoneError, LateError, Link, OverflowingError
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, launch
+from telemetry_daemon.processes.worker_link import GoneError, LateError, Link, OverflowingError
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.wire import Answer, Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Failure, Plain, Reason, State

@@ -14,8 +14,8 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
+from telemetry_parsers.merge.allocations import Owned, lists_processes, owned
 from telemetry_parsers.merge.merged import Merged
-from telemetry_parsers.merge.owners import Owned, lists_processes, owned
 from telemetry_parsers.merge.parties import Told
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport
 from telemetry_parsers.owners.privacy import BY_NAME, Privacy

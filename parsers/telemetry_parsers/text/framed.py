@@ -1,7 +1,7 @@
 """Framed tables: cells between `|`, several lines a device, read by their headings and rules and never by offsets.
 
 A record is handed over whole, for tables in which one cell says what another means: npu-smi chooses the memory among the
-cells of HBM and DDR, and a card with its chip is one place. Where each cell stands for itself, boxed/ reads the table.
+cells of HBM and DDR, and a card with its chip is one place. Where each cell stands for itself, like_nvidia_smi/ reads the table.
 """
 
 from __future__ import annotations

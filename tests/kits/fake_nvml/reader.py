@@ -15,17 +15,17 @@ from unittest.mock import patch
 
 from kits.fake_nvml.library import FakeNvml
 from kits.waiting import comes_true
-from telemetry_daemon.processes.inside import Workbench
 from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.processes.worker import Worker, WorkerFaultError
+from telemetry_daemon.processes.worker_main import Workbench
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.nvml import events, gpm, library
 from telemetry_daemon.readers.nvml.reader import NvmlReader
-from telemetry_parsers.codec.answer import answer_line
 from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.codec.wire import Ask, Question, answer_in, question_line
+from telemetry_parsers.codec.worker_answer import answer_line
 from telemetry_parsers.model import Absent, Capture, Event, Failure, Plain, Poll, Report, Value
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 

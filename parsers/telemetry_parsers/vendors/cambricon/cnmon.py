@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed import cells as look
-from telemetry_parsers.boxed.cells import QUIET, column, usual
-from telemetry_parsers.boxed.lists import CardList, is_list, read_list
-from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi.cells import QUIET, column, usual
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, read_list
+from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric

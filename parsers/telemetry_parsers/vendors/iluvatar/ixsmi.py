@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.boxed import cells as look
-from telemetry_parsers.boxed.cells import column, usual
-from telemetry_parsers.boxed.lists import CardList, is_list, markup, read_list
-from telemetry_parsers.boxed.monitor import Query, is_query, read_query
-from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi.cells import column, usual
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, markup, read_list
+from telemetry_parsers.like_nvidia_smi.monitor import Query, is_query, read_query
+from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, identity, metric, only

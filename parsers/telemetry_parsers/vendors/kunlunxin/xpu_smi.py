@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed import cells as look
-from telemetry_parsers.boxed.cells import column, usual
-from telemetry_parsers.boxed.lists import CardList, is_list, markup, read_list
-from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi.cells import column, usual
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, markup, read_list
+from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of

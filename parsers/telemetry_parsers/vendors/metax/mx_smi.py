@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed import cells as look
-from telemetry_parsers.boxed.cells import QUIET, CellReader, Column, cell_reader, column, usual
-from telemetry_parsers.boxed.lists import CardList, is_list, read_list
-from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
-from telemetry_parsers.boxed.processes import is_process_title
-from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi.cells import QUIET, CellReader, Column, cell_reader, column, usual
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, read_list
+from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
+from telemetry_parsers.like_nvidia_smi.processes import is_process_title
+from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from telemetry_parsers.boxed import cells as look
-from telemetry_parsers.boxed.cells import column, usual
-from telemetry_parsers.boxed.monitor import Query
-from telemetry_parsers.boxed.table import Box
+from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi.cells import column, usual
+from telemetry_parsers.like_nvidia_smi.monitor import Query
+from telemetry_parsers.like_nvidia_smi.table import Box
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric

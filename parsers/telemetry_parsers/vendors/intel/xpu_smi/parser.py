@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.monitor import is_query, read_query
-from telemetry_parsers.boxed.table import Box, read_table
+from telemetry_parsers.like_nvidia_smi.monitor import is_query, read_query
+from telemetry_parsers.like_nvidia_smi.table import Box, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of

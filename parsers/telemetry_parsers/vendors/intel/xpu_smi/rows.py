@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.monitor import comma_cells
+from telemetry_parsers.like_nvidia_smi.monitor import comma_cells
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed import cells as look
-from telemetry_parsers.boxed.cells import QUIET, Column, column
-from telemetry_parsers.boxed.table import Box, read_cards
+from telemetry_parsers.like_nvidia_smi import cells as look
+from telemetry_parsers.like_nvidia_smi.cells import QUIET, Column, column
+from telemetry_parsers.like_nvidia_smi.table import Box, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric

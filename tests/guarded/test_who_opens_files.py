@@ -50,7 +50,7 @@ PLACES = {
     "remote/control_socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network", "open": KERNEL, "read_text": KERNEL},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
-    "processes/inside.py": {"open": "the pipe of requests"},
+    "processes/worker_main.py": {"open": "the pipe of requests"},
     "readers/proc.py": {"open": KERNEL},
     "readers/host.py": {"open": KERNEL, "read_bytes": KERNEL},
     "readers/tool_lock.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},

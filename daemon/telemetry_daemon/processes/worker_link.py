@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from telemetry_daemon.processes.process import Ended, Launch, Launcher, signal_name
 from telemetry_daemon.processes.supervise import Limits, end, settle, wait_for
-from telemetry_parsers.codec.answer import LIMIT_BYTES
+from telemetry_parsers.codec.worker_answer import LIMIT_BYTES
 
 # Together less than a second. A library that is let go of waits for its thread that waits for events.
 _LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.25)
@@ -42,7 +42,7 @@ class Link:
         self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
     ) -> None:
         reading, writing = os.pipe2(os.O_CLOEXEC)
-        arguments = (*_flags(), "-m", "telemetry_daemon.processes.inside", label, str(reading))
+        arguments = (*_flags(), "-m", "telemetry_daemon.processes.worker_main", label, str(reading))
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(os.close, writing)
             try:

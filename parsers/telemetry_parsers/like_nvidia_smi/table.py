@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.cells import CellReader, Column, Pairs, cell_reader
-from telemetry_parsers.boxed.processes import is_process_title, read_processes
+from telemetry_parsers.like_nvidia_smi.cells import CellReader, Column, Pairs, cell_reader
+from telemetry_parsers.like_nvidia_smi.processes import is_process_title, read_processes
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.reports.draft import Draft

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.processes.targets import BrokenProtocolError, in_one_line, load
-from telemetry_parsers.codec.answer import answer_line, failure, fault, output, readout
 from telemetry_parsers.codec.plain import decode_line
+from telemetry_parsers.codec.worker_answer import answer_line, failure, fault, output, readout
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 
 if TYPE_CHECKING:
