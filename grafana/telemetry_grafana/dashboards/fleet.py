@@ -5,9 +5,6 @@ from __future__ import annotations
 from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
-    GREEN,
-    RED,
-    YELLOW,
     Column,
     card_table,
     heatmap,
@@ -15,6 +12,7 @@ from telemetry_grafana.dashboards.panels import (
     number,
     numbers,
     ranking,
+    rising,
     stacked,
 )
 from telemetry_grafana.dashboards.query import by_card, by_model, highest_nodes, named_nodes, query
@@ -72,7 +70,7 @@ FLEET = Page(
                 "percentunit",
                 "topk(10, max by (cluster, job, instance, vendor, device)"
                 f" (avg_over_time(accelerator_throttled{{$cards,{shared.THROTTLING}}}[1h])))",
-                ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
+                rising(0.05, 0.5),
             ),
             ranking(
                 "Idle with memory held",
@@ -81,7 +79,7 @@ FLEET = Page(
                 f"topk(10, {_HELD}) or label_replace("
                 f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD}),"
                 ' "instance", "none", "", "")',
-                ((None, GREEN), (1, YELLOW)),
+                rising(1),
             ),
         ),
         "All cards": (shared.ALL_CARDS.sized(height=12),),

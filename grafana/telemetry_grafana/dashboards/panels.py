@@ -33,6 +33,13 @@ _Builder = Any  # the SDK's builders have no common type but a protocol of `buil
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 
+
+def rising(yellow: float, red: float | None = None) -> Steps:
+    """Green below these values, and yellow and red from them on."""
+    steps = (None, GREEN), (yellow, YELLOW)
+    return steps if red is None else (*steps, (red, RED))
+
+
 # ColorBrewer's RdYlBu backwards, which colour-blind people tell apart; no step is as dark as the ground of an empty cell.
 _COOL_TO_WARM: Steps = (
     (None, "#4575b4"),
@@ -297,15 +304,7 @@ _CARD_LINK = (
 )
 # So that a table of eight figures has room on 1,280 pixels.
 _FIGURE_PIXELS = 98
-_LABEL_PIXELS = {
-    "card": 70,
-    "vendor": 100,
-    "device": 80,
-    "numa_node": 100,
-    "driver": 130,
-    "power_kind": 130,
-    "partition": 100,
-}
+_LABEL_PIXELS = {"card": 70, "vendor": 100, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
 _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 

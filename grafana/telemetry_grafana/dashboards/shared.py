@@ -16,12 +16,13 @@ from telemetry_grafana.dashboards.panels import (
     Words,
     card_table,
     number,
+    rising,
 )
 from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
 
 ROW = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
-HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
+HOT: Steps = rising(80, 95)
 # Degrees that are left.
 NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # What should not hold a card down; the power limit alone is normal at full load.
@@ -38,7 +39,7 @@ STATE = (
     f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
 )
 BAD = ((None, GREEN), (1, RED))
-DOUBTFUL = ((None, GREEN), (1, YELLOW))
+DOUBTFUL = rising(1)
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 _FAILING = " or ".join(
     f"({condition})"

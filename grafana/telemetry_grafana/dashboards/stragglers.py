@@ -14,6 +14,7 @@ from telemetry_grafana.dashboards.panels import (
     card_table,
     lines,
     ranking,
+    rising,
 )
 from telemetry_grafana.dashboards.query import highest, named_nodes, query
 from telemetry_grafana.promql import NODE
@@ -80,21 +81,21 @@ STRAGGLERS = Page(
                 "How much less than the median of their model the cards do that do least.",
                 "percentunit",
                 "topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})",
-                ((None, GREEN), (0.05, YELLOW), (0.2, RED)),
+                rising(0.05, 0.2),
             ),
             ranking(
                 "Lowest clocks",
                 "How far below the median of their model the slowest clocks are.",
                 "hertz",
                 "topk(10, -1 * accelerator:clock_hertz:deviation{$cards})",
-                ((None, GREEN), (5e7, YELLOW), (2e8, RED)),
+                rising(5e7, 2e8),
             ),
             ranking(
                 "Hottest against their peers",
                 "How far above the median of their model the hottest cards are.",
                 "celsius",
                 "topk(10, accelerator:temperature_celsius:deviation{$cards})",
-                ((None, GREEN), (8, YELLOW), (15, RED)),
+                rising(8, 15),
             ),
             _scores(),
         ),

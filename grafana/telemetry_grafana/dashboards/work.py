@@ -17,6 +17,7 @@ from telemetry_grafana.dashboards.panels import (
     number,
     numbers,
     ranking,
+    rising,
 )
 from telemetry_grafana.dashboards.query import by_card, by_model, highest, query, untold
 from telemetry_grafana.promql import CARD
@@ -50,7 +51,7 @@ def _rooflines() -> Panel:
             Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
             Column("ceiling now", f"max {_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
             Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", _SHARE_STEPS, decimals=1),
-            Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", ((None, GREEN), (0.1, YELLOW), (0.3, RED)), decimals=1),
+            Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", rising(0.1, 0.3), decimals=1),
             Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
             Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
         ),
@@ -137,7 +138,7 @@ WORK = Page(
                 "How much less of the peak the cards reach than the median of their model on the same node.",
                 "percentunit",
                 f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {SHARE}{{$cards}})",
-                ((None, GREEN), (0.05, YELLOW), (0.15, RED)),
+                rising(0.05, 0.15),
             ),
             lines(
                 "Models",
