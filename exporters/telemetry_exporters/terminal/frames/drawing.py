@@ -14,22 +14,7 @@ from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
 # One character each, or none: a text never grows by it.
-_IN_ASCII = str.maketrans(
-    {
-        "–": "-",
-        "…": "~",
-        "×": "x",
-        "→": ">",
-        "←": "<",
-        "°": None,
-        "·": "-",
-        "▸": ">",
-        "▲": "^",
-        "▼": "v",
-        "✗": "x",
-        "│": "|",
-    }
-)
+_IN_ASCII = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 
 @dataclass(frozen=True, slots=True)
