@@ -8,7 +8,7 @@ import pytest
 
 from kits.captures import Case, of_each_layout, own_cases, registered_parsers
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Command, Report
+from telemetry_parsers.model import Capture, Command, Output, Report
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import lines
 
@@ -62,3 +62,14 @@ def test_every_layout_is_read_in_spite_of_a_prefix(prefix: str) -> None:
     for case in LAYOUTS:
         if case.tool in parsers:
             assert_read_in_spite_of(prefix, parsers[case.tool], case)
+
+
+def test_the_name_of_a_card_behind_a_frame_is_no_prefix() -> None:
+    """A section of rocm-smi that was cut behind two equal lines."""
+    power = "Average Graphics Package Power (W)"
+    rows = [f"GPU[{card}]\t\t: {power}: {watts}\n" for card, watts in ((2, 3.0), (1, 4.0), (0, 5.0), (0, 5.0))]
+    text = f"{'=' * 30} Power Consumption {'=' * 30}\n{''.join(rows)}"
+    parser = registered_parsers()["rocm-smi"]
+    poll = parser.polls[0]
+    report = parser.parse(Capture("rocm-smi", poll.name, poll.request, (Output(text=text),)))
+    assert sorted(device.index for device in report.devices) == [0, 1, 2]

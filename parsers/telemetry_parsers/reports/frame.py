@@ -160,7 +160,7 @@ def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]
     What surely was put there goes first: a part of a table or document can be read in spite of it.
     """
     bare = without_prefix(stdout)
-    ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(bare) else [stdout, bare]
+    ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(stdout, bare) else [stdout, bare]
     yield from ways
     if tool.several is not None and (left := without_commands(stdout, tool.several.command)) != stdout:
         yield left

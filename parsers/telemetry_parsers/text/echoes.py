@@ -31,9 +31,10 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
     return list(lines)
 
 
-def begins_a_document(bare: Sequence[Line]) -> bool:
-    """Whether what a prefix was taken off is surely a whole document, and no list of values behind equal keys."""
-    return any(_BEGINS_A_DOCUMENT.match(line.text) for line in bare)
+def begins_a_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
+    """Whether the lines from which a prefix was taken are surely a document, and no list of values behind equal keys."""
+    changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
+    return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
 
 def _bare(text: str, prefix: str) -> str:
