@@ -57,7 +57,7 @@ _CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)")
 _OURS = re.compile(r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|(up|ALERTS|ALERTS_FOR_STATE)\Z")
-_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
+_SELECTOR_OR_STRING = re.compile(r"(?P<selector>\{[^}]*\})|\"(?:[^\"\\]|\\.)*\"")
 _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 
 
@@ -72,8 +72,9 @@ class QueryError(ValueError):
 
 def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
     """The query itself. Raises QueryError if it has an unknown metric or label; `recorded` are rules with their labels."""
-    rest = _GROUPINGS.sub("", query)
-    for match in _SELECTOR.finditer(_without_strings_outside_selectors(rest)):
+    # Without texts outside of selectors, so that no word in an argument of label_replace counts as a metric.
+    rest = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
+    for match in _SELECTOR.finditer(rest):
         name = match[1]
         if _OURS.match(name):
             _check_matchers(name, match[2] or "", labels_of(name, recorded))
@@ -132,19 +133,3 @@ def _check_words(name: str, label: str, text: str) -> None:
     unknown = [word for word in text.split("|") if word and word not in metric.words]
     if unknown:
         raise QueryError(f"{name} has no {label} {', '.join(unknown)}; there are {', '.join(metric.words)}")
-
-
-def _without_strings_outside_selectors(query: str) -> str:
-    """The query with empty texts, so that no word in an argument of label_replace counts as a metric."""
-    parts, position, depth = [], 0, 0
-    while position < len(query):
-        sign = query[position]
-        depth += {"{": 1, "}": -1}.get(sign, 0)
-        match = _STRINGS.match(query, position)
-        if match is None:
-            parts.append(sign)
-            position += 1
-        else:
-            parts.append(match[0] if depth else '""')
-            position = match.end()
-    return "".join(parts)

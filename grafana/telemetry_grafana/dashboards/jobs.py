@@ -14,6 +14,7 @@ _CARD = f"on ({CARD})"
 # The share of each card that an owner has: what is multiplied by it adds up to the cards' own.
 _SHARE = "accelerator_allocation_ratio{$cards}"
 _OWNER = ("owner_kind", "owner", "user", "account")
+_BY_OWNER = ", ".join(_OWNER)
 _POWER = "accelerator_power_watts{$cards}"
 _ALL_ENERGY = "accelerator_energy_estimated_joules_total{$cards}"
 _ENERGY = "accelerator_allocation_energy_joules_total{$cards}"
@@ -42,20 +43,18 @@ def _used_by(labels: str) -> str:
     return f"sum by ({labels}) ({_of_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
 
-def _now() -> Panel:
-    labels = ", ".join(_OWNER)
-    return card_table(
-        "Who has cards",
-        "Every owner with the cards that it has now, parts of shared ones counted as parts; n/a: the cards do not tell.",
-        _OWNER,
-        (
-            Column("cards", f"sum by ({labels}) ({_SHARE})", decimals=2),
-            Column("utilization", _used_by(labels), "percentunit"),
-            Column("power", f"sum by ({labels}) ({_of_share('accelerator_power_watts')})", "watt"),
-            Column("memory", f"sum by ({labels}) ({_MEMORY})", "bytes"),
-        ),
-        sort=("-cards",),
-    )
+_NOW = card_table(
+    "Who has cards",
+    "Every owner with the cards that it has now, parts of shared ones counted as parts; n/a: the cards do not tell.",
+    _OWNER,
+    (
+        Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
+        Column("utilization", _used_by(_BY_OWNER), "percentunit"),
+        Column("power", f"sum by ({_BY_OWNER}) ({_of_share('accelerator_power_watts')})", "watt"),
+        Column("memory", f"sum by ({_BY_OWNER}) ({_MEMORY})", "bytes"),
+    ),
+    sort=("-cards",),
+)
 
 
 def _bill(what: str, labels: Sequence[str]) -> Panel:
@@ -128,7 +127,7 @@ JOBS = Page(
                     "watth",
                 ),
             ),
-            _now(),
+            _NOW,
         ),
         "Over time": (
             _over_time(

@@ -111,7 +111,15 @@ def _marks(*, of_few: bool) -> list[AnnotationQuery]:
     ]
 
 
-TAG = "device-telemetry"
+_TAG = "device-telemetry"
+_LINK_TO_THE_OTHERS = (
+    DashboardLink("Device telemetry")
+    .type(DashboardLinkType.DASHBOARDS)
+    .tags([_TAG])
+    .as_dropdown(True)
+    .include_vars(True)
+    .keep_time(True)
+)
 _WIDTH = 24
 
 
@@ -138,13 +146,13 @@ class Page:
             Dashboard(self.title)
             .uid(self.uid)
             .description(self.description)
-            .tags([TAG])
+            .tags([_TAG])
             .time("now-6h", "now")
             .refresh("30s")
             .timezone("browser")
             .tooltip(DashboardCursorSync.CROSSHAIR)
             .editable()
-            .link(_to_the_others())
+            .link(_LINK_TO_THE_OTHERS)
             .with_variable(_SOURCE)
         )
         for name, label, series in _VARIABLES:
@@ -184,14 +192,3 @@ def _laid_out(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPo
             top, left, tallest = top + tallest, 0, 0
         yield panel, GridPos(h=panel.height, w=panel.width, x=left, y=top)
         left, tallest = left + panel.width, max(tallest, panel.height)
-
-
-def _to_the_others() -> DashboardLink:
-    return (
-        DashboardLink("Device telemetry")
-        .type(DashboardLinkType.DASHBOARDS)
-        .tags([TAG])
-        .as_dropdown(True)
-        .include_vars(True)
-        .keep_time(True)
-    )

@@ -24,7 +24,7 @@ ROW = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
 HOT: Steps = rising(80, 95)
 # Degrees that are left.
-NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
+_NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # What should not hold a card down; the power limit alone is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
 # A partition that is gone while its card is there was removed on purpose, so it is no loss.
@@ -133,7 +133,7 @@ ALL_CARDS = card_table(
     (
         Column("state", STATE, words=STATES),
         Column("temperature", now_of_card("accelerator:temperature_celsius"), "celsius", HOT),
-        Column("headroom", now_of_card("accelerator:temperature_margin_celsius"), "celsius", NEAR),
+        Column("headroom", now_of_card("accelerator:temperature_margin_celsius"), "celsius", _NEAR),
         Column("power", now_of_card("accelerator_power_watts"), "watt"),
         Column("limit", now_of_card("accelerator_power_cap_watts"), "watt"),
         Column("utilization", now_of_card("accelerator_utilization_ratio"), "percentunit"),

@@ -34,21 +34,20 @@ _FURTHEST = " or ".join(
 _MOST = 10
 
 
-def _scores() -> Panel:
-    return card_table(
-        "Scores",
-        "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
-        "red; the furthest of them first. n/a: fewer than three peers, or the card does not tell.",
-        shared.CARD_LABELS,
-        (
-            Column("furthest", f"max {shared.ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
-            *(
-                Column(title, f"max {shared.ROW} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
-                for title, name, _ in _COMPARED
-            ),
+_SCORES = card_table(
+    "Scores",
+    "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
+    "red; the furthest of them first. n/a: fewer than three peers, or the card does not tell.",
+    shared.CARD_LABELS,
+    (
+        Column("furthest", f"max {shared.ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
+        *(
+            Column(title, f"max {shared.ROW} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
+            for title, name, _ in _COMPARED
         ),
-        sort=("-furthest",),
-    )
+    ),
+    sort=("-furthest",),
+)
 
 
 def _outermost(title: str, name: str, unit: str) -> Panel:
@@ -97,7 +96,7 @@ STRAGGLERS = Page(
                 "topk(10, accelerator:temperature_celsius:deviation{$cards})",
                 rising(8, 15),
             ),
-            _scores(),
+            _SCORES,
         ),
         "Over time": tuple(_outermost(*compared) for compared in _COMPARED),
         "Slow hosts": (

@@ -10,7 +10,6 @@ from telemetry_grafana.dashboards.panels import (
     YELLOW,
     Column,
     Figure,
-    Panel,
     card_table,
     heatmap,
     lines,
@@ -40,23 +39,22 @@ _ROW = shared.ROW.replace("(", "(dtype, ")
 _SHARE_STEPS = ((None, RED), (0.1, YELLOW), (0.3, GREEN))
 
 
-def _rooflines() -> Panel:
-    return card_table(
-        "Each card on its roofline",
-        "What the card does, and what it could do at this intensity and at the clock of this moment: below the ridge its memory is the roof, "
-        f"above it its matrix units. {_ESTIMATE}",
-        (*shared.CARD_LABELS, "dtype"),
-        (
-            Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
-            Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
-            Column("ceiling now", f"max {_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
-            Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", _SHARE_STEPS, decimals=1),
-            Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", rising(0.1, 0.3), decimals=1),
-            Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
-            Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
-        ),
-        sort=("of the peak",),
-    )  # fmt: skip
+_ROOFLINES = card_table(
+    "Each card on its roofline",
+    "What the card does, and what it could do at this intensity and at the clock of this moment: below the ridge its memory is the roof, "
+    f"above it its matrix units. {_ESTIMATE}",
+    (*shared.CARD_LABELS, "dtype"),
+    (
+        Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
+        Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
+        Column("ceiling now", f"max {_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
+        Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", _SHARE_STEPS, decimals=1),
+        Column("lost to clocks", f"max {_ROW} ({LOST}{{$cards}})", "percentunit", rising(0.1, 0.3), decimals=1),
+        Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
+        Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
+    ),
+    sort=("of the peak",),
+)
 
 
 WORK = Page(
@@ -93,7 +91,7 @@ WORK = Page(
                     "joule",
                 ),
             ),
-            _rooflines(),
+            _ROOFLINES,
         ),
         "Work and power": (
             lines(

@@ -69,11 +69,11 @@ class Alert:
             "description": self.meaning,
             "check": self.check,
             "action": self.remedy,
-            "runbook_url": runbook(self.name),
+            "runbook_url": _runbook(self.name),
         }
 
 
-def runbook(alert: str) -> str:
+def _runbook(alert: str) -> str:
     """The URL of an alert's section. Raises ValueError when the setting is no URL."""
     page = os.environ.get(SETTING) or INSTALLED
     if not _URL.fullmatch(page):
