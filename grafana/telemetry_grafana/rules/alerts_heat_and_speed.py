@@ -161,37 +161,21 @@ HEAT_AND_SPEED = AlertGroup(
 )
 
 
-_MEMORY_USED = "accelerator_memory_used_ratio"
-_POWER_CAP = "(accelerator_power_cap_watts > 0)"
-
-
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What is compared, by clock and power as shares of the median of its busy peers; `one` and `peers` are labels."""
+    """A card or a node beside its busy peers: patterns of its recorded shares and of its readings, and the labels of one and of its peers."""
 
-    clock: str
-    power: str
-    memory_used: str
-    power_cap: str
+    share: str
+    reading: str
     one: str
     peers: str
     fewest: str
 
 
-_CARDS = _Compared(
-    "accelerator:clock_hertz:of_busy_peers",
-    "accelerator:power_watts:of_busy_peers",
-    _MEMORY_USED,
-    _POWER_CAP,
-    CARD,
-    MODEL_IN_NODE,
-    "$straggler_peers",
-)
+_CARDS = _Compared("accelerator:{}:of_busy_peers", "{}", CARD, MODEL_IN_NODE, "$straggler_peers")
 _NODES = _Compared(
-    "instance:accelerator_clock_hertz:of_busy_peers",
-    "instance:accelerator_power_watts:of_busy_peers",
-    f"avg by ({MODEL_IN_NODE}) ({_MEMORY_USED})",
-    f"avg by ({MODEL_IN_NODE}) ({_POWER_CAP})",
+    "instance:accelerator_{}:of_busy_peers",
+    f"avg by ({MODEL_IN_NODE}) ({{}})",
     MODEL_IN_NODE,
     MODEL,
     "$slow_node_peers",
@@ -200,24 +184,27 @@ _NODES = _Compared(
 
 def _slower(of: _Compared) -> str:
     """The clock's share, of who is behind by clock and power, and still is, among peers that draw alike, with as much memory and power allowed."""
-    clock, power = _lately(of.clock, of), _lately(of.power, of)
+    clock, power = _lately("clock_hertz", of), _lately("power_watts", of)
+    memory_used = of.reading.format("accelerator_memory_used_ratio")
+    power_cap = of.reading.format("(accelerator_power_cap_watts > 0)")
     return (
         f"{clock} < $slower_share and on ({of.one}) {power} < $slower_share"
-        f" and on ({of.one}) last_over_time({of.clock}[30m]) < (1 + $slower_share) / 2"
+        f" and on ({of.one}) last_over_time({of.share.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
         f" and on ({of.peers}) quantile by ({of.peers}) (0.5, abs({power} - 1)) < $same_power_share"
         f" and on ({of.peers}) count by ({of.peers}) ({clock}) >= {of.fewest}"
-        f" unless on ({of.one}) abs({of.memory_used} - {_median(of.memory_used, of)}) > $same_memory_ratio"
-        f" unless on ({of.one}) {of.power_cap} / {_median(of.power_cap, of)} < $lower_cap_share"
+        f" unless on ({of.one}) abs({memory_used} - {_median(memory_used, of)}) > $same_memory_ratio"
+        f" unless on ({of.one}) {power_cap} / {_median(power_cap, of)} < $lower_cap_share"
     )
 
 
-def _lately(series: str, of: _Compared) -> str:
+def _lately(name: str, of: _Compared) -> str:
     """The average of half an hour, of who was busy in most of it: jobs pause to write checkpoints."""
+    series = of.share.format(name)
     return f"(avg_over_time({series}[30m]) and on ({of.one}) count_over_time({series}[30m]) >= $busy_minutes)"
 
 
 def _median(series: str, of: _Compared) -> str:
-    busy = f"count_over_time({of.clock}[30m]) >= $busy_minutes"
+    busy = f"count_over_time({of.share.format('clock_hertz')}[30m]) >= $busy_minutes"
     return f"on ({of.peers}) group_left () quantile by ({of.peers}) (0.5, {series} and on ({of.one}) {busy})"
 
 
