@@ -35,20 +35,20 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports_at_load(body: Iterable[ast.stmt]) -> Iterator[ast.ImportFrom]:
-    """The imports that run when a module is loaded: not those in functions, nor those for type checkers only."""
-    for node in body:
-        if isinstance(node, ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If | ast.Try | ast.With) and "TYPE_CHECKING" not in ast.unparse(node).splitlines()[0]:
-            yield from imports_at_load(node.body)
+def imports(node: ast.AST) -> Iterator[ast.ImportFrom]:
+    """The imports of a module, those in functions included, but not those for type checkers only."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            yield child
+        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield from imports(child)
 
 
-def imported(nodes: Iterable[ast.AST]) -> set[str]:
+def imported(nodes: Iterable[ast.ImportFrom]) -> set[str]:
     """Our modules that these imports load."""
     found = set()
     for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
             found |= names or ({node.module} & MODULES.keys())
     return found
@@ -65,7 +65,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_imports_itself_in_a_circle(package: str) -> None:
     graph = {
-        name: imported(imports_at_load(ast.parse(path.read_text()).body)) - {name}
+        name: imported(imports(ast.parse(path.read_text()))) - {name}
         for name, path in MODULES.items()
         if name.partition(".")[0] == package
     }
@@ -77,11 +77,11 @@ def room_of(module: str) -> str:
 
 
 def arrows() -> dict[str, set[str]]:
-    """From each room of the daemon to the rooms that it imports, those in functions included."""
+    """From each room of the daemon to the rooms that it imports."""
     found: dict[str, set[str]] = {}
     for name, path in MODULES.items():
         if name.startswith("telemetry_daemon."):
-            targets = imported(ast.walk(ast.parse(path.read_text())))
+            targets = imported(imports(ast.parse(path.read_text())))
             rooms = {room_of(target) for target in targets if target.startswith("telemetry_daemon.")}
             found.setdefault(room_of(name), set()).update(rooms - {room_of(name)})
     return found

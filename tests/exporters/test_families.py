@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from kits import snapshots as kit
 from kits.page_oracle import shown_families
 from telemetry_exporters.documents import snapshot_csv, snapshot_json
-from telemetry_exporters.prometheus.families import identity_labels
+from telemetry_exporters.prometheus.labels import identity_labels
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Absent, MergedReading, Metric, Sample

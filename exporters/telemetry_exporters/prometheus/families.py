@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
+from telemetry_exporters.prometheus.labels import Labels, identity_labels, info_labels
 from telemetry_exporters.prometheus.own import OwnSamples, SampleColumns
-from telemetry_exporters.snapshot_filter import IDENTITY_LABELS, NO_METRICS, shown_readings, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, shown_readings, usable_metrics
 from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings
 
-Labels = tuple[tuple[str, str], ...]
-# The scraper sets these two itself.
-_TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
-_NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
 # All of a device that names its series: its labels are made of it, and whether it has any.
 _WHO = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
@@ -185,32 +181,3 @@ def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...], of_owner: Labe
     on_server = Owner((*labels, ("server", server))) if server else owner
     for metric, word in keys:
         yield metric, on_server if metric == RANK_METRIC else owner, word
-
-
-def identity_labels(device: MergedDevice) -> Labels:
-    """The labels that every series of a device has; frozen when the device was first published."""
-    return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
-
-
-def info_labels(device: MergedDevice) -> Labels:
-    """The further labels of a device on accelerator_info; what is unknown has none."""
-    labels: dict[str, str | None] = {
-        "uuid": device.uuid,
-        "bus_id": device.bus_id,
-        "serial": device.serial,
-        "driver": device.driver,
-        "parent": device.parent,
-        "partition": device.partition,
-        "model_now": device.current_model if device.current_model != device.model else None,
-        "simulated": "true" if device.simulated else None,
-        "replayed": "true" if device.replayed else None,
-    }
-    for name, value in device.facts:
-        if name == SERVER_FACT:
-            continue  # it belongs to the rank
-        labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
-    return tuple((name, value) for name, value in labels.items() if value and _is_free_label(name))
-
-
-def _is_free_label(name: str) -> bool:
-    return name[:1].isalpha() and name not in _TAKEN_LABELS

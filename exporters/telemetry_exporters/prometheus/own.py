@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from telemetry_exporters.prometheus.labels import Labels
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
-
-_Labels = tuple[tuple[str, str], ...]
 
 # States in which nobody has to have tried anything yet.
 _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
@@ -19,7 +18,7 @@ _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
 class SampleColumns:
     """Samples by columns: metric and labels of each, and its value."""
 
-    names: tuple[tuple[str, _Labels], ...]
+    names: tuple[tuple[str, Labels], ...]
     values: tuple[float, ...]
 
     @classmethod
@@ -76,7 +75,7 @@ def _was_tried(source: SourceStatus) -> bool:
 
 
 def _source_samples(source: SourceStatus, polls_up: Sequence[bool]) -> Iterator[Sample]:
-    name: _Labels = (("source", source.source),)
+    name: Labels = (("source", source.source),)
     for state in STATES:
         yield Sample("telemetry_source_state", float(source.state == state), (*name, ("state", state)))
     if source.up is not None:
@@ -95,7 +94,7 @@ def _source_samples(source: SourceStatus, polls_up: Sequence[bool]) -> Iterator[
             yield from _poll_samples(poll, (*name, ("poll", poll.poll)))
 
 
-def _poll_samples(poll: Health, name: _Labels) -> Iterator[Sample]:
+def _poll_samples(poll: Health, name: Labels) -> Iterator[Sample]:
     yield Sample("telemetry_source_duration_seconds", poll.seconds, name)
     if poll.last_success is not None:
         yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, name)

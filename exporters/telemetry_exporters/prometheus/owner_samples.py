@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from telemetry_exporters.prometheus.families import Labels, identity_labels
+from telemetry_exporters.prometheus.labels import Labels, identity_labels
 from telemetry_parsers.merge.allocations import billed
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.model import MergedDevice, Process, Sample

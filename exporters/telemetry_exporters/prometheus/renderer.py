@@ -17,13 +17,13 @@ from telemetry_exporters.prometheus.families import (
     PLAIN,
     Columns,
     Family,
-    Labels,
     Names,
     Owner,
     OwnerSeries,
     columns_of,
     families,
 )
+from telemetry_exporters.prometheus.labels import Labels
 from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.snapshot_filter import NO_METRICS, family_name, screen
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import model_of, source_condition
 from telemetry_exporters.judgement.verdict import Finding, Verdict
-from telemetry_exporters.prometheus.families import info_labels
+from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import aligned, clean, cut, display_width, pad_right, wrapped
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus

@@ -9,7 +9,6 @@ from telemetry_exporters.prometheus.compat.table import Cell, Label, Node, NodeR
 from telemetry_exporters.prometheus.families import (
     Columns,
     Family,
-    Labels,
     Names,
     Owner,
     OwnerSeries,
@@ -18,6 +17,7 @@ from telemetry_exporters.prometheus.families import (
     first_places,
     has_presence,
 )
+from telemetry_exporters.prometheus.labels import Labels
 from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.prometheus.renderer import Plan, Syntax
 from telemetry_exporters.snapshot_filter import screen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from telemetry_exporters.prometheus.families import Labels
+from telemetry_exporters.prometheus.labels import Labels
 from telemetry_parsers.model import Kind, MergedDevice
 
 

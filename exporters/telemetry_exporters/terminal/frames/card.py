@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import slowdown_celsius
-from telemetry_exporters.prometheus.families import info_labels
+from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.columns import SEVERITY_STYLES
 from telemetry_exporters.terminal.frames.cards import Card, chosen_card
 from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, scale_of
