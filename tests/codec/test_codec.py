@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from codec import strategies
 from telemetry_parsers.codec import captures as codec
-from telemetry_parsers.codec import wire, worker_answer
+from telemetry_parsers.codec import worker_answer, worker_wire
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.model import (
     Absent,
@@ -207,18 +207,22 @@ def test_what_a_worker_writes_by_hand_is_the_form_of_the_model() -> None:
         worker_answer.output("/sys/a", text="7\n", status=0),
         worker_answer.output("fast", stderr="lost", status=15, data={"a": [1, None]}),
     ]
-    assert worker_answer.readout(by_hand) == to_plain(wire.Readout, wire.Readout(outputs))
+    assert worker_answer.readout(by_hand) == to_plain(worker_wire.Readout, worker_wire.Readout(outputs))
     failed = through_text(worker_answer.readout(failed=worker_answer.failure("stuck", None, "held")))
-    assert failed == through_text(to_plain(wire.Readout, wire.Readout(failure=Failure("stuck", None, "held"))))
-    assert wire.answer_in(worker_answer.answer_line(7, 0.5, None, by_hand)) == wire.Answer(7, 0.5, None, by_hand)
-    fault = wire.Fault("internal", "no such card")
-    assert wire.answer_in(
+    assert failed == through_text(
+        to_plain(worker_wire.Readout, worker_wire.Readout(failure=Failure("stuck", None, "held")))
+    )
+    assert worker_wire.answer_in(worker_answer.answer_line(7, 0.5, None, by_hand)) == worker_wire.Answer(
+        7, 0.5, None, by_hand
+    )
+    fault = worker_wire.Fault("internal", "no such card")
+    assert worker_wire.answer_in(
         worker_answer.answer_line(8, 0.5, worker_answer.fault("internal", "no such card"), None)
-    ) == wire.Answer(8, 0.5, fault, None)
+    ) == worker_wire.Answer(8, 0.5, fault, None)
 
 
 def test_an_answer_that_is_too_long_is_the_fault_that_it_is() -> None:
-    found = wire.answer_in(worker_answer.answer_line(7, 0.5, None, "x" * worker_answer.LIMIT_BYTES))
+    found = worker_wire.answer_in(worker_answer.answer_line(7, 0.5, None, "x" * worker_answer.LIMIT_BYTES))
     assert (found.id, found.result) == (7, None)
     assert found.error is not None
     assert found.error.reason == "too_much_output"
@@ -228,15 +232,15 @@ def test_what_our_own_code_read_is_taken_as_it_is() -> None:
     """And as if it were checked; what another version of ours may write is refused, not half understood."""
     data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
     result = through_text(worker_answer.readout([worker_answer.output("fast", status=0, data=data)]))
-    assert wire.own_readout(result) == wire.checked_readout(result)
-    assert wire.own_readout(result).outputs[0].data is result["outputs"][0]["data"]
+    assert worker_wire.own_readout(result) == worker_wire.checked_readout(result)
+    assert worker_wire.own_readout(result).outputs[0].data is result["outputs"][0]["data"]
     failed = through_text(worker_answer.readout(failed=worker_answer.failure("missing", None, "no library")))
-    assert wire.own_readout(failed) == wire.checked_readout(failed)
+    assert worker_wire.own_readout(failed) == worker_wire.checked_readout(failed)
 
 
 def test_what_is_no_readout_is_refused() -> None:
     odd = {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}
     for result in (None, 7, [], {}, *odd):
-        for readout_in in (wire.own_readout, wire.checked_readout):
+        for readout_in in (worker_wire.own_readout, worker_wire.checked_readout):
             with pytest.raises(codec.CodecError):
                 readout_in(result)

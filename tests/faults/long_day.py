@@ -22,7 +22,7 @@ from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.config.settings import Settings, SourceSettings, StateSettings
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
@@ -78,7 +78,7 @@ class Day(FedNode):
 
     def _ask(self, source: Source, poll: Poll) -> None:
         # Fast polls at every step: a day has as many of them at 15 s as here.
-        interval = max(STEP_SECONDS, schedule.base_interval(poll, source.settings))
+        interval = max(STEP_SECONDS, poll_intervals.base_interval(poll, source.settings))
         if self.now - self._asked.get((source.name, poll.name), 0.0) < interval:
             return
         self._asked[source.name, poll.name] = self.now

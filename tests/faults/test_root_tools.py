@@ -12,7 +12,7 @@ from kits.command_line import run_main
 from kits.command_reader import NO_TARGETS, poll, tool
 from kits.fake_tools import ToolFolder
 from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
-from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture
 
 NOBODY = 65534

@@ -12,7 +12,7 @@ from pathlib import Path
 from telemetry_daemon.processes.process import Ended, Launch, Process, launch
 from telemetry_daemon.processes.supervise import Limits
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture, Command, Poll
 
 NO_TARGETS = Targets()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telemetry_daemon.processes import files
+from telemetry_daemon.processes import driver_files
 from telemetry_parsers.codec.derived import from_plain, to_plain
-from telemetry_parsers.codec.wire import Readout
 from telemetry_parsers.codec.worker_answer import readout
+from telemetry_parsers.codec.worker_wire import Readout
 from telemetry_parsers.model import Files, Output
 
 
 def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
     """The outputs of a request."""
-    return from_plain(Readout, readout(files.read_files(to_plain(Files, request), str(root)))).outputs
+    return from_plain(Readout, readout(driver_files.read_files(to_plain(Files, request), str(root)))).outputs

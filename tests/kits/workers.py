@@ -13,7 +13,7 @@ from typing import Any
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.processes.worker import Worker
-from telemetry_parsers.codec.wire import Parse
+from telemetry_parsers.codec.worker_wire import Parse
 from telemetry_parsers.model import Capture, Library, Output
 
 NAUGHTY = Path(__file__).parents[1] / "processes" / "naughty_plugin.py"

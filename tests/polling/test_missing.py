@@ -17,8 +17,8 @@ from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader, Targets
-from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.in_worker import WorkerReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser

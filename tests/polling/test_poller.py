@@ -12,7 +12,7 @@ import pytest
 
 from kits.waiting import comes_true
 from telemetry_daemon.config.settings import SourceSettings
-from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.pci_bus import PciView
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
@@ -165,7 +165,7 @@ def test_a_card_that_comes_and_goes_costs_no_storm_of_questions(node: Node) -> N
     for number in range(1, 20):
         node.cheap.cards = BUSES[: 1 + number % 2]
         assert node.cheap.until_asked(node.cheap.asked + 2)
-    assert node.tool.asked <= 1 + (time.monotonic() - began) // schedule.LIST_AGAIN_SECONDS
+    assert node.tool.asked <= 1 + (time.monotonic() - began) // poll_intervals.LIST_AGAIN_SECONDS
 
 
 def test_all_are_asked_at_once_when_the_machine_wakes_up(node: Node) -> None:

@@ -10,7 +10,7 @@ from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.config.settings import PollSettings, SourceSettings
 from telemetry_daemon.polling.source import PciView, Source
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import reading

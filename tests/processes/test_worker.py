@@ -22,7 +22,7 @@ from telemetry_daemon.processes.worker import (
     WorkerStuckError,
     WorkerTimeoutError,
 )
-from telemetry_parsers.codec.wire import Describe
+from telemetry_parsers.codec.worker_wire import Describe
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from kits.command_reader import QUICK
 from kits.fake_tools import ToolFolder
 from kits.processes import MARK
-from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 
 MakeReader = Callable[..., CommandReader]
 

@@ -18,7 +18,7 @@ from kits.fake_tools import Answer, ToolFolder
 from kits.processes import marked, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from telemetry_daemon.processes.process import Launch, Process, launch
-from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture, Failure, Output
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"

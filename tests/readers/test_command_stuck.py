@@ -16,7 +16,7 @@ from kits.processes import marked, own_holdings
 from kits.waiting import comes_true
 from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture, Command, Failure
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kits.files import read_files
-from telemetry_daemon.processes.files import FILE_LIMIT_BYTES, MATCH_LIMIT
+from telemetry_daemon.processes.driver_files import FILE_LIMIT_BYTES, MATCH_LIMIT
 from telemetry_parsers.model import Files, Output
 
 CARDS = "/sys/class/drm/card[0-9]*"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.processes.files import Folders
+from telemetry_daemon.processes.driver_files import Folders
 
 
 @pytest.fixture

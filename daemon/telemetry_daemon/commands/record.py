@@ -19,7 +19,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recordings.parsed_captures import Reports
@@ -154,7 +154,9 @@ def _record_daemon(
         settings.state.runtime_directory,
         arguments.duration,
         minutes_before=arguments.before,
-        longest_round=schedule.round_seconds((one.parser, settings.source(one.parser.name)) for one in loaded.parsers),
+        longest_round=poll_intervals.round_seconds(
+            (one.parser, settings.source(one.parser.name)) for one in loaded.parsers
+        ),
         goes_on=lambda: progress.goes_on(keep),
     )
     taken = earlier = 0

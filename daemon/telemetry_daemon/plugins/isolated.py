@@ -11,7 +11,7 @@ from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_parsers.checks.declaration import TAKEN_LABELS, is_label, label_fits, rows
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.codec.derived import from_plain
-from telemetry_parsers.codec.wire import Describe, Parse
+from telemetry_parsers.codec.worker_wire import Describe, Parse
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report

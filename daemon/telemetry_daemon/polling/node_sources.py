@@ -15,10 +15,10 @@ from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.processes.targets import load
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader
-from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.in_worker import WorkerReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec.wire import checked_readout, own_readout
+from telemetry_parsers.codec.worker_wire import checked_readout, own_readout
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import attrgetter
 
-from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
@@ -65,7 +65,7 @@ class OutOfTurn:
                 health = self._store.health_of((other.name, poll.name))
                 if other is source or not poll.lists_devices or health is None:
                     continue
-                if now - health.attempted_monotonic >= schedule.LIST_AGAIN_SECONDS:
+                if now - health.attempted_monotonic >= poll_intervals.LIST_AGAIN_SECONDS:
                     yield other.name, poll
 
     def _without_a_device_until_now(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:

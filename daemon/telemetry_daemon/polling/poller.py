@@ -13,11 +13,11 @@ from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEven
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.log_limits import News
 from telemetry_daemon.polling.missing import MissingPolls
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
-from telemetry_daemon.polling.schedule import Need, Releases
+from telemetry_daemon.polling.poll_intervals import Need, Releases
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, respread, spread
 from telemetry_daemon.readers.base import Targets
@@ -169,7 +169,7 @@ class Poller:
         It ends when each poll has ended once, or has used up its time. Where `ask`, all are asked now; else it began with the polling.
         """
         sources = self.sources().values()
-        until = self._clock.monotonic() + schedule.round_seconds((one.parser, one.settings) for one in sources)
+        until = self._clock.monotonic() + poll_intervals.round_seconds((one.parser, one.settings) for one in sources)
         before = self._attempts() if ask else {}
         for source in sources if ask else ():
             self.ask(source.name)
@@ -210,7 +210,7 @@ class Poller:
         return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
 
     def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
-        interval = schedule.base_interval(poll, source.settings)
+        interval = poll_intervals.base_interval(poll, source.settings)
         return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
 
     def _run(self, name: str, poll: Poll) -> None:
@@ -224,9 +224,9 @@ class Poller:
             self._reconsider(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, Need())
-        interval = schedule.interval_now(poll, source.settings, health.state if health else None, need)
+        interval = poll_intervals.interval_now(poll, source.settings, health.state if health else None, need)
         now = self._clock.monotonic()
-        if not self._is_due(key, interval, schedule.base_interval(poll, source.settings), now):
+        if not self._is_due(key, interval, poll_intervals.base_interval(poll, source.settings), now):
             return
         self._started[key] = now
         released = self._released(name)
@@ -259,7 +259,7 @@ class Poller:
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
         """Put an answer into the store, unless its source was removed or released while it was asked."""
         need = self._needs.get(source.name, Need())
-        interval = schedule.interval_now(poll, source.settings, answer.result.state, need)
+        interval = poll_intervals.interval_now(poll, source.settings, answer.result.state, need)
         with self._lock:  # else the source could be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
@@ -278,7 +278,7 @@ class Poller:
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
             # However little it is needed now: a cheaper source may fail before this one is there.
-            interval = schedule.interval_now(poll, source.settings, state, Need())
+            interval = poll_intervals.interval_now(poll, source.settings, state, Need())
             self._missing.put_away(source.name, poll, job_id, interval)
         elif self._missing.is_away(source.name, poll):
             self._missing.take_back(source.name, poll)
@@ -292,13 +292,13 @@ class Poller:
 
     def _reconsider(self, source: Source) -> None:
         """Poll an expensive tool rarely while cheaper sources give all core readings, else at its own interval."""
-        if source.settings.mode != "auto" or not schedule.is_expensive(source.parser.polls):
+        if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, Need())
         vendor = source.parser.vendor
         is_alone = not any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
-        covered = not is_alone and schedule.is_covered(self._store.snapshot(), source.name, vendor)
-        changed = schedule.reconsider(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
+        covered = not is_alone and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
+        changed = poll_intervals.reconsider(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
         self._needs[source.name] = changed
         if changed.needed != need.needed:
             text = (

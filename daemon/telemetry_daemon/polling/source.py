@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from telemetry_daemon.config.settings import SourceSettings
-from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.pci_bus import PciView, unlisted
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
-from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.in_worker import WorkerReader
+from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.state.health import PollResult, judge
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
@@ -71,7 +71,7 @@ class Source:
         held_back = self._held_back(poll, pci)
         if held_back is not None:
             return self.not_asked(poll, held_back)
-        poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
+        poll = replace(poll, deadline=min(limit_seconds, poll_intervals.deadline(poll, self.settings)))
         reader = self._readers[poll.name]
         tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
         spent = 0.0

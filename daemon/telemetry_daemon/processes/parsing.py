@@ -8,7 +8,7 @@ from telemetry_daemon.processes.targets import BrokenProtocolError, load
 from telemetry_parsers.checks.declaration import shape_violations
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import from_plain, to_plain
-from telemetry_parsers.codec.wire import Describe, Parse, Question
+from telemetry_parsers.codec.worker_wire import Describe, Parse, Question
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Plain, Report
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, launch
 from telemetry_daemon.processes.worker_link import GoneError, LateError, Link, OverflowingError
 from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.codec.wire import Answer, Ask, Question, answer_in, question_line
+from telemetry_parsers.codec.worker_wire import Answer, Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Failure, Plain, Reason, State
 from telemetry_parsers.states import NOT_STARTED
 

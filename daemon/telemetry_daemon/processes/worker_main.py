@@ -34,7 +34,7 @@ class Workbench:
         self._readers: dict[str, LibraryReader] = {}
 
     def perform(self, question: dict[str, Plain]) -> Plain:
-        """The result of one question in plain form; `wire.py` says what a question is made of."""
+        """The result of one question in plain form; `worker_wire.py` says what a question is made of."""
         if question["ask"]["kind"] == "read":
             return self._read(question["ask"])
         if self._parsers is None:
@@ -141,7 +141,7 @@ def _send(descriptor: int, line: bytes) -> None:
 
 
 def _read_files(request: dict[str, Plain], root: str) -> list[Plain]:
-    from telemetry_daemon.processes.files import read_files  # only some workers read files
+    from telemetry_daemon.processes.driver_files import read_files  # only some workers read files
 
     return read_files(request, root)
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
-from telemetry_daemon.processes.files import is_there
+from telemetry_daemon.processes.driver_files import is_there
 from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.codec.wire import Read, Readout, checked_readout
+from telemetry_parsers.codec.worker_wire import Read, Readout, checked_readout
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
 # Device, inode and time of the last change of a place; None where there is none.

@@ -1,4 +1,4 @@
-"""What a worker answers, in plain form: `wire.py` says the same with the types of the model, and the daemon reads it so.
+"""What a worker answers, in plain form: `worker_wire.py` says the same with the types of the model, and the daemon reads it so.
 
 A worker that asks a library or reads files has no need of the model and of dataclasses: together they would cost it 4 MiB.
 """

@@ -24,8 +24,8 @@ from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.nvml import events, gpm, library
 from telemetry_daemon.readers.nvml.reader import NvmlReader
 from telemetry_parsers.codec.plain import decode_line
-from telemetry_parsers.codec.wire import Ask, Question, answer_in, question_line
 from telemetry_parsers.codec.worker_answer import answer_line
+from telemetry_parsers.codec.worker_wire import Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Absent, Capture, Event, Failure, Plain, Poll, Report, Value
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 

@@ -17,7 +17,7 @@ from telemetry_daemon.processes.tool_output import Pipes
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_daemon.readers.tool_path import Whereabouts
-from telemetry_daemon.readers.tool_runs import (
+from telemetry_daemon.readers.tool_results import (
     Alternatives,
     Choice,
     failed,

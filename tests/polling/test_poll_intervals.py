@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from telemetry_daemon.config.settings import SourceSettings
-from telemetry_daemon.polling import schedule
-from telemetry_daemon.polling.schedule import Need, Releases
+from telemetry_daemon.polling import poll_intervals
+from telemetry_daemon.polling.poll_intervals import Need, Releases
 from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
 
 FAST = Poll("readings", Command((("tool",),)), interval=15.0)
@@ -44,7 +44,7 @@ NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
     ],
 )
 def test_the_interval_depends_on_state_and_need(poll, settings, state, need, seconds):
-    assert schedule.interval_now(poll, settings, state, need) == seconds
+    assert poll_intervals.interval_now(poll, settings, state, need) == seconds
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_interval_depends_on_state_and_need(poll, settings, state, need, sec
     [(Command((("tool",),)), True), (Files(("/sys/*",)), False), (Library("nvml"), False)],
 )
 def test_tools_are_expensive(request_, expensive):
-    assert schedule.is_expensive([Poll("readings", request_)]) is expensive
+    assert poll_intervals.is_expensive([Poll("readings", request_)]) is expensive
 
 
 def snapshot(*readings):
@@ -72,18 +72,18 @@ def snapshot(*readings):
     ],
 )
 def test_a_tool_is_covered_when_cheaper_sources_give_its_core_readings(readings, covered):
-    assert schedule.is_covered(snapshot(*readings), "tool", "amd") is covered
-    assert not schedule.is_covered(snapshot(*readings), "tool", "nvidia")
+    assert poll_intervals.is_covered(snapshot(*readings), "tool", "amd") is covered
+    assert not poll_intervals.is_covered(snapshot(*readings), "tool", "nvidia")
 
 
 def test_need_comes_at_once_and_goes_after_five_minutes():
-    rested = schedule.reconsider(Need(), "auto", covered=True, now=0.0)
+    rested = poll_intervals.reconsider(Need(), "auto", covered=True, now=0.0)
     assert rested == Need(False, 0.0)
-    needed = schedule.reconsider(rested, "auto", covered=False, now=10.0)
+    needed = poll_intervals.reconsider(rested, "auto", covered=False, now=10.0)
     assert needed == Need(True, 10.0)
-    assert schedule.reconsider(needed, "auto", covered=True, now=309.0) == needed
-    assert schedule.reconsider(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
-    assert schedule.reconsider(Need(), "always", covered=True, now=0.0) == Need()
+    assert poll_intervals.reconsider(needed, "auto", covered=True, now=309.0) == needed
+    assert poll_intervals.reconsider(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
+    assert poll_intervals.reconsider(Need(), "always", covered=True, now=0.0) == Need()
 
 
 def test_a_release_lasts_until_resumed_or_for_its_time_and_the_last_one_counts() -> None:

@@ -1,6 +1,6 @@
 """What goes between the daemon and a worker: a question as one line of JSON, and its answer as another.
 
-docs/architecture.md, "What a worker is asked", shows both. How a worker writes an answer stands in `answer.py`.
+docs/architecture.md, "What a worker is asked", shows both. How a worker writes an answer stands in `worker_answer.py`.
 """
 
 from __future__ import annotations

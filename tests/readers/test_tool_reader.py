@@ -13,9 +13,9 @@ import pytest
 from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import ToolFolder
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.tool_path import Tool
-from telemetry_daemon.readers.tool_runs import Alternatives
+from telemetry_daemon.readers.tool_reader import CommandReader
+from telemetry_daemon.readers.tool_results import Alternatives
 from telemetry_parsers.model import Capture, Command, Failure, Library, Output, Poll
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
