@@ -15,7 +15,7 @@ from kits.web_server import running_server
 TABLE = "GPU  Temp\n0    41C\n1    43C\n"
 
 
-@pytest.mark.parametrize("examples", [12, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [12, pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
 def test_every_target_holds_for_a_few_examples(tmp_path: Path, examples: int) -> None:
     """`make fuzz` gives them thousands; here the seed is the same every time."""
     with running_server(SITE.respond) as server:

@@ -257,7 +257,7 @@ def test_nodes_that_answer_are_shown_with_their_cards_and_those_that_do_not_are_
         # Each address of 127.0.0.0/8 is this machine.
         nodes = [f"http://localhost:{server.port}/{number}" for number in range(answering)]
         nodes += [f"127.0.0.{number + 1}:{port}" for number in range(hanging)] + ["127.0.0.1:1"]
-        with terminal("top", *nodes, columns=120) as shown:
+        with terminal("top", *nodes, columns=120, rows=80) as shown:
             shown.shows(f"{len(nodes)} nodes", f"{hanging + 1} of {len(nodes)} nodes do not answer")
             shown.shows("no answer", "127.0.0.1:1", "no daemon answers")
             shown.shows(f"devices up {4 * answering}")
