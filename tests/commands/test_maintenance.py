@@ -33,13 +33,13 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
         assert 7000 < page["telemetry_maintenance_ends_in_seconds"] <= 7200
         assert running.document()["maintenance"]["reason"] == "new <fans>"
         assert "new &lt;fans&gt;" in running.get("/")[1]
-        assert running.logged("maintenance is on")
+        running.until(lambda: running.logged("maintenance is on"))
         running.signal(signal.SIGTERM)
         assert running.process is not None
         running.process.wait(PATIENCE_SECONDS)
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page())["telemetry_maintenance"] == 1.0
-        assert running.logged("maintenance goes on")
+        running.until(lambda: running.logged("maintenance goes on"))
         assert "new <fans>" in run_main("maintenance", "status", *config)[1]
         assert run_main("maintenance", "off", *config)[:2] == (0, "maintenance is off\n")
         page = samples(running.page())

@@ -89,7 +89,7 @@ def test_a_fault_is_written_once_and_plays_to_the_same_verdict(tmp_path: Path, f
         time.sleep(SETTLED_SECONDS)
         (path,) = flights(daemon)
         assert path.stat().st_mode & 0o777 == 0o600
-        assert daemon.logged("the last minutes were recorded") == 1
+        daemon.logs("the last minutes were recorded")
         assert path.name in daemon.get("/")[1]
     document = replayed(path)
     states = {one["source"]: one["state"] for one in live["sources"] if one["source"] != "host"}

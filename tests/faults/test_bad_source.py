@@ -38,7 +38,7 @@ def test_a_plugin_that_invents_hundreds_of_devices_at_each_poll(tmp_path: Path) 
         daemon.until(lambda: daemon.logged("more kinds of problems than are logged"))
         before = len(daemon.lines)
         daemon.until(lambda: refused(daemon) > 6 * bounds.MOST_DEVICES)
-        assert daemon.logged("devices, of which") == 1
+        daemon.logs("devices, of which")
         assert len(daemon.lines) - before < 10
         assert daemon.stop()[0] == 0
     remembered = json.loads((tmp_path / "state" / "devices.json").read_text())["devices"]
@@ -52,7 +52,7 @@ def test_a_state_file_of_many_devices_is_pruned_and_forgotten(tmp_path: Path, de
     config = ("--config", str(daemon.config_path))
     with daemon:
         daemon.until(lambda: honest_readings(daemon))
-        assert daemon.logged("more devices were remembered than can be") == 1
+        daemon.logs("more devices were remembered than can be")
         assert len(invented(daemon)) == bounds.MOST_LOST
         assert [line for line in invented(daemon) if 'id="ACME-000000000"' in line]
         assert run_main("forget", "--all-lost", "--vendor", "amd", *config)[:2] == (0, "forgot 0 lost devices\n")

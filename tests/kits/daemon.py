@@ -143,6 +143,11 @@ class Daemon:
         """How many lines of the log have the text."""
         return sum(text in line for line in self.lines)
 
+    def logs(self, text: str, times: int = 1) -> None:
+        """Wait for the text in the log, and fail if more lines have it; a line may come after what it is about."""
+        self.until(lambda: self.logged(text) >= times)
+        assert self.logged(text) == times
+
     def signal(self, number: int) -> None:
         """Send a signal."""
         os.kill(self.pid, number)
