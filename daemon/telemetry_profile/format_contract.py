@@ -127,7 +127,7 @@ class Device:
     first_collective: FirstCollective | None = None
 
     def without_first_collective(self) -> Split | None:
-        """The split of all the time but this, as far as that of all the time is told; None where nothing is left out."""
+        """The split of all the time but this, as far as that of all the time is known; None where nothing is left out."""
         if self.first_collective is None:
             return None
         unknown = {field.name: None for field in fields(Split) if getattr(self.split, field.name) is None}

@@ -71,7 +71,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time of which nothing is in the sums, such as while no daemon ran: Unix seconds, and how long it was by a clock that nobody sets."""
+    """A time of which nothing is in the sums, such as while no daemon ran: Unix seconds, and how long it was by a clock that cannot be set."""
 
     start: float
     end: float
@@ -114,7 +114,7 @@ class CardShare:
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     memory_peak_bytes: NotNegative | None
-    """The most that the owner's own processes held; null where nobody told."""
+    """The most that the owner's own processes held; null if unknown."""
     readings: Annotated[Mapping[str, Course], Schema({"propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}})]
     """Readings of the card while the owner had it, by metric without `accelerator_`: of the temperature the hottest main sensor."""
     events: Mapping[str, Annotated[int, Schema({"minimum": 1})]]
@@ -147,5 +147,5 @@ class JobRecord:
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     gaps: Annotated[tuple[Gap, ...], Schema({"maxItems": 16})]
-    """Times of which nothing is in the sums: before the daemon saw the owner, while no daemon ran, while no source told of the owner. Of more than 16 the last are told as one."""
+    """Times of which nothing is in the sums: before the daemon saw the owner, while no daemon ran, while no source reported the owner. Of more than 16 the last are joined."""
     cards: tuple[CardShare, ...]

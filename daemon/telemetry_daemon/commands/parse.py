@@ -123,7 +123,7 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     report = combine_reports(reports)
     now, wall = time.monotonic(), time.time()
     store = Store("", Clock(lambda: now, lambda: wall))
-    store.facts.set_peaks(None)  # no tool told them
+    store.facts.set_peaks(None)  # no tool printed them
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)

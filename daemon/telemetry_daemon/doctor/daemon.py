@@ -186,7 +186,7 @@ def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> Da
 class Beside:
     """The daemon of this node: its view and address, or why it does not answer; its unit; and the word for what this command reads.
 
-    `is_denied` says that others are answered, `is_broken` that it runs and answers nobody.
+    `is_denied` says that others are answered, `is_broken` that it runs and gives no answer.
     """
 
     view: DaemonView | None = None

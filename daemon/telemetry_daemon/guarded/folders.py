@@ -1,4 +1,4 @@
-"""Folders held by descriptors, and new files below them: nobody can change the way there while we go, or be there before us."""
+"""Folders held by descriptors, and new files below them: no other user can redirect the path or put a file there first."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Step:
 
     @property
     def is_sticky(self) -> bool:
-        """Whether nobody can replace another's files in it."""
+        """Whether users cannot replace each other's files in it."""
         return bool(self.status.st_mode & stat.S_ISVTX)
 
     @property

@@ -1,4 +1,4 @@
-"""Folders held open: our own, where nobody else can write (state, locks, runtime), and those in which others leave files for us."""
+"""Folders held open: our own, where no other user can write (state, locks, runtime), and those in which others leave files for us."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _listed(name: str) -> frozenset[str]:
     return _words(Path(__file__).with_name(name).read_text("utf-8"))
 
 
-# Words that stand where names stand and identify nobody: of places, programs, environments and tools.
+# Words that stand where names stand and identify no person: of places, programs, environments and tools.
 KNOWN = _listed("harmless_words.txt").union(_OF_METRICS, _OF_VENDORS)
 # What a tool may print besides: a machine whose name is one of these keeps it, since no number may change its meaning.
 TOOL_WORDS = KNOWN.union(

@@ -1,4 +1,4 @@
-"""What telemetry told of cards over time, from a recording or a Prometheus, and what of it lies in the seconds of a profile."""
+"""The readings of cards over time, from a recording or a Prometheus, and those within the seconds of a profile."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
 
 
 def _take_key(key: Key, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Hand a key to the reader, or keep it until the first events have shown who reads them."""
+    """Hand a key to the reader, or keep it until the first events have shown which reader takes them."""
     if reader is not None:
         reader.key(key.name, key.value)
     elif len(keys) < _MOST_KEYS:

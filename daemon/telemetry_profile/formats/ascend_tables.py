@@ -153,14 +153,14 @@ class _Ranks:
             self._wholes[rank, card] = split
 
     def devices(self) -> tuple[Device, ...]:
-        """What is told of each."""
+        """What the file says of each."""
         return tuple(
             Device(Card(card), rank, split=self._wholes.get((rank, card), Split()), steps=tuple(steps))
             for (rank, card), steps in self._steps.items()
         )
 
     def size(self) -> int | None:
-        """How many ranks there are; None where none is told."""
+        """How many ranks there are; None if the file does not say."""
         return len({rank for rank, _ in self._steps if rank is not None}) or None
 
 

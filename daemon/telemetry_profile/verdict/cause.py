@@ -173,7 +173,7 @@ def _host(ranks: Sequence[Usual]) -> Verdict | None:
 
 
 def _share(ranks: Sequence[Usual], part: str) -> float | None:
-    """How much of a step a part takes; None where that is not told, or not worth a sentence."""
+    """How much of a step a part takes; None if that is unknown, or not worth a sentence."""
     span, length = _sum(ranks, "span_ns"), _sum(ranks, part)
     return length / span if span and length is not None and length / span >= _LEAST_PART else None
 

@@ -1,6 +1,6 @@
 """All that is known of a profile at the end, which the screen and the JSON document show.
 
-That is what was read, what was achieved of each card's peak, and what telemetry told of the cards in these seconds.
+That is what was read, what was achieved of each card's peak, and the cards' readings in these seconds.
 """
 
 from __future__ import annotations

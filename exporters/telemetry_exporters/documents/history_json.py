@@ -53,7 +53,7 @@ class DeviceSeriesJson:
     id: Word
     """As in `telemetry.snapshot/1`."""
     series: SeriesByMetric
-    """By metric. A metric of which the device told no number in the half hour has no series."""
+    """By metric. A metric of which the device reported no number in the half hour has no series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class HistoryJson:
     """How many slots there are; every array of numbers has as many places, oldest first."""
     devices: Annotated[tuple[DeviceSeriesJson, ...], AtMost(4 * bounds.MOST_DEVICES)]
     events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MOST_EVENTS}), AtMost(MOST_EVENTS)]
-    """The last events, in the order in which they were told; with `since` those from then on."""
+    """The last events, in the order in which they were reported; with `since` those from then on."""
 
 
 def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The catalogue as documentation: docs/metrics.md and the list that `telemetry metrics` prints.
 
-`python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md` writes the page anew.
+`python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md` writes the page again.
 """
 
 from __future__ import annotations

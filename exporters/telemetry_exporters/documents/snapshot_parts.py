@@ -161,7 +161,7 @@ class AllocationJson:
     allocated: bool
     """Whether somebody gave it the device."""
     used: bool | None
-    """Whether processes of it are there; null where nobody knows."""
+    """Whether processes of it are there; null if that is unknown."""
     sources: Annotated[tuple[str, ...], AtMost(16)]
     """Who says so."""
     memory_used_bytes: Count | None
@@ -189,7 +189,7 @@ class ProcessJson:
     """The name of its program, without arguments."""
     container: LongTextOrNull
     owner: ProcessOwnerJson | None
-    """Null where nobody knows."""
+    """Null if that is unknown."""
     command_line: TextOrNull = field(default=None, metadata={"left_out": True})
     """Only in `telemetry snapshot --processes`, which reads it itself; null where it may not."""
 
@@ -211,7 +211,7 @@ class DeviceJson:
     serial: TextOrNull
     driver: TextOrNull
     up: bool | None
-    """False for a lost device, null when nobody knows."""
+    """False for a lost device, null if that is unknown."""
     condition: ConditionJson
     """The worst that is known against it; `ok` if it was looked at and found well."""
     parent: TextOrNull
@@ -228,7 +228,7 @@ class DeviceJson:
     origin: _Origins
     """The source of each reading; an object by label where the labels' sources differ."""
     allocations: Annotated[tuple[AllocationJson, ...], AtMost(bounds.MOST_CLAIMS)]
-    """Who has the device, the largest share first; empty where nobody has it or owners are not told."""
+    """Who has the device, the largest share first; empty if it has no owner or owners are not reported."""
     processes: Annotated[tuple[ProcessJson, ...], AtMost(bounds.MOST_PROCESSES)]
 
 

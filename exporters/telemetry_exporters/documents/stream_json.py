@@ -68,7 +68,7 @@ class DeviceJson:
     """The id of the device that it is a part of."""
     partition: TextOrNull
     up: bool | None
-    """False for a lost device, null when nobody knows."""
+    """False for a lost device, null if that is unknown."""
     simulated: bool
     replayed: bool
     memory_total_bytes: Count | None
@@ -79,7 +79,7 @@ class DeviceJson:
     open_events: tuple[str, ...]
     """Codes of events that last until it is repaired."""
     owners: str
-    """Who has it, in words, the largest share first: `job 1234 (alice): not used`; empty where nobody has it or owners are not told."""
+    """Who has it, in words, the largest share first: `job 1234 (alice): not used`; empty if it has no owner or owners are not reported."""
     condition: ConditionJson
     """The first of its findings."""
     findings: Annotated[tuple[FindingJson, ...], Schema({"minItems": 1})]
@@ -152,7 +152,7 @@ class ReadingsJson:
 
 @dataclass(frozen=True, slots=True)
 class MissedSeriesJson:
-    """The slots of one device that a client missed which told the id of the last event that it saw."""
+    """The slots of one device that a client missed, which gave the id of the last event that it saw."""
 
     start: Time
     """The beginning of the first slot."""
@@ -211,7 +211,7 @@ def without_ages(whole: Entry) -> Entry:
 def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """A device without its numbers."""
     total = value_of(one, "memory_total_bytes")
-    told = [FindingJson(each.word, each.severity.value, each.remedy) for each in findings]
+    shown = [FindingJson(each.word, each.severity.value, each.remedy) for each in findings]
     entry = DeviceJson(
         id=cleaned(one.id),
         name=cleaned(f"{one.vendor} {one.device}"),
@@ -229,8 +229,8 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         open_events=_active(one, "event_open"),
         # Without what changes at each poll.
         owners=cleaned(human.briefly(one.allocations)) if one.allocations else "",
-        condition=ConditionJson(told[0].word, told[0].severity),
-        findings=tuple(told),
+        condition=ConditionJson(shown[0].word, shown[0].severity),
+        findings=tuple(shown),
     )
     return to_plain(DeviceJson, entry)
 

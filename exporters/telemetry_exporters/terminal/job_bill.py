@@ -37,7 +37,7 @@ BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
 
 @dataclass(frozen=True, slots=True)
 class NumbersJson:
-    """What is told of a group: hours of cards, and kilowatt-hours; what was not measured is neither busy nor idle."""
+    """The figures of a group: hours of cards, and kilowatt-hours; what was not measured is neither busy nor idle."""
 
     owners: Count
     running: Count
@@ -56,7 +56,7 @@ class NumbersJson:
     memory_peak_bytes: NotNegative | None
     """The most that an owner's own processes held on one card."""
     gap_hours: NotNegative
-    """Hours that are in no number: no daemon ran, or no source told of the owner."""
+    """Hours that are in no number: no daemon ran, or no source reported the owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class JobsJson:
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
     rows: tuple[RowJson, ...]
-    """The group's names are `kind`, `owner`, `user` and `account` by owner, else the one key that `by` names; null where nobody told."""
+    """The group's names are `kind`, `owner`, `user` and `account` by owner, else the one key that `by` names; null if unknown."""
     nobody: NumbersJson
     total: NumbersJson
 
@@ -115,7 +115,7 @@ class Row:
             self.memory_peak_bytes = max(*peaks, self.memory_peak_bytes or 0.0)
 
     def numbers(self) -> NumbersJson:
-        """What is told of the group."""
+        """The figures of the group."""
         measured = self.measured_seconds > 0.0
         return NumbersJson(
             owners=len(self.owners),

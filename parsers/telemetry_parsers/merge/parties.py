@@ -1,4 +1,4 @@
-"""Claims and tasks of all sources put together: which of them are the same owner, and what the kernel tells of processes."""
+"""Claims and tasks of all sources put together: which of them are the same owner, and what the kernel reports about processes."""
 
 from __future__ import annotations
 

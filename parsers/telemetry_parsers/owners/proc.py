@@ -1,4 +1,4 @@
-"""The processes on cards as the kernel tells of them: who started each, when, whose it is, and what it holds of cards."""
+"""The processes on cards as the kernel reports them: who started each, when, whose it is, and what it holds of cards."""
 
 from __future__ import annotations
 
