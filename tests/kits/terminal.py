@@ -164,7 +164,7 @@ def terminal(
             {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(environment or {})}
         ),
         start_new_session=True,
-        preexec_fn=_take_terminal,  # noqa: PLW1509  # one system call, which takes no lock
+        preexec_fn=_take_terminal,  # noqa: PLW1509  # two system calls, which take no lock
     )
     try:
         yield Terminal(process, descriptor, side, before, Xterm(columns, rows))
@@ -177,5 +177,9 @@ def terminal(
 
 
 def _take_terminal() -> None:
-    """Make the standard input the terminal of this session, so that its keys send signals."""
+    """Make the standard input the terminal of this session, so that its keys send signals.
+
+    A hang-up ends the command although tests may run under nohup, which makes every child ignore it.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
