@@ -117,10 +117,10 @@ def named(title: str) -> set[str]:
 
 
 def add_vendor(house: House) -> None:
-    house.write(f"{VENDORS}/anvil/__init__.py", (ADDED / "vendor.txt").read_text())
-    house.insert(f"{VENDORS}/__init__.py", "    ascend,\n", "    anvil,\n")
-    house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    anvil.VENDOR,\n")
+    house.insert(f"{VENDORS}/npu_records.py", "CAMBRICON = ", (ADDED / "vendor.txt").read_text())
+    house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    npus.ANVIL,\n")
     house.insert(MARKS, '    "amdgpu-sysfs"', '    "acme-smi": ("Acme System Management",),\n')
+    house.write(f"{VENDORS}/anvil/__init__.py", '"""Acme: its tool."""\n')
     house.write(f"{VENDORS}/anvil/acme_smi.py", plugins_parser())
     house.insert("pyproject.toml", "amd-smi = ", 'acme-smi = "telemetry_parsers.vendors.anvil.acme_smi:PARSER"\n')
     for capture in sorted((PLUGIN / "captures").glob("*.txt")):
@@ -153,7 +153,7 @@ def add_metric(house: House) -> None:
     )
     busy = (PLUGIN / "captures/busy.txt").read_text().replace("[Not Supported]", "40 %")
     house.write("tests/captures/acme-smi/coolant.txt", f"# Acme, cooled\n# ---\n{busy}")
-    house.insert(f"{VENDORS}/anvil/__init__.py", '"power_cap_watts"', '"coolant_flow_ratio", ')
+    house.insert(f"{VENDORS}/npu_records.py", '"power_cap_watts"),\n    ),\n)\nCAMBRICON', '"coolant_flow_ratio", ')
     house.insert(
         "daemon/telemetry_daemon/simulate/cards.py",
         '    "fan_ratio"',

@@ -9,7 +9,6 @@ from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
 from telemetry_parsers.rocm.tool import Brand, is_hygons, tool_of
-from telemetry_parsers.vendors.amd import VENDOR
 
 TOOL = "rocm-smi"
 GIVES = (
@@ -67,7 +66,7 @@ def _ask(*alternatives: tuple[str, ...]) -> Command:
 _TOOL = tool_of(
     Brand(
         name=TOOL,
-        vendor=VENDOR.word,
+        vendor="amd",
         plain_sensor="edge",
         is_other=is_hygons,
         other="Hygon's hy-smi",

@@ -19,7 +19,6 @@ from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_whole
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_understood
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd import VENDOR
 
 _SYSTEM = frozenset(
     {
@@ -354,7 +353,7 @@ def _vendor(agent: Agent, listing: _Listing) -> str:
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):
         return "hygon"
     told_amd = "amd" in name.split() or "advanced micro" in name
-    return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else VENDOR.word
+    return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else "amd"
 
 
 def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
@@ -379,7 +378,7 @@ _CLOCK = metric("clock_max_hertz", "graphics", unit="MHz")
 _MEMORY = special("memory_total_bytes", _size)
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="amd",
     shapes=(Shape(_read, empty=must_be_whole, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     silent="no output",
     errors=_ERRORS,

@@ -20,7 +20,6 @@ from telemetry_parsers.text.answers import CUT_LINE, ErrorText, no_row, without_
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.ascend import VENDOR
 
 TOOL = "hccn_tool"
 # The same number as the Phy-ID of npu-smi and the number of the /dev/davinci node.
@@ -310,7 +309,7 @@ def _missing(run: Run) -> Problem | None:
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="ascend",
     shapes=(Shape(_read_answer, empty=is_fine, tables=(COUNTERS,)),),
     silent="no output: a chip whose port has no such setting answers with nothing",
     errors=ERRORS,

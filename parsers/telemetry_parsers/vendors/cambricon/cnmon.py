@@ -14,7 +14,6 @@ from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.vendors.cambricon import VENDOR
 
 TOOL = "cnmon"
 
@@ -75,7 +74,7 @@ _LIST = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="cambricon",
     shapes=(shape(is_list, read_list, _LIST), shape(is_table, read_table, _BOX)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(

@@ -14,7 +14,6 @@ from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.vendors.enflame import VENDOR
 
 TOOL = "efsmi"
 
@@ -108,7 +107,7 @@ _LIST = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="enflame",
     shapes=(
         shape(is_list, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),

@@ -9,7 +9,6 @@ from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
 from telemetry_parsers.rocm.tool import Brand, is_amds, tool_of
-from telemetry_parsers.vendors.hygon import VENDOR
 
 TOOL = "hy-smi"
 # In DTK it is installed under AMD's name.
@@ -57,7 +56,7 @@ def _ask(*lines: tuple[str, ...]) -> Command:
 _TOOL = tool_of(
     Brand(
         name=TOOL,
-        vendor=VENDOR.word,
+        vendor="hygon",
         # The vendor's manual: the temperature of the core, without HBM.
         plain_sensor="core",
         is_other=is_amds,

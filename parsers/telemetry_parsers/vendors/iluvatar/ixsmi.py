@@ -14,7 +14,6 @@ from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.vendors.iluvatar import VENDOR
 
 TOOL = "ixsmi"
 
@@ -135,7 +134,7 @@ _NAMES = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="iluvatar",
     shapes=(
         markup(_LOG),
         shape(is_table, read_table, _BOX),

@@ -17,7 +17,6 @@ from telemetry_parsers.reports.targets import ON_OFF, Target, fact, identity, me
 from telemetry_parsers.reports.tool import Tool, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText, listed_twice
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.kunlunxin import VENDOR
 
 _BOX = Box(
     columns={
@@ -191,7 +190,7 @@ _COMMANDS = ("xpu-smi", "xpu_smi")
 
 _TOOL = Tool(
     name="xpu-smi-kunlun",
-    vendor=VENDOR.word,
+    vendor="kunlunxin",
     shapes=(
         markup(LOG),
         shape(is_list, read_list, _LIST),

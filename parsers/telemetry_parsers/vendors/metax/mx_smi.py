@@ -22,7 +22,6 @@ from telemetry_parsers.text.answers import ErrorText, cut_document, miscounted
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.metax import VENDOR
 
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
@@ -319,7 +318,7 @@ def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
 
 _TOOL = Tool(
     name=_NAMES[0],
-    vendor=VENDOR.word,
+    vendor="metax",
     shapes=(
         Shape(_read_document, "json", tables=(_DOCUMENT,)),
         shape(is_table, _read_table, _BOX),

@@ -23,7 +23,6 @@ from telemetry_parsers.model import Absent, Capture, Device, Library, Output, Pl
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
 from telemetry_parsers.text.lines import quote
-from telemetry_parsers.vendors.moorethreads import VENDOR
 
 _MHZ = 1_000_000
 
@@ -84,7 +83,7 @@ _REASONS: Mapping[int, Absent] = {
     12: Absent.NOT_REPORTED,
     667: Absent.NOT_SUPPORTED,
 }
-MTML = RecordedLibrary("MTML", "mtml", VENDOR.word, devices="cards", most=1024, reasons=_REASONS)
+MTML = RecordedLibrary("MTML", "mtml", "moorethreads", devices="cards", most=1024, reasons=_REASONS)
 
 
 def take(calls: dict[str, Plain], readings: Readings) -> None:
@@ -111,7 +110,7 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
 
 def card(recorded: dict[str, Plain], driver: Plain) -> Device:
     """The card that an object describes."""
-    return device_in(recorded, VENDOR.word, driver, _facts(recorded))
+    return device_in(recorded, MTML.vendor, driver, _facts(recorded))
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
@@ -186,7 +185,7 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
 
 PARSER = SourceParser(
     name=SOURCE,
-    vendor=VENDOR.word,
+    vendor=MTML.vendor,
     gives=GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),

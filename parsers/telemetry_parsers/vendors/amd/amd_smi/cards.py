@@ -11,7 +11,6 @@ from telemetry_parsers.model import Device, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.tool import Text, Tool, must_be_whole
 from telemetry_parsers.text.lines import bus_address
-from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.amd_smi import readings
 from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, Path, known, pattern
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
@@ -61,7 +60,7 @@ def _device(block: Block) -> Device:
     if serial in _NO_SERIALS:
         serial = None
     return Device(
-        vendor=VENDOR.word,
+        vendor="amd",
         index=block.index,
         model=_model(block),
         uuid=_first(block, ("uuid",)),

@@ -11,7 +11,6 @@ from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys
 from telemetry_parsers.vendors.amd.amd_smi.cards import fill, without_cards
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
@@ -138,7 +137,7 @@ def _no_whole_device(output: Output, _lines: Sequence[Line]) -> Report | None:
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="amd",
     # All that the polls ask for is JSON.
     shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *_SHAPES),
     silent=_SILENT,

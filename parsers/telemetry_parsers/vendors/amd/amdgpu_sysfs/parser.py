@@ -10,7 +10,6 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Absent, Capture, Device, Files, Output, Poll, Report
 from telemetry_parsers.reports.draft import LOUD, Draft
 from telemetry_parsers.text.answers import failed, not_read
-from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import files_in
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import cut_off, nodes_of, read_nodes, read_processes
@@ -139,7 +138,7 @@ def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
 
 PARSER = SourceParser(
     name=SOURCE,
-    vendor=VENDOR.word,
+    vendor="amd",
     gives=(
         "suspended", "temperature_celsius", "temperature_critical_celsius", "temperature_shutdown_celsius", "power_watts",
         "power_average_watts", "power_instant_watts", "power_cap_watts", "power_cap_default_watts", "power_cap_max_watts",

@@ -13,7 +13,6 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.answers import miscounted
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import (
@@ -194,7 +193,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
 
     address = text(keys.ADDRESS)
     described = Device(
-        VENDOR.word,
+        draft.vendor,
         model=text(*keys.MODELS),
         uuid=text(*keys.UUIDS),
         bus_id=bus_address(address) if address else None,

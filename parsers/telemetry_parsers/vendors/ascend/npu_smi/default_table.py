@@ -15,7 +15,6 @@ from telemetry_parsers.text.answers import PROCESS_TABLE, listed_twice, no_row, 
 from telemetry_parsers.text.framed import Record, TableShape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL, TO_HEALTH, split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Place, chip_at, places_in
 
@@ -155,7 +154,7 @@ def _add(draft: Draft, record: Record, driver: str | None, numbers: frozenset[st
     device, physical = chip_at(draft, place), _number(cells, "phy-id")
     address = cells.get("bus-id")
     known = Device(
-        VENDOR.word,
+        draft.vendor,
         model=_text(cells, "name"),
         bus_id=bus_address(address.text) if address else None,
         driver=driver,

@@ -14,7 +14,6 @@ from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
-from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, default_table, keys, readings, saved
 from telemetry_parsers.vendors.ascend.npu_smi.keys import NO_NUMBERS
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Place
@@ -123,7 +122,7 @@ def _missing(run: Run) -> Problem | None:
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor="ascend",
     shapes=(
         of_lines(default_table.is_table, default_table.read, empty=must_be_whole, tables=default_table.TABLES),
         of_lines(readings.is_mapping, readings.read_mapping, empty=is_fine),

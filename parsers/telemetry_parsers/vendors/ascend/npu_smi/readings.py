@@ -12,7 +12,6 @@ from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.answers import no_row, not_understood
 from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL
 
@@ -25,16 +24,16 @@ class Place:
     chip: int | None = None
     physical: int | None = None
 
-    def device(self) -> Device:
+    def device(self, vendor: str) -> Device:
         """What is known of a chip by its place; its index is the NPU id until another is printed."""
         numbers = {"card": self.card, "chip": self.chip}
         facts = tuple((name, str(number)) for name, number in numbers.items() if number is not None)
-        return Device(VENDOR.word, self.card, facts=facts)
+        return Device(vendor, self.card, facts=facts)
 
 
 def chip_at(draft: Draft, place: Place) -> int:
     """The position of the chip there, made at its first mention."""
-    return draft.device(place) if draft.has(place) else draft.device(place, place.device())
+    return draft.device(place) if draft.has(place) else draft.device(place, place.device(draft.vendor))
 
 
 def places_in(draft: Draft) -> list[Place]:
@@ -105,7 +104,7 @@ def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
     draft.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     printed = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
-    draft.describe(device, Device(VENDOR.word, model=units.text_or_none(row.get(_NAME))), printed)
+    draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), printed)
     return "logic" if physical is None else PHYSICAL
 
 

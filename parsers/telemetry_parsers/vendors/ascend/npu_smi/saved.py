@@ -13,7 +13,6 @@ from telemetry_parsers.text.answers import no_row
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, readings
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Place, chip_at
@@ -98,7 +97,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             nodes.add(words[0])
             device = chip_at(draft, place)
             draft.number(device, place.physical)
-            draft.describe(device, Device(VENDOR.word), {"cpu_affinity": processors})
+            draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
             draft.complain(line.where, no_row(line.text, "the matrix"))
         columns.update(filter(_NODE.match, words) if row is None else ())

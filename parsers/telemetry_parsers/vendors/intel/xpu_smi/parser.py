@@ -15,7 +15,6 @@ from telemetry_parsers.reports.tool import Shape, Text, Tool, may_be_empty, of_l
 from telemetry_parsers.text.answers import ErrorText, cut_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.intel import VENDOR
 from telemetry_parsers.vendors.intel.xpu_smi import grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY, judge
 
@@ -114,7 +113,7 @@ def _is_table(lines: Sequence[Line], box: Box) -> bool:
 
 _TOOL = Tool(
     name=_NAME,
-    vendor=VENDOR.word,
+    vendor="intel",
     shapes=(
         Shape(read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)),
         shape(_is_table, read_table, BOX),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.reports.targets import Target, metric, switch
 
+VENDOR = "moorethreads"
 # "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.
 ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}

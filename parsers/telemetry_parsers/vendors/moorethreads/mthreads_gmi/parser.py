@@ -16,7 +16,6 @@ from telemetry_parsers.reports.tool import Shape, Text, Tool, is_fine, may_be_em
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.moorethreads import VENDOR
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi import default_table, keys, query
 
 TOOL = "mthreads-gmi"
@@ -104,7 +103,7 @@ def _may_be_refused(report: Report, output: Output) -> Report:
 _QUERY = (keys.FIELDS, keys.FANS)
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR.word,
+    vendor=keys.VENDOR,
     shapes=(
         shape(is_table, default_table.read_table, default_table.BOX),
         of_lines(default_table.is_alone, default_table.read_alone, empty=may_be_empty),

@@ -14,7 +14,6 @@ from telemetry_parsers.reports.tool import Text
 from telemetry_parsers.text.answers import CUT_LINE, cut_document, listed_twice, miscounted, without_key
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.moorethreads import VENDOR
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     CARD_KEYS,
     FACTS,
@@ -26,6 +25,7 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     QUIET,
     QUIET_SECTIONS,
     SECTIONS,
+    VENDOR,
     Key,
 )
 
@@ -170,11 +170,11 @@ def _together(query: _Query) -> list[_Card]:
     for card in query.cards:
         identity = replace(_device(card), facts=())
         other = by_index.setdefault(identity.index, identity)
-        bare = Device(VENDOR.word, identity.index)  # `-d POWER` prints nothing else that names the card
+        bare = Device(VENDOR, identity.index)  # `-d POWER` prints nothing else that names the card
         is_same = identity.index is not None and bare in (identity, other)
         first = cards.setdefault(other if is_same else identity, card)
         if first is not card:
-            _add(query, first, card, is_known=identity != Device(VENDOR.word))
+            _add(query, first, card, is_known=identity != Device(VENDOR))
     return list(cards.values())
 
 
@@ -189,7 +189,7 @@ def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
 
 def _device(card: _Card) -> Device:
     return Device(
-        vendor=VENDOR.word,
+        vendor=VENDOR,
         index=units.whole(card.first(("", "index")) or ""),
         model=card.first(("", "product name")),
         uuid=card.first(("", "gpu uuid")),

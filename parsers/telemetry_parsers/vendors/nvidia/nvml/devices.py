@@ -20,8 +20,7 @@ from telemetry_parsers.library_answers import (
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Device, Plain, Process, Value
 from telemetry_parsers.ownership import ProcessKind
-from telemetry_parsers.vendors.nvidia import VENDOR
-from telemetry_parsers.vendors.nvidia.nvml.tables import NOT_SUPPORTED_CODE
+from telemetry_parsers.vendors.nvidia.nvml.tables import NOT_SUPPORTED_CODE, NVML
 
 _PROFILE_MARK = " MIG "
 _ARCHITECTURES = MappingProxyType(
@@ -62,7 +61,7 @@ _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 
 def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
     """A GPU; one that does not answer any more is down."""
-    return device_in(recorded, VENDOR.word, node.get("driver"), tuple(sorted(_gpu_facts(recorded, node))))
+    return device_in(recorded, NVML.vendor, node.get("driver"), tuple(sorted(_gpu_facts(recorded, node))))
 
 
 def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:

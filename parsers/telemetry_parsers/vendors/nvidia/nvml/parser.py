@@ -8,7 +8,6 @@ from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Pol
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
 from telemetry_parsers.text.lines import quote
-from telemetry_parsers.vendors.nvidia import VENDOR
 from telemetry_parsers.vendors.nvidia.nvml import devices, readings, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 
@@ -109,7 +108,7 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
 # in the middle of a call has left GPUs that had to be reset.
 PARSER = SourceParser(
     name=SOURCE,
-    vendor=VENDOR.word,
+    vendor=NVML.vendor,
     gives=tables.GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),

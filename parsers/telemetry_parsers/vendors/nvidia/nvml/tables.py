@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from telemetry_parsers.library_answers import RecordedLibrary, Row
 from telemetry_parsers.model import Absent
-from telemetry_parsers.vendors.nvidia import VENDOR
 
 NOT_SUPPORTED_CODE = 3
 # Some drivers give 2 for a field or a link that does not exist, 25 and 26 of calls of other times.
@@ -26,7 +25,7 @@ _REASONS = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-NVML = RecordedLibrary("NVML", "nvml", VENDOR.word, devices="GPUs", most=256, reasons=_REASONS)
+NVML = RecordedLibrary("NVML", "nvml", "nvidia", devices="GPUs", most=256, reasons=_REASONS)
 
 
 _MHZ = 10**6

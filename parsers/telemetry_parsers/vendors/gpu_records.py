@@ -1,0 +1,395 @@
+"""The makers of GPUs: what is declared of each vendor, once. The parsers of its tools are in the folder of its name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from telemetry_parsers.vendor import (
+    ACCELERATOR,
+    BASIC,
+    DISPLAY,
+    ECC,
+    LINKS,
+    PCIE_LINK,
+    PCIE_LINK_MAX,
+    PCIE_RATES,
+    POWER_CAPS,
+    RENDER_NODES,
+    Card,
+    Demo,
+    DeviceNodes,
+    Mount,
+    Partition,
+    Pci,
+    Pool,
+    Vendor,
+)
+
+# What a MIG instance has of its own.
+_OF_INSTANCES = (
+    "utilization_ratio",
+    "memory_used_bytes",
+    "memory_total_bytes",
+    "memory_free_bytes",
+    "graphics_active_ratio",
+    "sm_active_ratio",
+    "sm_occupancy_ratio",
+    "tensor_active_ratio",
+    "memory_bandwidth_ratio",
+)
+
+_H100 = Demo(
+    source="nvml",
+    form="data",
+    tool_version="13.580.95",
+    driver="580.95.05",
+    card=Card("NVIDIA H100 80GB HBM3", 81559, 551, 70.0, 700.0, (345, 1980), (1593, 2619), 68.0, 87.0, 5, links=18),
+    identity="GPU-{uuid}",
+    fast=(
+        *BASIC,
+        "power_average_watts",
+        "power_instant_watts",
+        "power_memory_watts",
+        "power_cap_watts",
+        "energy_joules_total",
+        "temperature_margin_celsius",
+        "memory_free_bytes",
+        "memory_reserved_bytes",
+        "memory_activity_ratio",
+        "memory_bandwidth_ratio",
+        "graphics_active_ratio",
+        "sm_active_ratio",
+        "sm_occupancy_ratio",
+        "tensor_active_ratio",
+        "pipe_active_ratio",
+        "clock_hertz",
+        "throttled",
+        "performance_state",
+        "event_watch",
+    ),
+    slow=(
+        "engine_utilization_ratio",
+        "throttled_seconds_total",
+        *PCIE_LINK,
+        "pcie_replays_total",
+        "pcie_errors_total",
+        "pcie_receive_bytes_total",
+        "pcie_transmit_bytes_total",
+        *LINKS,
+        "link_crc_errors_total",
+        "link_replay_errors_total",
+        "link_recovery_errors_total",
+        *ECC,
+        "remapped_rows",
+        "row_remap_pending",
+        "row_remap_failed",
+        "recovery_action",
+        "processes",
+    ),
+    inventory=(
+        *POWER_CAPS,
+        "temperature_slowdown_celsius",
+        "temperature_margin_limit_celsius",
+        "clock_max_hertz",
+        *PCIE_LINK_MAX,
+        "ecc_enabled",
+        "ecc_corrected_lifetime_total",
+        "ecc_uncorrected_lifetime_total",
+        "fan_ratio",
+    ),
+    sensors=("core", "memory"),
+    domains=("graphics", "sm", "memory", "video"),
+    engines=("encoder", "decoder", "jpeg", "optical_flow"),
+    ecc_locations=("dram", "sram"),
+    throttle=("sw_power_cap", "sw_thermal"),
+    events=("xid_13", "xid_31", "xid_43", "xid_94"),
+    fatal_event="xid_119",
+    lost_event="xid_79",
+    not_supported=("fan_ratio",),
+    pcie_errors=("nak_received", "correctable", "non_fatal", "fatal", "l0_to_recovery"),
+)
+_WITH_MIG = replace(
+    _H100,
+    partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
+    partition_keys=_OF_INSTANCES,
+    only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not tell them of the whole card then
+)
+_GB200 = replace(
+    _H100,
+    card=Card("NVIDIA GB200", 189471, 722, 180.0, 1000.0, (345, 1965), (3996, 3996), 66.0, 87.0, 5, links=18),
+    fast=(*_H100.fast, "power_module_watts"),
+    slow=(*_H100.slow, "link_receive_errors_total", "link_transmit_errors_total"),
+)
+
+NVIDIA = Vendor(
+    word="nvidia",
+    other_tools=(("nvidia-smi", "nvml"), ("dcgmi", "nvml"), ("nvitop", "nvml"), ("nvtop", "nvml")),
+    name="NVIDIA",
+    # Audio, USB, bridges (NVSwitch) and network functions of the same cards are of other classes.
+    pci=Pci(0x10DE, (DISPLAY, ACCELERATOR)),
+    nodes=(
+        DeviceNodes(
+            ("/dev/nvidiactl", "/dev/nvidia[0-9]*"),
+            ("195", "nvidia*"),
+            "nvidia0 …, nvidiactl; nvidia-uvm, nvidia-caps (MIG), nvidia-nvswitch",
+        ),
+    ),
+    permissions=(
+        "`/dev/nvidiactl` and `/dev/nvidia*`, which every user may open; for GPM, root or `CAP_SYS_ADMIN`, "
+        "see [nvidia](vendors/nvidia.md#permissions)"
+    ),
+    pool=Pool(
+        comment=(
+            "NVML comes from NVIDIA's container toolkit: the runtime class, unless `nvidia` is the nodes' default "
+            "runtime. Where the device plugin's settings forbid NVIDIA_VISIBLE_DEVICES to ordinary containers, "
+            "set `privileged`. GPM (SM and tensor activity) is for root with SYS_ADMIN, unless the driver lets "
+            "everybody, and MIG instances need NVIDIA_MIG_MONITOR_DEVICES, which the toolkit gives to privileged "
+            "containers only: docs/vendors/nvidia.md."
+        ),
+        sources=("nvml",),
+        classes=("0300", "0302"),
+        labels=("nvidia.com/gpu.present",),
+        runtime_class="nvidia",
+        environment=(
+            ("NVIDIA_VISIBLE_DEVICES", "all"),
+            ("NVIDIA_DRIVER_CAPABILITIES", "utility"),
+        ),
+    ),
+    demo=_H100,
+    other_demos=(("h100mig", _WITH_MIG), ("gb200", _GB200)),
+)
+
+AMD = Vendor(
+    word="amd",
+    other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
+    name="AMD",
+    # ES1000 and Rage XL: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
+    pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969, 0x4752)),
+    nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
+    permissions=(
+        "nothing for the driver's files in /sys and for `rocm-smi`; the groups `render` and `video` for "
+        "`rocminfo` and `amd-smi`"
+    ),
+    pool=Pool(
+        comment=(
+            "The driver's files below /sys, which every container has: no device, no library, no rights. For what "
+            "only rocm-smi or amd-smi tells, use an image that has them, `privileged`, and add them to `sources`."
+        ),
+        sources=("amdgpu-sysfs",),
+        classes=("0300", "0380", "1200"),
+    ),
+    demo=Demo(
+        source="amd-smi",
+        form="json",
+        tool_version="26.0.0",
+        driver="6.14.14",
+        card=Card("AMD Instinct MI300X", 196592, 0, 135.0, 750.0, (132, 2100), (900, 1300), 76.0, 100.0, 5, 7, 304),
+        identity="{uuid}",
+        fast=(
+            *BASIC,
+            "power_cap_watts",
+            "energy_joules_total",
+            "memory_free_bytes",
+            "memory_activity_ratio",
+            "clock_hertz",
+            "throttled",
+            "performance_level",
+        ),
+        slow=(
+            *PCIE_LINK,
+            "pcie_replays_total",
+            "pcie_errors_total",
+            *PCIE_RATES,
+            *LINKS,
+            *ECC,
+            "ecc_deferred_total",
+            "memory_gtt_used_bytes",
+            "memory_gtt_total_bytes",
+            "processes",
+        ),
+        inventory=(
+            *POWER_CAPS,
+            "temperature_slowdown_celsius",
+            "temperature_critical_celsius",
+            "temperature_shutdown_celsius",
+            "clock_max_hertz",
+            *PCIE_LINK_MAX,
+            "ecc_enabled",
+            "compute_units",
+            "fan_ratio",
+        ),
+        sensors=("junction", "memory"),
+        domains=("graphics", "memory"),
+        ecc_locations=("gfx", "umc"),
+        throttle=("ppt", "socket_thermal"),
+        power_kind="instant",
+        not_supported=("fan_ratio",),
+        pcie_errors=("nak_sent", "nak_received", "l0_to_recovery"),
+    ),
+)
+
+HYGON = Vendor(
+    word="hygon",
+    name="Hygon",
+    # Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs have this vendor id as well.
+    pci=Pci(0x1D94),
+    nodes=(
+        RENDER_NODES,
+        DeviceNodes(("/dev/kfd",), ("kfd",)),
+        DeviceNodes(("/dev/mkfd",), ("mkfd",)),
+    ),
+    permissions="as for AMD; in containers `/dev/mkfd` as well",
+    pool=Pool(
+        comment=(
+            "The driver's files need no rights; hy-smi, which has memory and power where the driver has no files "
+            "of them, needs the devices."
+        ),
+        sources=("amdgpu-sysfs", "hy-smi", "rocminfo"),
+        classes=("0380", "0b40"),
+        privileged=True,
+        mounts=(Mount("hyhal", "/opt/hyhal"),),
+        environment=(("LD_LIBRARY_PATH", "/opt/hyhal/lib"),),
+    ),
+    demo=Demo(
+        source="hy-smi",
+        form="json",
+        tool_version="1.20.0",
+        driver="6.3.28-V1.3.0b",
+        card=Card("K100_AI", 65520, 0, 76.0, 400.0, (600, 1350), (500, 900), 74.0, 95.0, 5),
+        identity="{hex16}",
+        fast=(*BASIC, "power_cap_watts", "clock_hertz", "performance_level"),
+        slow=(*ECC, "processes"),
+        inventory=PCIE_LINK,
+        sensors=("edge", "junction", "memory", "core"),
+        domains=("graphics", "memory"),
+        ecc_locations=("umc",),
+    ),
+)
+
+MOORETHREADS = Vendor(
+    word="moorethreads",
+    name="Moore Threads",
+    pci=Pci(0x1ED5, (DISPLAY, ACCELERATOR)),
+    nodes=(RENDER_NODES, DeviceNodes(("/dev/mtgpu*",), ("mtgpu*",))),
+    permissions="`/dev/mtgpu.*`, through the group `render` or `video`",
+    pool=Pool(
+        comment="Moore Threads' container toolkit brings the library, the tool and the devices in.",
+        sources=("mtml", "mthreads-gmi"),
+        classes=("0300", "0302", "1200"),
+        runtime_class="mthreads",
+        environment=(("MTHREADS_VISIBLE_DEVICES", "all"),),
+    ),
+    demo=Demo(
+        source="mthreads-gmi",
+        form="json",
+        tool_version="2.3.3",
+        driver="3.3.8-server",
+        card=Card("MTT S5000", 81920, 0, 96.0, 950.0, (600, 1900), (1600, 3200), 70.0, 95.0, 5),
+        identity="{uuid}",
+        fast=(
+            *BASIC,
+            "power_cap_watts",
+            "memory_free_bytes",
+            "engine_utilization_ratio",
+            "clock_hertz",
+            "performance_state",
+        ),
+        slow=(*PCIE_LINK, "retired_pages", "retired_pages_pending"),
+        inventory=("power_cap_default_watts", "power_cap_max_watts", "clock_max_hertz", *PCIE_LINK_MAX, "ecc_enabled"),
+        domains=("graphics", "memory", "video"),
+        engines=("encoder", "decoder"),
+    ),
+)
+
+METAX = Vendor(
+    word="metax",
+    name="MetaX",
+    pci=Pci(0x9999),
+    nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
+    permissions="`/dev/mxcd`, `/dev/dri`",
+    pool=Pool(
+        comment="The driver with its tool. For cards sold with ht-smi mount /opt/htdriver.",
+        sources=("mx-smi",),
+        classes=("0300", "0380", "1200"),
+        privileged=True,
+        mounts=(Mount("driver", "/opt/mxdriver"),),
+        environment=(("LD_LIBRARY_PATH", "/opt/mxdriver/lib"),),
+    ),
+    demo=Demo(
+        source="mx-smi",
+        form="text",
+        tool_version="2.2.9",
+        driver="3.0.11",
+        card=Card("MetaX C550", 65536, 0, 53.0, 450.0, (400, 1600), (900, 1800), 70.0, 95.0, 5),
+        identity="GPU-{uuid}",
+        fast=(*BASIC, "power_cap_watts", "performance_state"),
+        slow=("health", *PCIE_LINK, *ECC, "processes"),
+        inventory=(*PCIE_LINK_MAX, "ecc_enabled"),
+        ecc_locations=("sram",),
+    ),
+)
+
+ILUVATAR = Vendor(
+    word="iluvatar",
+    name="Iluvatar",
+    pci=Pci(0x1E3E),
+    nodes=(DeviceNodes(("/dev/iluvatar*",), ("iluvatar*",)),),
+    permissions="`/dev/iluvatar*`",
+    pool=Pool(
+        comment="The toolkit with its tool and library.",
+        sources=("ixsmi",),
+        classes=("0302", "1200"),
+        privileged=True,
+        mounts=(Mount("corex", "/usr/local/corex"),),
+    ),
+    demo=Demo(
+        source="ixsmi",
+        form="text",
+        tool_version="4.4.0",
+        driver="4.4.0",
+        card=Card("Iluvatar BI-V100", 32768, 0, 56.0, 250.0, (500, 1500), (1200, 1200), 74.0, 95.0, 4),
+        identity="GPU-{uuid}",
+        fast=(*BASIC, "power_cap_watts", "clock_hertz", "fan_ratio", "performance_state"),
+        slow=("processes",),
+        domains=("sm", "memory"),
+    ),
+)
+
+INTEL = Vendor(
+    word="intel",
+    name="Intel",
+    # Arc, Flex and Max are display controllers behind a bridge; integrated graphics are 00:02.0, NPUs 00:0b.0.
+    # Intel's other accelerators (QuickAssist 0b40, FPGA 1200) are no devices of its GPU tools.
+    pci=Pci(0x8086, (DISPLAY,), behind_bridge=True),
+    nodes=(RENDER_NODES,),
+    permissions="the group `render`; root for all counters",
+    pool=Pool(
+        comment="xpu-smi needs its libraries and Level Zero: use an image that has them (`image`).",
+        sources=("xpu-smi",),
+        classes=("0300", "0380"),
+        privileged=True,
+    ),
+    demo=Demo(
+        source="xpu-smi",
+        form="json",
+        tool_version="1.3.6",
+        driver="1.25.18",
+        card=Card(
+            "Intel(R) Data Center GPU Max 1550", 131072, 0, 150.0, 600.0, (900, 1600), (3200, 3200), 68.0, 105.0, 5
+        ),
+        identity="{uuid}",
+        fast=(*BASIC, "energy_joules_total", "engine_utilization_ratio", "memory_bandwidth_ratio", "clock_hertz"),
+        slow=(*PCIE_LINK, "pcie_replays_total", *ECC, "health"),
+        inventory=(
+            *PCIE_LINK_MAX,
+            "clock_max_hertz",
+            "temperature_slowdown_celsius",
+            "temperature_shutdown_celsius",
+            "ecc_enabled",
+        ),
+        sensors=("core", "memory"),
+        domains=("graphics",),
+        engines=("decoder", "encoder", "copy"),
+        ecc_locations=("all",),
+    ),
+)
