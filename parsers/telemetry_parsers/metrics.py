@@ -89,9 +89,9 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 # fmt: off
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
-    _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series when nobody knows.", 0, 1, core=True),
+    _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series if its presence is unknown.", 0, 1, core=True),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
-    _device("power_watts", "watts", "Power drawn, the vendor's main figure; accelerator_info says which kind it is.", 0, 20_000, core=True, card_level=True),
+    _device("power_watts", "watts", "Power drawn, the vendor's main figure; power_kind on accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Power limit in force.", 0, 20_000, core=True, card_level=True),
     _device("memory_used_bytes", "bytes", "Device memory in use.", 0, _PETABYTE, core=True),
     _device("memory_total_bytes", "bytes", "Device memory in all.", 1, _PETABYTE, core=True),
@@ -101,9 +101,9 @@ _CORE = (
 _POWER = (
     _device("power_average_watts", "watts", "Power averaged by the device over its own window.", 0, 20_000, card_level=True),
     _device("power_instant_watts", "watts", "Power at one moment.", 0, 20_000, card_level=True),
-    _device("power_module_watts", "watts", "Power of the module on which the device sits with a CPU, the CPU included; devices of one module tell the same.", 0, 20_000, card_level=True),
+    _device("power_module_watts", "watts", "Power of the module that the device shares with a CPU, including the CPU; devices of a module report the same value.", 0, 20_000, card_level=True),
     _device("power_memory_watts", "watts", "Power of the device's memory, a part of that of the device.", 0, 20_000, card_level=True),
-    _device("power_card_watts", "watts", "Power of the whole card on which the device sits with others; devices of one card tell the same.", 0, 20_000, card_level=True),
+    _device("power_card_watts", "watts", "Power of the whole card that the device shares with others; devices of a card report the same value.", 0, 20_000, card_level=True),
     _device("power_cap_default_watts", "watts", "Power limit that the device starts with.", 0, 20_000, card_level=True),
     _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
     _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),
@@ -159,12 +159,12 @@ _PCIE = (
     _device("pcie_link_generation_max", "", "Highest PCIe generation of the link.", 1, 10, card_level=True),
     _device("pcie_link_width_max", "", "Most PCIe lanes of the link.", 1, 64, card_level=True),
     _counter("pcie_replays_total", "", "PCIe packets sent again.", card_level=True),
-    _counter("pcie_errors_total", "", "Errors on the PCIe link by kind; an error may count as several kinds, so sums tell nothing.", "kind", card_level=True),
+    _counter("pcie_errors_total", "", "Errors on the PCIe link by kind; an error may count as several kinds, so sums are meaningless.", "kind", card_level=True),
     _counter("pcie_receive_bytes_total", "bytes", "Bytes received over PCIe.", card_level=True),
     _counter("pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe.", card_level=True),
     _device("pcie_receive_bytes_per_second", "", "Bytes received over PCIe in a second, as the device measured it last.", 0, 1e12, card_level=True),
     _device("pcie_transmit_bytes_per_second", "", "Bytes sent over PCIe in a second, as the device measured it last.", 0, 1e12, card_level=True),
-    _device("pcie_bandwidth_bytes_per_second", "", "Bytes over PCIe in a second, both directions together, where only that is told.", 0, 1e12, card_level=True),
+    _device("pcie_bandwidth_bytes_per_second", "", "Bytes over PCIe in a second, both directions together, if only the sum is reported.", 0, 1e12, card_level=True),
 )
 _LINKS = (
     _device("link_up", "", "1 while the link between devices is up.", 0, 1, "link"),
@@ -190,14 +190,14 @@ _FAULTS = (
     _device("row_remap_failed", "", "1 when a row could not be replaced.", 0, 1),
     _counter("events_total", "", "Events of a device by code, counted since the daemon started.", "code"),
     _device("event_last_timestamp_seconds", "seconds", "Unix time of the last event of that code.", 0, _CENTURY_SECONDS, "code"),
-    _device("event_open", "", "1 from an event until the device is repaired: reset, its driver loaded anew, the machine started, or forgotten. An error code that the tool lists is open as long.", 1, 1, "code"),
-    _device("event_watch", "", "1 while the driver tells of the device's events as they come, 0 where it does not: no event means something only where it is 1.", 0, 1, card_level=True),
+    _device("event_open", "", "1 from an event until the device is repaired: a reset, a driver reload, a reboot, or telemetry forget. An error code is open while the tool lists it.", 1, 1, "code"),
+    _device("event_watch", "", "1 while the driver reports the device's events as they occur, otherwise 0: the absence of events is meaningful only at 1.", 0, 1, card_level=True),
     _device("health", "", "1 for the health state that the device reports.", 0, 1, "state", HEALTH_STATES),
     _device("recovery_action", "", "1 for the action that the driver asks for.", 0, 1, "action", RECOVERY_ACTIONS),
     _device("suspended", "", "1 while the device sleeps and is left alone.", 0, 1),
     _device("compute_units", "", "Compute units or multiprocessors.", 1, 1e6),
     _device("processes", "", "Processes that use the device.", 0, 1e7),
-    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table or the variables of its processes; always 1. The label server tells the server's place or id there.", 1, 1, "rank"),
+    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table or the variables of its processes; always 1. The label server is the server's position or id in the table.", 1, 1, "rank"),
 )
 # By owner; a card has at most 16. Only whole cards count, so that nothing is counted twice.
 _OWNERS = (
@@ -233,7 +233,7 @@ _OWN = (
     _own("source_unknown_fields", "", "Fields in the source's last outputs that no table knows."),
     _own("plugin_load_failures", "", "1 for a plugin that could not be loaded.", high=1),
     _own("devices", "", "Whole devices that are up, by vendor and model."),
-    _own("devices_refused", "", "Devices of a source that were left out or forgotten, since it told of more than are taken."),
+    _own("devices_refused", "", "Devices of a source that were left out or forgotten, because it reported more than the limit."),
     _own("devices_expected", "", "Devices that the configuration expects, by vendor."),
     _own("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
     _own("compat_up", "", "1 if the address of a page under another exporter's names is served, 0 if it cannot be.", high=1),

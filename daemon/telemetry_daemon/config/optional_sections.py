@@ -20,7 +20,7 @@ class AttributionSettings:
     enabled: bool = field(
         default=False,
         metadata=about(
-            "Tell who has each card, in metrics and in all documents, and keep a record of each owner in `jobs.jsonl` in the "
+            "Report the owner of each card, in metrics and all documents, and keep a record of each owner in `jobs.jsonl` in the "
             "state directory. A change needs a restart."
         ),
     )
@@ -43,7 +43,7 @@ class AttributionSettings:
     job_directory: str = field(
         default=DEFAULT_JOB_DIRECTORY,
         metadata=about(
-            "Where `telemetry job` leaves a file for each job; nobody but root may write there.",
+            "Where `telemetry job` writes a file for each job; only root may write there.",
             rule=rules.absolute_path,
         ),
     )
@@ -58,10 +58,10 @@ class AttributionSettings:
     )
     users: Shown = field(
         default="name",
-        metadata=about("How users and accounts are told: by name, as a keyed hash of it, or not at all."),
+        metadata=about("How users and accounts are exposed: by name, as a keyed hash of it, or not at all."),
     )
-    pods: Shown = field(default="name", metadata=about("How pods, namespaces and containers are told."))
-    jobs: Shown = field(default="name", metadata=about("How jobs are told."))
+    pods: Shown = field(default="name", metadata=about("How pods, namespaces and containers are exposed."))
+    jobs: Shown = field(default="name", metadata=about("How jobs are exposed."))
     hash_key_file: str = field(
         default="",
         metadata=about(
@@ -104,7 +104,7 @@ class StepsSettings:
     directory: str = field(
         default=DEFAULT_STEPS_DIRECTORY,
         metadata=about(
-            "Where jobs leave their files. Everybody may write there, and nobody replace the files of others: mode 1777.",
+            "Where jobs write their files. Everybody may write there, but only replace their own files: mode 1777.",
             rule=rules.absolute_path,
         ),
     )
@@ -151,7 +151,7 @@ class PeakSettings:
     )
     origin: Literal["configured", "measured"] = field(
         default="configured",
-        metadata=about("What `accelerator_info` says as `peak_origin`; `telemetry config peaks` writes `measured`."),
+        metadata=about("The label `peak_origin` of `accelerator_info`; `telemetry config peaks` writes `measured`."),
     )
 
 

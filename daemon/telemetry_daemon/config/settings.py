@@ -81,7 +81,9 @@ class PollSettings:
 
     mode: Literal["auto", "never"] = field(
         default="auto",
-        metadata=about("`auto`: asked as its source is. `never`: not asked; what it alone tells is then absent."),
+        metadata=about(
+            "`auto`: polled as its source is. `never`: not polled; readings that only this poll reports are absent."
+        ),
     )
 
 
@@ -129,7 +131,7 @@ class ParsersSettings:
     paths: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders with parser modules. They must belong to root or to the service's user and be writable by nobody else.",
+            "Folders with parser modules. They must belong to root or to the service's user, and no other user may be able to write to them.",
             example=["/etc/telemetry/parsers"],
             rule=rules.absolute_path,
         ),
@@ -159,14 +161,14 @@ class StateSettings:
     directory: str = field(
         default="/var/lib/telemetry",
         metadata=about(
-            "Where the identities of devices are kept across restarts; nobody else may write there.",
+            "Where the identities of devices are kept across restarts; no other user may write there.",
             rule=rules.absolute_path,
         ),
     )
     runtime_directory: str = field(
         default=DEFAULT_RUNTIME_DIRECTORY,
         metadata=about(
-            "Where lock files, the control socket and the local socket are; nobody else may write there. A reboot may clear it.",
+            "Where lock files, the control socket and the local socket are; no other user may write there. A reboot may clear it.",
             rule=rules.absolute_path,
         ),
     )

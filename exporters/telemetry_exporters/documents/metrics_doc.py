@@ -16,23 +16,23 @@ _INTRODUCTION = """\
 # Metrics
 
 Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `python -m telemetry_exporters.documents.metrics_doc`;
-a test keeps it true.
+a test compares the two.
 
 - Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one of its own. They are
   fixed when the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
-- What else is known of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`,
-  `power_kind`, firmware versions …) is on `accelerator_info`; what is unknown has no label there.
-  `simulated="true"` marks devices that do not exist, `replayed="true"` those of a recording, `model_now` a model that was learnt later.
-- A reading that could not be taken has no series. It is never 0, -1 or NaN; the JSON document says why.
-- A lost device has `accelerator_up` 0, `accelerator_info` and the counts of its events, and nothing else.
-- A metric's values are plausible within its range; a value outside is left out as `implausible`.
-- In JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) a metric is called by its JSON key; with a label of
-  its own it is an object keyed by the label's words.
-- The words of a label are shared by all vendors; a vendor's own name (`[a-z0-9_]+`, as `hbm0`) stands only where none
-  of them says it.
-- `/metrics` ends with the node's clock (`telemetry_time_seconds`) and the `process_…` metrics of the daemon's own process,
-  as all Prometheus clients name them; the textfile has neither: node_exporter tells its own.
-- In OpenMetrics the families of counters and infos are named without `_total` and `_info`; samples are named alike.
+- Other facts of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`, `power_kind`,
+  firmware versions …) are labels of `accelerator_info`; unknown facts have no label.
+  `simulated="true"` marks devices that do not exist, `replayed="true"` those of a recording, `model_now` is a model that was found later.
+- A missing reading has no series. It is never 0, -1 or NaN; the JSON document has the reason.
+- A lost device has only `accelerator_up` 0, `accelerator_info` and the counts of its events.
+- A value outside its metric's range is absent as `implausible`.
+- In JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) a metric has its JSON key; a metric with a
+  label of its own is an object keyed by the label's values.
+- Label values are shared by all vendors; a vendor's own name (`[a-z0-9_]+`, such as `hbm0`) is used only if no shared
+  value fits.
+- `/metrics` ends with the node's clock (`telemetry_time_seconds`) and the usual `process_…` metrics of the daemon. The
+  textfile has neither, because node_exporter exposes its own.
+- In OpenMetrics the families of counters and infos are named without `_total` and `_info`; sample names are the same.
 """
 # Each group by its first metric.
 _GROUPS: Mapping[str, str] = {
