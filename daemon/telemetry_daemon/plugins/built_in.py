@@ -12,7 +12,7 @@ from pathlib import Path
 from telemetry_daemon.processes.targets import BrokenProtocolError, in_one_line, load
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import from_plain, to_plain
-from telemetry_parsers.contract import Parser, SourceParser
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Problem, Report
 
 _FILE = Path(__file__).with_name("built_in.json")
@@ -31,15 +31,7 @@ def description(parser: Parser) -> DescribedParser:
 
 def imported_when_needed(parser: DescribedParser, target: str) -> Parser:
     """The described parser, whose module is imported by its first capture."""
-    return SourceParser(
-        name=parser.name,
-        vendor=parser.vendor,
-        gives=parser.gives,
-        polls=parser.polls,
-        parse=_ImportedParse(parser, target),
-        metrics=parser.metrics,
-        contract_version=parser.contract_version,
-    )
+    return parser.parsing_with(_ImportedParse(parser, target))
 
 
 class _ImportedParse:

@@ -12,7 +12,7 @@ from telemetry_parsers.checks.declaration import TAKEN_LABELS, is_label, label_f
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.worker_wire import Describe, Parse
-from telemetry_parsers.contract import Parser, SourceParser
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report
 
@@ -146,15 +146,7 @@ def describe(worker: Worker, target: str, seconds: float) -> DescribedParser:
 
 def isolated(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
     """The described parser, whose `parse` runs in the worker."""
-    return SourceParser(
-        name=parser.name,
-        vendor=parser.vendor,
-        gives=parser.gives,
-        polls=parser.polls,
-        parse=_IsolatedParse(parser, worker, target, deadline_seconds),
-        metrics=parser.metrics,
-        contract_version=parser.contract_version,
-    )
+    return parser.parsing_with(_IsolatedParse(parser, worker, target, deadline_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,8 @@ class Reader(Protocol):
         ...
 
     def close(self) -> None:
-        """End whatever is still running, within a second; safe to call twice and while `read` runs."""
-        ...
+        """End whatever is still running, within a second; safe to call twice and while `read` runs. Without it nothing runs."""
 
     def left_behind(self) -> tuple[int, ...]:
         """The processes that did not end when the reader was closed."""
-        ...
+        return ()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 
 Call = Callable[[], Plain]
@@ -26,7 +26,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _COUNTED_TWICE = frozenset({"guest", "guest_nice"})
 
 
-class HostReader:
+class HostReader(Reader):
     """Answers the calls `cpu`, `memory`, `load` and `uptime`, or those it is given."""
 
     def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
@@ -42,13 +42,6 @@ class HostReader:
         else:
             failure = Failure("failed", "internal", "the host reader answers only requests to the library `host`")
         return begun.capture("host", poll, outputs, failure, time.thread_time() - cpu)
-
-    def close(self) -> None:
-        """Nothing runs, nothing is held."""
-
-    def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
-        return ()
 
     def _ask(self, name: str) -> Output:
         call = self._calls.get(name)

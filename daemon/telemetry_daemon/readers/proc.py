@@ -11,7 +11,7 @@ from pathlib import Path
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.processes.short_lived import NoAnswerError, ask
-from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_parsers.bounds import MOST_PROCESSES
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.owners.proc import Client, clients, holds
@@ -218,7 +218,7 @@ class _Known:
     output: Output | None = None
 
 
-class ProcReader:
+class ProcReader(Reader):
     """Answers for the processes that the other sources list; one that has ended is left out."""
 
     def __init__(
@@ -242,13 +242,6 @@ class ProcReader:
         refusal = self._refusal()
         outputs = () if refusal is not None else (_LISTED, *self._processes(targets.pids[:MOST_PROCESSES]))
         return begun.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
-
-    def close(self) -> None:
-        """Nothing runs, nothing is held."""
-
-    def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
-        return ()
 
     def _refusal(self) -> Failure | None:
         elsewhere = self._is_elsewhere() if self._is_ours else None

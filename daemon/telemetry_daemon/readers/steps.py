@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from telemetry_daemon.guarded.own_folder import Entry, Inbox
-from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 
@@ -83,7 +83,7 @@ class _Read:
     content: Mapping[str, Plain]
 
 
-class StepsReader:
+class StepsReader(Reader):
     """Answers with the content of each file that is being written, in the order in which they were first seen."""
 
     def __init__(self, root: str, settings: StepsSettings) -> None:
@@ -107,13 +107,6 @@ class StepsReader:
             )
             return begun.capture(SOURCE, poll, (), failure, 0.0)
         return begun.capture(SOURCE, poll, (Output(SOURCE, status=0, data=files),), None, time.thread_time() - cpu)
-
-    def close(self) -> None:
-        """Nothing runs, nothing is held."""
-
-    def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
-        return ()
 
     def _look(self, now: float) -> list[Plain]:
         self._newcomers.forget(now)

@@ -88,7 +88,7 @@ class DemoNode(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class _JobsReader:
+class _JobsReader(Reader):
     """Answers the polls of a source about jobs; `data` makes what the capture holds."""
 
     source: str
@@ -108,13 +108,6 @@ class _JobsReader:
             wall_time=self.clock.wall(),
             monotonic_time=self.clock.monotonic(),
         )
-
-    def close(self) -> None:
-        """Nothing runs."""
-
-    def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
-        return ()
 
 
 def owners_reader(clock: Clock) -> Reader:

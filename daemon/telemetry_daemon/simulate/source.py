@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.simulate.cards import VALUES, CardState, memory_used_bytes
 from telemetry_daemon.simulate.course import SOME_FAULTS, Course, Faults, course_random
 from telemetry_daemon.simulate.demo import PLAYED, Groups
@@ -59,7 +59,7 @@ class _Simulated:
     values: tuple[Mapping[str, object], ...]
 
 
-class SimulatedReader:
+class SimulatedReader(Reader):
     """Answers the polls of one vendor's source from the course of its cards; `first_slot` keeps the node's bus addresses apart."""
 
     def __init__(
@@ -99,13 +99,6 @@ class SimulatedReader:
         """What somebody sees at the cards while they do not change."""
         with self._lock:
             return at(self._course, self._devices)
-
-    def close(self) -> None:
-        """Nothing runs between two reads."""
-
-    def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
-        return ()
 
     def _data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
         """The cards that are on the bus with their partitions, and the values of these keys, as `_Simulated` has them."""

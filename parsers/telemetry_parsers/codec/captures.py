@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line, unexpected
-from telemetry_parsers.model import Capture, Metric, Plain, Poll
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Metric, Plain, Poll, Report
 
 __all__ = [
     "CAPTURE_SCHEMA",
@@ -32,6 +34,10 @@ class DescribedParser:
     gives: tuple[str, ...]
     polls: tuple[Poll, ...]
     metrics: tuple[Metric, ...] = ()
+
+    def parsing_with(self, parse: Callable[[Capture], Report]) -> SourceParser:
+        """All of the parser, with this function for `parse`."""
+        return SourceParser(self.name, self.vendor, self.gives, self.polls, parse, self.metrics, self.contract_version)
 
 
 def capture_to_plain(capture: Capture) -> dict[str, Any]:

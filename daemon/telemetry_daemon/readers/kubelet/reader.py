@@ -14,7 +14,7 @@ from pathlib import Path
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import connected
-from telemetry_daemon.readers.base import Begun, Targets
+from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_daemon.readers.kubelet import places
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll, Reason
@@ -43,7 +43,7 @@ def reader(path: str, settings: AttributionSettings) -> KubeletReader:
     return KubeletReader(path.rstrip("/"), settings.kubelet_socket, frozenset(settings.resources))
 
 
-class KubeletReader:
+class KubeletReader(Reader):
     """Connects anew for each call: a kubelet that restarts makes its socket anew. Any thread may read.
 
     `root` is empty or the folder that stands for /, `kubelet_socket` empty where the usual places are meant, `own` the resource names
@@ -79,10 +79,6 @@ class KubeletReader:
             for connection in self._open:
                 with suppress(OSError):  # the kubelet ended it already
                     connection.shutdown(socket.SHUT_RDWR)
-
-    def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
-        return ()
 
     def _data(self, call: str, ends: float) -> Plain:
         method, name, decode = _CALLS[call]
