@@ -12,7 +12,7 @@ from kits.fake_mtml import FakeMtml
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
-from telemetry_daemon.readers.mtml import codes
+from telemetry_daemon.readers.mtml import library
 from telemetry_parsers.model import Absent, Capture, Library, Poll, Report, Value
 from telemetry_parsers.vendors.moorethreads.mtml import PARSER
 
@@ -121,7 +121,7 @@ def test_the_library_is_initialised_once_and_each_handle_made_once(fake: FakeMtm
 
 def test_a_lost_card_is_down_and_the_other_goes_on(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert PARSER.parse(ask()).devices[0].up
-    fake.fail(0, codes.GPU_IS_LOST)
+    fake.fail(0, library.GPU_IS_LOST)
     for _ in range(3):
         report = PARSER.parse(ask())
     assert [(device.up, device.uuid is not None) for device in report.devices] == [(False, True), (True, True)]
@@ -174,10 +174,10 @@ def test_mpc_instances_are_devices_within_their_parent(fake: FakeMtml, ask: Call
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (codes.DRIVER_NOT_LOADED, "driver_gone"),
-        (codes.NO_PERMISSION, "no_permission"),
-        (codes.DRIVER_TOO_OLD, "library_mismatch"),
-        (codes.UNKNOWN, "driver_gone"),
+        (library.DRIVER_NOT_LOADED, "driver_gone"),
+        (library.NO_PERMISSION, "no_permission"),
+        (library.DRIVER_TOO_OLD, "library_mismatch"),
+        (library.UNKNOWN, "driver_gone"),
     ],
 )
 def test_a_library_that_cannot_be_initialised_is_not_tried_at_every_poll(
@@ -192,7 +192,7 @@ def test_a_library_that_cannot_be_initialised_is_not_tried_at_every_poll(
 
 def test_a_driver_that_goes_while_it_is_used_ends_the_session(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert ask().failure is None
-    fake.tell("node", count=f"!{codes.DRIVER_NOT_LOADED}")
+    fake.tell("node", count=f"!{library.DRIVER_NOT_LOADED}")
     assert failure_of(ask())[1] == "driver_gone"
     assert fake.calls("mtmlLibraryShutDown") == 1
     assert fake.calls("mtmlLibraryFreeDevice") == 2
@@ -234,11 +234,11 @@ def test_after_a_pause_the_library_and_lost_cards_are_tried_again(fake: FakeMtml
         clock.write_text(str(seconds))
         return [device.up for device in PARSER.parse(reader.read(POLLS["fast"], Targets())).devices]
 
-    fake.tell("node", init=f"!{codes.UNKNOWN}")
+    fake.tell("node", init=f"!{library.UNKNOWN}")
     assert up_at(100.0) == []
     fake.tell("node", init="!4")  # the fake's way of saying nothing special
     assert (up_at(129.0), up_at(130.0)) == ([], [True, True])
-    fake.fail(0, codes.DRIVER_FAILURE)
+    fake.fail(0, library.DRIVER_FAILURE)
     assert up_at(131.0) == [False, True]
     fake.heal(0)
     assert (up_at(160.0), up_at(161.0)) == ([False, True], [True, True])

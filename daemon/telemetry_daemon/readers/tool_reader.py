@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
-from telemetry_daemon.processes.supervise import Limits, Run, settle, supervise
-from telemetry_daemon.processes.tool_output import Pipes
+from telemetry_daemon.processes.supervise import Limits, Pipes, Run, settle, supervise
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_daemon.readers.tool_path import Whereabouts

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in
-from telemetry_daemon.readers.mtml import calls, codes
+from telemetry_daemon.readers.mtml import calls, library
 from telemetry_daemon.readers.mtml.calls import Call
 from telemetry_daemon.readers.mtml.library import Mtml
 
@@ -38,7 +38,7 @@ class Card:
         """What this tier gives; DeviceLostError when the card does not answer any more."""
         answers = {call.key: self._answer(call) for call in self._wanted(tier)}
         errors = {error_in(answer) for answer in answers.values()}
-        lost = codes.LOSES_CARD.intersection(code for code in errors if code is not None)
+        lost = library.LOSES_CARD.intersection(code for code in errors if code is not None)
         if lost and None not in errors:
             raise DeviceLostError(min(lost))
         return {**self.known, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
@@ -80,9 +80,9 @@ class Card:
             given = self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
         if not isinstance(given, Refused):
             return given
-        if given.code in codes.ENDS_SESSION:
+        if given.code in library.ENDS_SESSION:
             raise SessionOverError(given.code)
-        if given.code in codes.SWITCHES_OFF:
+        if given.code in library.SWITCHES_OFF:
             self._off[call.key] = given.code
         return {"error": given.code}
 
@@ -161,7 +161,7 @@ class Slot:
             self._known = self._card.known
 
     def _lose(self, code: int) -> None:
-        if code in codes.ENDS_SESSION:
+        if code in library.ENDS_SESSION:
             raise SessionOverError(code)
         self.close()
         self._code = code

@@ -3,9 +3,64 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from telemetry_daemon.readers.binding import Binding, SessionOverError, can_be_loaded
-from telemetry_daemon.readers.mtml import codes
+from telemetry_daemon.readers.binding import UNREADABLE, Binding, SessionOverError, can_be_loaded
+from telemetry_parsers.library import ReaderRefusal
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Reason, State
+
+
+DRIVER_NOT_LOADED = 1
+DRIVER_FAILURE = 2
+NOT_SUPPORTED = 4
+NO_PERMISSION = 5
+DRIVER_TOO_OLD = 9
+DRIVER_TOO_NEW = 10
+UNKNOWN = 999
+# The binding's own.
+UNINITIALIZED = 666
+FUNCTION_NOT_FOUND = 667
+GPU_IS_LOST = 669
+LIBRARY_NOT_FOUND = 670
+# Ours: the module is another package's.
+NO_BINDING = -2
+
+# A call that gets one of these is not made again before the card is found anew.
+SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
+# The card is lost when no call gives a value and one gives such an error.
+LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
+# The library has to be initialised anew.
+ENDS_SESSION = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
+
+_NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
+_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
+    LIBRARY_NOT_FOUND: ("missing", None, "libmtml.so.2 is not installed: install the Moore Threads driver package"),
+    NO_BINDING: (
+        "missing",
+        None,
+        "the module pymtml is another package's: pip uninstall pymtml, then pip install mthreads-ml-py",
+    ),
+    DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe mtgpu"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
+    NO_PERMISSION: ("failed", "no_permission", _NODES),
+    DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
+    DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),
+}
+_OTHER: tuple[State, Reason | None, str] = (
+    "failed",
+    "driver_gone",
+    "MTML cannot be used: see the kernel's log for MTGPU",
+)
+
+
+def refusal(code: int) -> ReaderRefusal:
+    """What an error of the library as a whole means for the source."""
+    state, reason, text = _REFUSALS.get(code, _OTHER)
+    return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
+
 
 # In the order in which the binding looks for them.
 LIBRARIES = ("libmtml.so.2", "libmtml.so")
@@ -15,17 +70,17 @@ class Mtml(Binding):
     """The module pymtml. Only its calls `mtml…` are made: those that look like NVML's say 0 for what the library cannot tell."""
 
     def __init__(self) -> None:
-        super().__init__(codes.FUNCTION_NOT_FOUND)
+        super().__init__(FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
         """Load the library and its binding; SessionOverError when there is none."""
         if not any(map(can_be_loaded, LIBRARIES)):
-            raise SessionOverError(codes.LIBRARY_NOT_FOUND)
+            raise SessionOverError(LIBRARY_NOT_FOUND)
         if self.module is None:
             try:
                 module = importlib.import_module("pymtml")
             except ImportError:
-                raise SessionOverError(codes.NO_BINDING) from None
+                raise SessionOverError(NO_BINDING) from None
             if not hasattr(module, "mtmlLibraryInit"):
-                raise SessionOverError(codes.NO_BINDING)  # an unrelated package of that name
+                raise SessionOverError(NO_BINDING)  # an unrelated package of that name
             self.module, self.error = module, module.MTMLError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import Refused, SessionOverError
-from telemetry_daemon.readers.mtml import codes
+from telemetry_daemon.readers.mtml import library
 from telemetry_daemon.readers.mtml.card import TIERS, Slot
 from telemetry_daemon.readers.mtml.library import Mtml
 from telemetry_parsers.library import CallError, ReaderRefusal
@@ -35,7 +35,7 @@ class MtmlReader:
     def open(self) -> None:
         """Initialise the library and find the cards; ReaderRefusal while that fails or is not tried again yet."""
         if self._refused and self._clock() < self._not_before:
-            raise codes.refusal(self._refused)
+            raise library.refusal(self._refused)
         try:
             self._begin()
         except SessionOverError as over:
@@ -57,7 +57,7 @@ class MtmlReader:
 
     def _tier(self, tier: str) -> Plain | CallError:
         if tier not in TIERS:
-            return CallError(codes.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
+            return CallError(library.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
         try:
             self._count_again()
             if tier == "slow" and any(slot.is_another() for slot in self._slots):
@@ -102,7 +102,7 @@ class MtmlReader:
     def _put_off(self, code: int) -> ReaderRefusal:
         """For so long every poll gets the refusal, and the library is not initialised again."""
         self._refused, self._not_before = code, self._clock() + _PAUSE_SECONDS
-        return codes.refusal(code)
+        return library.refusal(code)
 
 
 READER = MtmlReader()
