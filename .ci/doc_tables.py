@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from peak_sources import SOURCES
+
 from telemetry_daemon.commands.check import NUMBERS
 from telemetry_daemon.config.table import NO_DEFAULT, SectionRow, SettingRow, dotted, limits, sections, toml_value
 from telemetry_exporters.judgement.thresholds import THRESHOLDS
 from telemetry_exporters.judgement.verdict import CONDITIONS, Condition
-from telemetry_parsers.peaks.sources import SOURCES
-from telemetry_parsers.peaks.table import ROWS, Row
+from telemetry_parsers.card_peaks import ROWS, Row
 
 _SIXTEEN_BITS = ("bf16", "fp16")
 

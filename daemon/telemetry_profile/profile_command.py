@@ -17,7 +17,7 @@ from telemetry_daemon.commands.rendering import colour
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
-from telemetry_parsers.peaks.lookup import peak_of
+from telemetry_parsers.card_peaks import peak_of
 from telemetry_profile import profile_document
 from telemetry_profile.files.read_files import BadFormatError, Found, Outcome, find, installed, read_all, read_one
 from telemetry_profile.profile_screen import screen

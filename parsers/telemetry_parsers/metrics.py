@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from telemetry_parsers import sentinels
+from telemetry_parsers.card_peaks import DTYPES
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
-from telemetry_parsers.peaks.peak import DTYPES
 
 _SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")

@@ -11,7 +11,7 @@ from config.workbench import FULL, Workbench
 from telemetry_daemon.config.optional_sections import CompatSettings, PeakSettings
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.table import default_toml, settings_rows, show_toml, toml_value
-from telemetry_parsers.peaks.lookup import peak_of
+from telemetry_parsers.card_peaks import peak_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 

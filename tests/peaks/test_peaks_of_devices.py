@@ -9,8 +9,8 @@ import pytest
 from kits import snapshots as kit
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
+from telemetry_parsers.card_peaks import Peak, Rate
 from telemetry_parsers.merge.peaks import FLOPS, FLOPS_PER_CYCLE, MEMORY, Peaks
-from telemetry_parsers.peaks.peak import Peak, Rate
 
 H100, MI300X = "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X"
 GIB = 2.0**30

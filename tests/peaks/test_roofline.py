@@ -14,7 +14,7 @@ from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.state.peaks import known_peaks
 from telemetry_daemon.terminal import exits
-from telemetry_parsers.peaks.roofline import NoRooflineError, measured_peak
+from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
 HEAD = "device,HBMBw,HBMBwLow,hbmBwHigh,MFMABF16Flops,MFMABF16FlopsLow,MFMAF4Flops,FP32Flops,SomethingNew"
 TWO_CARDS = f"{HEAD}\n0,4200.5,4100,4300,500000,1,0,130000,7\n1,4100.5,4100,9999,520000,1,0,120000,7\n"

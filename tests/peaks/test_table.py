@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.peaks.lookup import peak_of
-from telemetry_parsers.peaks.peak import DTYPES
-from telemetry_parsers.peaks.sources import SOURCES
-from telemetry_parsers.peaks.table import PER_UNIT, ROWS
+from kits.captures import ROOT
+from telemetry_parsers.card_peaks import DTYPES, PER_UNIT, ROWS, peak_of
+
+sys.path.insert(0, str(ROOT / ".ci"))
+
+from peak_sources import SOURCES
 
 NAMES = [name for row in ROWS for name in row.names]
 TERA = 1e12

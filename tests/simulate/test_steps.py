@@ -14,8 +14,8 @@ from telemetry_daemon.simulate.node import steps_reader
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.times import Clock
 from telemetry_parsers import steps
+from telemetry_parsers.card_peaks import peak_of
 from telemetry_parsers.ownership import StepCounts
-from telemetry_parsers.peaks.lookup import peak_of
 
 
 @pytest.mark.parametrize("config", ["[attribution]\nenabled = true\n[steps]\nenabled = true\n", ""])

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_measured(name: str | None, model: str | None) -> int:
     """Print what a roofline.csv says as a section of the configuration file."""
     from telemetry_daemon.config import rules, table
-    from telemetry_parsers.peaks.roofline import NoRooflineError, measured_peak
+    from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
     if name is None or model is None:
         raise CommandError(

@@ -11,8 +11,8 @@ from typing import Any
 
 from telemetry_daemon.web.addresses import TcpAddress, WebError, parse_address
 from telemetry_exporters.prometheus.compat import PLACES
+from telemetry_parsers.card_peaks import DTYPES
 from telemetry_parsers.metrics import OWNER_LABELS
-from telemetry_parsers.peaks.peak import DTYPES
 
 # Routes that the web site answers itself; see web/.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")

@@ -63,6 +63,7 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """End whatever is still running, within a second; safe to call twice and while `read` runs. Without it nothing runs."""
+        return
 
     def left_behind(self) -> tuple[int, ...]:
         """The processes that did not end when the reader was closed."""

@@ -20,10 +20,10 @@ from telemetry_daemon.simulate.workload import Job
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host, steps
+from telemetry_parsers.card_peaks import peak_of
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
-from telemetry_parsers.peaks.lookup import peak_of
 
 _SCHEDULER = "scheduler"
 _CLAIMS = Poll("claims", Library("simulator", (_SCHEDULER,)), interval=10.0, lists_devices=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from telemetry_daemon.config.optional_sections import PeakSettings
 from telemetry_daemon.config.settings import Settings
+from telemetry_parsers.card_peaks import DTYPES, Peak, Rate
 from telemetry_parsers.merge.peaks import Peaks
-from telemetry_parsers.peaks.peak import DTYPES, Peak, Rate
 
 
 def known_peaks(settings: Settings) -> Peaks:

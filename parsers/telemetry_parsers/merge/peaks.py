@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from telemetry_parsers.card_peaks import Part, Peak, peak_of_part, peak_of_row, row_of
 from telemetry_parsers.merge.merged import rebuilt
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
-from telemetry_parsers.peaks.lookup import Part, peak_of_part, peak_of_row, row_of
-from telemetry_parsers.peaks.peak import Peak
 from telemetry_parsers.readings import Readings
 
 _ORIGIN_FACT = "peak_origin"

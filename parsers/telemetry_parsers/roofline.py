@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.peaks.peak import Peak, Rate
+from telemetry_parsers.card_peaks import Peak, Rate
 
 # The means, by heading in small letters; versions differ in capitals. Columns `…Low` and `…High` stand beside them.
 _MEMORY = "hbmbw"
