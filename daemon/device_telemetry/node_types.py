@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +33,8 @@ class Device:
     parent: str | None
     readings: Mapping[str, Reading] = field(repr=False)
     absent: Mapping[str, str | Mapping[str, str]] = field(repr=False)
+    # How long before the node's `time` the energy counter was read, where it is read in a poll of its own.
+    energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
         """The number of a metric, with a label the one of that word; None where it was not read."""
@@ -79,7 +82,7 @@ def node_of(document: Any) -> Node:
         return Node(
             hostname=str(document["hostname"]),
             time=datetime.fromisoformat(document["time"].replace("Z", "+00:00")),
-            devices=tuple(map(_device, document["devices"])),
+            devices=tuple(map(partial(_device, _counter_ages(document["sources"])), document["devices"])),
             sources=tuple(Source(one["source"], one["state"], one["reason"]) for one in document["sources"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -88,12 +91,23 @@ def node_of(document: Any) -> Node:
         ) from error
 
 
-def _device(plain: Mapping[str, Any]) -> Device:
+def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
+    """Return how long ago each source that reads counters in a poll of their own has read them."""
+    polls = ((source["source"], poll) for source in sources for poll in source["polls"])
+    return {
+        source: poll["age_seconds"]
+        for source, poll in polls
+        if poll["poll"] == "counters" and poll["age_seconds"] is not None
+    }
+
+
+def _device(counter_ages: Mapping[str, float], plain: Mapping[str, Any]) -> Device:
     known = ("vendor", "index", "id", "device", "model", "uuid", "bus_id", "up", "parent")
     return Device(
         **{name: plain[name] for name in known},
         readings=_frozen(plain["readings"]),
         absent=_frozen(plain["absent"]),
+        energy_age_seconds=counter_ages.get(plain["origin"].get("energy_joules_total")),
     )
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from device_telemetry.node_types import Node, NotReachableError, NotUnderstoodError, node_of
@@ -21,8 +21,18 @@ from telemetry_daemon.remote.http_client import Address, AddressError, Client, C
 from telemetry_daemon.web.addresses import local_socket_in
 
 _PATH = "/api/v1/snapshot"
+_EXACT_PATH = f"{_PATH}?counters=now"
+_BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _SHORTEST_SECONDS = 0.1
+
+# Waits for so many seconds, or less; returns whether exact counters are needed now.
+Pause = Callable[[float], bool]
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
 
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
@@ -35,9 +45,14 @@ def read(url: str | None = None, timeout: float = 20.0) -> Node:
 
 def watch(interval: float = 2.0, url: str | None = None) -> Iterator[Node]:
     """The node again and again, every `interval` seconds, until nobody asks any more. Raises TelemetryError where a daemon went away."""
+    return nodes(interval, url, _sleep)
+
+
+def nodes(interval: float, url: str | None, pause: Pause) -> Iterator[Node]:
+    """Yield the node again and again, after each pause. Raises TelemetryError where a daemon went away."""
     if not interval >= _SHORTEST_SECONDS:
         raise ValueError(f"interval must be at least {_SHORTEST_SECONDS} seconds, not {interval}")
-    return map(node_of, documents(interval, url))
+    return map(node_of, documents(interval, url, pause))
 
 
 def read_document(url: str | None, timeout: float) -> Any:
@@ -54,18 +69,18 @@ def read_document(url: str | None, timeout: float) -> Any:
     return _parsed(done.stdout, done.stderr)
 
 
-def documents(interval: float, url: str | None) -> Iterator[Any]:
-    """The documents of reading after reading."""
+def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterator[Any]:
+    """Yield document after document. `pause` waits for the next, and returns whether it needs exact counters."""
     address = _address(url)
     if address is None:
         yield from _of_tools(interval)
         return
     with contextlib.closing(Client(address, _credentials())) as client:
-        due = time.monotonic()
+        due, is_exact = time.monotonic(), False
         while True:
-            yield _asked(client, address)
+            yield _asked(client, address, _EXACT_PATH if is_exact else _PATH)
             due = max(due + interval, time.monotonic())
-            time.sleep(max(0.0, due - time.monotonic()))
+            is_exact = pause(max(0.0, due - time.monotonic()))
 
 
 def _address(url: str | None) -> Address | None:
@@ -112,10 +127,12 @@ def _credentials() -> Credentials:
     return Credentials(os.environ.get("TELEMETRY_USER", ""), os.environ.get("TELEMETRY_PASSWORD", ""))
 
 
-def _asked(client: Client, address: Address) -> Any:
+def _asked(client: Client, address: Address, path: str = _PATH) -> Any:
     try:
-        body = client.get(_PATH).body
+        body = client.get(path).body
     except NodeError as error:
+        if error.status == _BAD_REQUEST and path != _PATH:  # an older daemon
+            return _asked(client, address)
         raise NotReachableError(f"{address.name}: {error}") from None
     return _parsed(body, b"")
 

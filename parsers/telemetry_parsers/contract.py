@@ -9,6 +9,8 @@ from typing import Protocol, runtime_checkable
 from telemetry_parsers.model import Capture, Metric, Poll, Report
 
 CONTRACT_VERSION = 1
+# The name of a fast poll that reads expensive counters: rarely, and once more when exact values are needed.
+COUNTERS = "counters"
 
 
 @runtime_checkable

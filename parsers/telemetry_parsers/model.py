@@ -115,7 +115,10 @@ Request = Command | Files | Library
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One regular question to a source; `interval` and `deadline` are seconds."""
+    """One regular question to a source; `interval` and `deadline` are seconds.
+
+    `wakes`: it wakes a device that sleeps. `costs`: what it takes from the node's jobs, so that only a setting switches it on.
+    """
 
     name: str
     request: Request
@@ -124,6 +127,7 @@ class Poll:
     deadline: float = 10.0
     lists_devices: bool = True
     wakes: bool = False
+    costs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

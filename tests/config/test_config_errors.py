@@ -11,6 +11,7 @@ import pytest
 from config.workbench import Workbench
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
+from telemetry_parsers.model import Library, Poll
 
 WORDS = "must be one of"
 COUNTS = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
@@ -174,7 +175,7 @@ def test_an_odd_path_still_gives_one_line(path: str) -> None:
 
 def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
     text = '[sources.nvml.polls.link]\nmode = "never"\n'
-    assert bench.settings(text).sources["nvml"].is_off("link")
+    assert bench.settings(text).sources["nvml"].why_off(Poll("link", Library("nvml")))
     assert bench.complaints(text, known_polls={"nvml": ("fast", "links")}) == [
         "telemetry.toml: line 1: sources.nvml.polls.link: no such poll; did you mean links?"
     ]

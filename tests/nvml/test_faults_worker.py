@@ -294,13 +294,14 @@ def is_back(bench: Bench) -> bool:
 
 def test_a_call_that_hangs_costs_the_worker_and_nothing_else(fake: FakeNvml) -> None:
     with reading_in_worker(fake) as bench:
-        for call in (UTILIZATION, "nvmlDeviceGetFieldValues", "nvmlGpmSampleGet"):
-            bench.report()
+        hangs = ((UTILIZATION, "fast"), ("nvmlDeviceGetFieldValues", "fast"), ("nvmlGpmSampleGet", "gpm"))
+        for call, poll in hangs:
+            bench.report(poll)
             bench.move(2)
             fake.hang(call, 3600.0)
             pid = bench.worker.pid
             assert pid is not None
-            assert bench.refusal(deadline=0.5).reason == "timeout"
+            assert bench.refusal(poll, deadline=0.5).reason == "timeout"
             assert not alive(pid)
             fake.heal()
             assert is_back(bench)

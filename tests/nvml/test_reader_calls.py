@@ -21,29 +21,37 @@ def settled(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "fast", "slow", "links", "processes", "inventory"),
+    ("profile", "fast", "counters", "gpm", "slow", "links", "processes", "inventory"),
     [
-        ("h100", 9, 17, 55, 5, 23),
-        ("h200", 9, 17, 55, 5, 23),
-        ("b200", 9, 17, 56, 5, 23),
-        ("gb200", 9, 17, 56, 5, 24),
-        ("a100", 8, 16, 38, 5, 22),
-        ("t4", 8, 15, 0, 5, 23),
-        ("vgpu", 5, 5, 0, 3, 7),
-        ("wsl", 8, 9, 0, 2, 13),
-        ("gb10", 6, 9, 0, 3, 12),
-        ("geforce-old", 3, 3, 0, 0, 7),
-        ("jetson", 0, 1, 0, 0, 2),
-        ("h100-mig", 12, 15, 55, 4, 37),
+        ("h100", 8, 1, 1, 17, 55, 5, 23),
+        ("h200", 8, 1, 1, 17, 55, 5, 23),
+        ("b200", 8, 1, 1, 17, 56, 5, 23),
+        ("gb200", 8, 1, 1, 17, 56, 5, 24),
+        ("a100", 8, 1, 0, 16, 38, 5, 22),
+        ("t4", 8, 1, 0, 15, 0, 5, 23),
+        ("vgpu", 5, 0, 0, 5, 0, 3, 7),
+        ("wsl", 8, 0, 0, 9, 0, 2, 13),
+        ("gb10", 6, 1, 0, 9, 0, 3, 12),
+        ("geforce-old", 3, 0, 0, 3, 0, 0, 7),
+        ("jetson", 0, 0, 0, 1, 0, 0, 2),
+        ("h100-mig", 9, 1, 3, 15, 55, 4, 37),
     ],
 )
 def test_calls_of_each_tier_on_one_gpu(
-    profile: str, fast: int, slow: int, links: int, processes: int, inventory: int, tmp_path: Path
+    profile: str,
+    fast: int,
+    counters: int,
+    gpm: int,
+    slow: int,
+    links: int,
+    processes: int,
+    inventory: int,
+    tmp_path: Path,
 ) -> None:
     with reading(FakeNvml(tmp_path, profile)) as bench:
         settled(bench)
         made = {tier: sum(bench.made(tier).values()) for tier in TIERS}
-    assert made == {"fast": fast, "slow": slow, "links": links, "processes": processes, "inventory": inventory}
+    assert tuple(made.values()) == (fast, counters, gpm, slow, links, processes, inventory)
 
 
 def test_what_is_not_supported_is_asked_once_and_stays_absent(bench: Bench) -> None:

@@ -23,7 +23,7 @@ from telemetry_daemon.web.messages import Response
 
 # The public names and their parameters: to change one is a new major version.
 PUBLIC = {
-    "Device": "(vendor, index, id, device, model, uuid, bus_id, up, parent, readings, absent)",
+    "Device": "(vendor, index, id, device, model, uuid, bus_id, up, parent, readings, absent, energy_age_seconds=None)",
     "Node": "(hostname, time, devices, sources)",
     "NotReachableError": "",
     "NotUnderstoodError": "",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits.billed_node import Node, by_name, has, job
+from kits.billed_node import START, Node, by_name, has, job
 from telemetry_parsers.model import MergedReading
 from telemetry_parsers.ownership import Claim
 
@@ -152,6 +152,50 @@ def test_all_owners_and_the_unallocated_rest_equal_the_counter(changes: list[tup
         counted = run_counted(node, 2.0 * polls, watts, counted)
     billed = sum(record.energy_joules or 0.0 for record in node.ends())
     assert billed == pytest.approx(counted, rel=1e-6, abs=1e-6)
+
+
+OWNERS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(50, 700)), min_size=2, max_size=8)
+
+
+@given(OWNERS, st.integers(0, 9), st.sampled_from([0.0, 1.0]))
+@settings(max_examples=30, deadline=None)
+def test_each_owner_has_the_counter_s_energy_although_it_is_read_every_ten_seconds(
+    changes: list[tuple[str, int]], phase: int, lag: float
+) -> None:
+    """Owners change every 7 seconds; the counter is read once more when that is seen, at once or a second later."""
+    node, joules, expected = Node(), 0.0, {"nobody": 0.0}
+    starts = {30 + 7 * number: change for number, change in enumerate(changes)}
+    watts, holder = 100, "nobody"
+    for second in range(30 + 7 * len(changes) + 30):
+        if second in starts or second == 30 + 7 * len(changes):
+            name, watts = starts.get(second, ("", 100))
+            holder = f"{name}{second}" if name else "nobody"
+            started, begun = START + second, second
+        is_news = second >= 30 and second == begun + lag
+        if is_news:
+            node.gives(*([has(job(holder), started=started)] if holder != "nobody" else []))
+        readings = {"power_watts": float(watts)} if second % 2 == 0 else {}
+        if second % 10 == phase or is_news:
+            readings[COUNTER] = joules
+        see(node, second, readings)
+        joules += watts
+        expected[holder] = expected.get(holder, 0.0) + watts
+    found = {name: record.energy_joules or 0.0 for name, record in by_name(node.ends()).items()}
+    allowed = 0.01 if lag == 0.0 else 0.1
+    del found["nobody"], expected["nobody"]
+    assert found == {name: pytest.approx(energy, abs=allowed * 4900) for name, energy in expected.items()}
+
+
+def see(node: Node, second: int, readings: dict[str, float]) -> None:
+    """Show the card with the readings of that second, and the newest of those that were not read."""
+    newest = node.more | {f"{name}@": second for name in readings} | readings
+    node.more, node.now = newest, float(second)
+    values = tuple(
+        MergedReading(name, "", newest[name], "nvml", float(newest[f"{name}@"]), 10.0 if name == COUNTER else 2.0)
+        for name in (COUNTER, "power_watts")
+        if name in newest
+    )
+    node.see([replace(node.device("GPU-a"), readings=values)])
 
 
 STEPS = st.lists(

@@ -8,12 +8,15 @@ from __future__ import annotations
 from binascii import crc32
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from telemetry_daemon.config import rules
 from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY
 from telemetry_daemon.config.optional_sections import AttributionSettings, CompatSettings, PeakSettings, StepsSettings
 from telemetry_daemon.config.rules import about
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Poll
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -79,10 +82,11 @@ class WebSettings:
 class PollSettings:
     """One of a source's polls. POLL is its name as listed by `telemetry doctor`, for example `processes`."""
 
-    mode: Literal["auto", "never"] = field(
+    mode: Literal["auto", "always", "never"] = field(
         default="auto",
         metadata=about(
-            "`auto`: polled as its source is. `never`: not polled; readings that only this poll reports are absent."
+            "`auto`: polled as its source is, unless that takes too much from the node's jobs, as `ps` of Intel's xpu-smi does. "
+            "`always`: polled even then. `never`: not polled; readings that only this poll reports are absent."
         ),
     )
 
@@ -109,7 +113,13 @@ class SourceSettings:
         ),
     )
     interval: float | None = field(
-        default=None, metadata=about("Seconds between fast polls.", example=30.0, low=0.2, high=86_400)
+        default=None,
+        metadata=about(
+            "Seconds between fast polls; `counters` and `gpm` are made every 10 at most.",
+            example=30.0,
+            low=0.2,
+            high=86_400,
+        ),
     )
     deadline: float | None = field(
         default=None, metadata=about("Seconds after which a poll is given up.", example=5.0, low=0.1, high=300)
@@ -119,9 +129,12 @@ class SourceSettings:
     )
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
-    def is_off(self, poll: str) -> bool:
-        """Whether a poll is switched off, alone or with all of its source."""
-        return self.mode == "never" or (poll in self.polls and self.polls[poll].mode == "never")
+    def why_off(self, poll: Poll) -> str:
+        """Return why a poll is not made, by its own setting or its source's; an empty text if it is made."""
+        mode = self.polls.get(poll.name, PollSettings()).mode
+        if self.mode == "never" or mode == "never":
+            return "switched off by the configuration"
+        return f"off unless its mode is `always`: {poll.costs}" if poll.costs and mode == "auto" else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from telemetry_daemon.config.settings import Mode, SourceSettings
-from telemetry_parsers.contract import Parser
+from telemetry_parsers.contract import COUNTERS, Parser
 from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings
@@ -21,6 +21,8 @@ LEARNT_AFTER_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
 # A source whose list may be out of date is asked out of turn, but no more often than a tool's own interval.
 LIST_AGAIN_SECONDS = 15.0
+# Fast polls that take the driver long.
+_SELDOM = frozenset({COUNTERS, "gpm"})
 _QUIET: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 
 
@@ -33,9 +35,9 @@ class Need:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """The seconds between two polls when all is well; the setting is for the fast tier."""
+    """Return the seconds between two polls when all is well. The setting is for the fast tier, but speeds no counters up."""
     if settings.interval is not None and poll.tier == "fast":
-        return settings.interval
+        return max(settings.interval, poll.interval if poll.name in _SELDOM else 0.0)
     return poll.interval
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
 from apscheduler.jobstores.base import JobLookupError
@@ -26,11 +27,13 @@ from telemetry_daemon.state.known import Taken
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import COUNTERS
 from telemetry_parsers.model import Command, Failure, Poll, State
 
 log = logging.getLogger(__name__)
 
 LONGEST_STOP_SECONDS = 1.5
+COUNTERS_APART_SECONDS = 1.0
 
 
 class Poller:
@@ -55,6 +58,7 @@ class Poller:
         )
         self._scheduler.add_listener(self._on_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
         self._missing = MissingPolls(self._scheduler, clock.monotonic, self._look_for)
+        self._counters_due = -math.inf
         self.finished_polls = 0
 
     def start(self, sources: Iterable[Source]) -> None:
@@ -65,7 +69,7 @@ class Poller:
                 (source.name, poll.name): source.parser.vendor
                 for source in sources
                 for poll in source.parser.polls
-                if poll.lists_devices and not source.settings.is_off(poll.name)
+                if poll.lists_devices and not source.settings.why_off(poll)
             }
         )
         for source in sources:
@@ -162,6 +166,20 @@ class Poller:
         for poll in polls:
             self._ask_now(name, poll)
         return len(polls)
+
+    def read_counters(self) -> None:
+        """Have the expensive counters of all sources read once more: at once, but at most once a second."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if self._counters_due > now:
+                return  # that reading is still to come, and will do
+            self._counters_due = max(now, self._counters_due + COUNTERS_APART_SECONDS)
+            delay = self._counters_due - now
+        for name, source in self.sources().items():
+            for poll in source.parser.polls:
+                health = self._store.health_of((name, poll.name)) if poll.name == COUNTERS else None
+                if health is not None and health.state == "ok":
+                    self._ask_now(name, poll, delay)
 
     def round(self, *, ask: bool) -> Callable[[], bool]:
         """Begin a round of all polls, and give what tells whether it has ended.
@@ -269,6 +287,8 @@ class Poller:
         self._log(source, poll, answer.result, taken)
         if answer.result.state == "ok":
             self._reconsider(source)
+        if taken.needs_counters:
+            self.read_counters()
         answer = replace(answer, report=taken.report)
         for name, other in self._out_of_turn.after(source, poll, answer, taken.events, self.sources().values()):
             self._ask_now(name, other)
@@ -313,12 +333,13 @@ class Poller:
         text = self._releases.text_of(name)
         return Failure("released", None, text) if text else None
 
-    def _ask_now(self, name: str, poll: Poll) -> None:
-        """Run a poll at once, however rarely it is due."""
+    def _ask_now(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
+        """Run a poll at once, or after the delay, however rarely it is due."""
         self._started.pop((name, poll.name), None)
         self._missing.take_back(name, poll)
+        due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
         with suppress(JobLookupError):  # the source was removed meanwhile
-            self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
+            self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
     def _log(self, source: Source, poll: Poll, result: PollResult, taken: Taken) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": result.state}

@@ -115,8 +115,9 @@ class Source:
 
     def _held_back(self, poll: Poll, pci: PciView) -> Failure | None:
         """Why a poll is not asked at all."""
-        if self.settings.is_off(poll.name):
-            return Failure("disabled", None, "switched off by the configuration")
+        why_off = self.settings.why_off(poll)
+        if why_off:
+            return Failure("disabled", None, why_off)
         if poll.wakes and pci.suspended and not self.settings.wake_suspended:
             return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices sleep and are not woken")
         return None

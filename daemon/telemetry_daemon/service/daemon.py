@@ -155,6 +155,7 @@ class Service:
             of_owners=_owner_series(self._settings.attribution),
             peer_pages=self._other_names.pages,
             flights=self._black_box.flights,
+            read_counters=self._poller.read_counters,
         )
 
     def _web_server(self) -> WebServer:

@@ -29,6 +29,8 @@ SNAPSHOT_PATH = "/api/v1/snapshot"
 HISTORY_PATH = "/api/v1/history"
 EVENTS_PATH = "/api/v1/events"
 PAGE_PATH = "/"
+# Has the expensive counters read once more, soon after the answer.
+COUNTERS_QUERY = "counters=now"
 PEERS_PATH = "/metrics/"
 
 _TEXT = "text/plain; charset=utf-8"
@@ -70,6 +72,7 @@ class Site:
         of_owners: OwnerSeries = PLAIN,
         peer_pages: Callable[[], PeerPages] | None = None,
         flights: Callable[[], tuple[Flight, ...]] = tuple,
+        read_counters: Callable[[], None] = lambda: None,
     ) -> None:
         self._ready = ready
         self._newest = snapshot
@@ -83,6 +86,7 @@ class Site:
         self._new_peer_pages = peer_pages
         self._peer_pages: PeerPages | None = None
         self._flights = flights
+        self._read_counters = read_counters
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: Streams | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
@@ -185,7 +189,9 @@ class Site:
         return self._streams.follow(request)
 
     def _document(self, request: Request) -> Response:
-        if request.query:
+        if request.query == COUNTERS_QUERY:
+            self._read_counters()
+        elif request.query:
             return self._some_devices(request)
         from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
 

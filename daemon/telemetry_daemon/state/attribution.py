@@ -79,6 +79,11 @@ class Attribution:
         put = tuple(of_one.put_on(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
         return replace(merged, devices=put, problems=(*merged.problems, *self._owned.problems))
 
+    @property
+    def owners(self) -> list[tuple[tuple[str, str], ...]]:
+        """Return the kind and name of each device's owners, as of the last look."""
+        return [tuple(_key(allocation.owner) for allocation in one.allocations) for one in self._owned.devices]
+
     def see(self, devices: Sequence[MergedDevice]) -> None:
         """Count who has which card from now on; what was counted of the readings until now is in the ledger already."""
         if self._ledger is not None:

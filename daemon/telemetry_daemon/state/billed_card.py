@@ -79,7 +79,7 @@ class BilledCard(Generic[_Holder]):
             self._integrals[metric].last = None
 
     def _count_energy(self, readings: Readings) -> None:
-        """Count by how much the card's own counter has grown. The mean power stands for what happened in between.
+        """Count by how much the card's own counter has grown. In between the energy follows the power that was read.
 
         A counter that was reset, or that was not read for long, begins again. One that has never grown, or has stopped, is none:
         until it grows, the energy is estimated.
@@ -97,13 +97,16 @@ class BilledCard(Generic[_Holder]):
             return
         seconds = origin.taken - before[1]
         watts = (joules - before[0]) / seconds
+        power = self._standstill.increments
+        self.longest = max(self.longest, seconds)
         if watts > 0.0:
             self._standstill.end(joules - before[0])
         if not self._has_counter:
             self._has_counter = watts > 0.0
             return
         if seconds <= longest and 0.0 <= watts <= _MOST_WATTS:
-            self.count(ENERGY_COUNTED, Increment(before[1], origin.taken, watts, watts))
+            for increment in shaped(Increment(before[1], origin.taken, watts, watts), power):
+                self.count(ENERGY_COUNTED, increment)
 
     def count(self, metric: str, increment: Increment) -> None:
         """Take in what a reading's integral grew by."""
@@ -243,6 +246,28 @@ class _Standstill:
     def is_too_long(self) -> bool:
         """Whether the counter has stopped, since it would have grown twice by now."""
         return self._seconds > self.patience and self._joules > 2 * self._largest_step
+
+
+def shaped(whole: Increment, power: Iterable[Increment]) -> list[Increment]:
+    """Return increments that have the integral of `whole`, and follow the power as it was read meanwhile."""
+    times, watts = [whole.begin], [0.0]
+    for increment in power:
+        slope = (increment.last - increment.first) / ((increment.end - increment.begin) or 1.0)
+        for moment in (increment.begin, increment.end):
+            if moment <= whole.end and increment.end > whole.begin:
+                times.append(max(moment, whole.begin))
+                watts.append(increment.first + slope * (times[-1] - increment.begin))
+    watts[0] = watts[min(1, len(watts) - 1)]
+    times.append(whole.end)
+    watts.append(watts[-1])
+    pieces = [
+        Increment(*piece) for piece in zip(times, times[1:], watts, watts[1:], strict=False) if piece[1] > piece[0]
+    ]
+    area = sum((piece.end - piece.begin) * (piece.first + piece.last) / 2.0 for piece in pieces)
+    if area <= 0.0:
+        return [whole]
+    scale = (whole.end - whole.begin) * whole.first / area
+    return [piece._replace(first=piece.first * scale, last=piece.last * scale) for piece in pieces]
 
 
 def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:

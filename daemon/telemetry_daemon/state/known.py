@@ -35,6 +35,8 @@ class Known:
     # Another object when a plugin brings more: what was made of it holds no longer.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     unreported: tuple[DeviceEvent, ...] = ()
+    # Whether owners or published steps have changed since the last attempt.
+    has_limits: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
@@ -103,8 +105,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What the store took of an attempt: the report within its bounds, events of devices, and problems to log."""
+    """What the store took of an attempt: the report within its bounds, events of devices, and problems to log.
+
+    `needs_counters`: an owner came or went, or a step was published, so exact counters are wanted now.
+    """
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()
     problems: tuple[Problem, ...] = ()
+    needs_counters: bool = False

@@ -22,7 +22,7 @@ class Steps:
 
     def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy
-        self._counts: tuple[StepCounts, ...] = ()
+        self.counts: tuple[StepCounts, ...] = ()
         self._devices: _Devices = ()
         self._resolved = steps.resolved((), ())
 
@@ -31,8 +31,8 @@ class Steps:
     ) -> Mapping[str, tuple[Sample, ...]]:
         """The newest counts by metric; all four, so that what is counted no more is gone."""
         known = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
-        if counts != self._counts or known != self._devices:
-            self._counts, self._devices = counts, known
+        if counts != self.counts or known != self._devices:
+            self.counts, self._devices = counts, known
             self._resolved = steps.resolved([self._disguised(one) for one in counts], devices)
         return self._resolved.samples
 

@@ -173,8 +173,9 @@ class Store:
                 ids = merged.positions.get(key, ())
                 self._accumulator.take(key, ids, report.events, capture.wall_time)
             events, known.unreported = known.unreported, ()
+            needs_counters, known.has_limits = known.has_limits, False
             problems = admitted.report.problems if result.state == "ok" else ()
-            return Taken(report, events, (*problems, *merged.problems_of(source)))
+            return Taken(report, events, (*problems, *merged.problems_of(source)), needs_counters)
 
     def count_overrun(self, key: Key) -> None:
         """Note that a poll was due while it was still running."""
@@ -322,7 +323,9 @@ class Store:
     def _with_owners(self, merged: Merged) -> Merged:
         if self._attribution is None:
             return merged
+        before = self._attribution.owners
         owned = self._attribution.look(merged)
+        self._known.has_limits |= self._attribution.owners != before
         if self._known.awaited:  # a claim may name a card that no list has had time to tell of
             return replace(owned, problems=merged.problems)
         self.facts.own[UNRESOLVED] = self._attribution.unresolved()
@@ -336,7 +339,9 @@ class Store:
             self._steps = of_node(self._attribution)
         if self._steps is None:
             return merged
-        self.facts.own.update(self._steps.samples(counts, merged.devices))
+        before, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
+        self._known.has_limits |= self._steps.counts != before
+        self.facts.own.update(samples)
         return merged if self._known.awaited else replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:

@@ -16,9 +16,9 @@ from telemetry_daemon.readers.nvml.library import Nvml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The library wants a tenth of a second between two samples; the average over more than some polls is no reading of now.
+# The library wants a tenth of a second between two samples; an average over minutes is no reading of now.
 SHORTEST_SECONDS = 0.1
-LONGEST_SECONDS = 10.0
+LONGEST_SECONDS = 120.0
 # 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; the pipes: 4 integers, 6, 7 and 9 of the tensor
 # units, 11 to 13 the others; all in per cent. 8 is of newer drivers than the rest, and what the others make of a number
 # that they do not know is nowhere told.

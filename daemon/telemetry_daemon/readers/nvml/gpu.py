@@ -74,7 +74,7 @@ class Shared(NamedTuple):
     nvml: Nvml
     clock: Callable[[], float]
     fast_calls: tuple[calls.Call, ...]
-    fast_fields: tuple[Field, ...]
+    counter_fields: tuple[Field, ...]
     lists: ProcessLists
 
 
@@ -113,13 +113,20 @@ class Gpu:
     def fast(self) -> dict[str, Plain]:
         """What changes from second to second."""
         found = self._asker.answers(self._shared.fast_calls)
-        values = self._asker.fields(self._shared.fast_fields)
+        values = self._asker.fields(fields.FAST)
         if is_answered(values["power_average"]):
             self.known["has_power_average"] = True
         if not any(is_answered(values[field.name]) for field in fields.POWER):
             found.update(self._asker.answers((calls.POWER_USAGE,)))
-        gpm = self._gpm.read()
-        return {"calls": found, "fields": values, "gpm": gpm, "instances": self._of_instances(Instance.fast)}
+        return {"calls": found, "fields": values, "instances": self._of_instances(Instance.fast)}
+
+    def counters(self) -> dict[str, Plain]:
+        """Read counters that take the driver long, and lose nothing by being read rarely."""
+        return {"fields": self._asker.fields(self._shared.counter_fields)}
+
+    def gpm(self) -> dict[str, Plain]:
+        """Read what was counted by GPM since the last time."""
+        return {"gpm": self._gpm.read(), "instances": self._of_instances(Instance.gpm)}
 
     def slow(self) -> dict[str, Plain]:
         """Errors, limits, engines, fans: what changes from minute to minute; and whether its handles are still its own."""
@@ -189,6 +196,8 @@ class Gpu:
 
 _TIERS: dict[str, Callable[[Gpu], dict[str, Plain]]] = {
     "fast": Gpu.fast,
+    "counters": Gpu.counters,
+    "gpm": Gpu.gpm,
     "slow": Gpu.slow,
     "links": Gpu.links,
     "processes": Gpu.processes,

@@ -52,13 +52,17 @@ class Instance:
         self._asker.confirm(self.known["uuid"])
 
     def fast(self) -> dict[str, Plain]:
-        """Memory and GPM; InstanceGoneError when it is not there any more."""
+        """Read its memory; InstanceGoneError when it is not there any more."""
         found = self._asker.answers(calls.FAST_OF_INSTANCE)
         if self._has_answered and any(error_in(answer) in _GONE for answer in found.values()):
             raise InstanceGoneError
         self._has_answered = self._has_answered or any(map(is_answered, found.values()))
+        return {**self.known, "calls": found}
+
+    def gpm(self) -> dict[str, Plain]:
+        """Read GPM, where it is its own."""
         gpm = failed(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
-        return {**self.known, "calls": found, "gpm": gpm}
+        return {**self.known, "gpm": gpm}
 
     def inventory(self) -> dict[str, Plain]:
         """What its profile gives it."""

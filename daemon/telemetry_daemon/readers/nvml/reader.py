@@ -32,7 +32,7 @@ _SLOW_TO_MEND = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UN
 
 
 class NvmlReader:
-    """Calls: the tiers `fast`, `slow`, `links`, `processes` and `inventory`."""
+    """Calls: the tiers `fast`, `counters`, `gpm`, `slow`, `links`, `processes` and `inventory`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

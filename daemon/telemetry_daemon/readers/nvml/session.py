@@ -10,7 +10,7 @@ from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import ASK_AGAIN_SECONDS
 from telemetry_daemon.readers.nvml.calls import fast_calls
 from telemetry_daemon.readers.nvml.events import Events, Inbox
-from telemetry_daemon.readers.nvml.fields import branch_of, fast_fields
+from telemetry_daemon.readers.nvml.fields import branch_of, counter_fields
 from telemetry_daemon.readers.nvml.gpu import Gpu, Shared
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists
@@ -114,7 +114,7 @@ class Session:
         self._library = self._told("nvmlSystemGetNVMLVersion")
         branch = branch_of(str(self._library or ""), str(self._driver or ""))
         lists = ProcessLists(self._nvml, branch)
-        shared = Shared(self._nvml, self._clock, fast_calls(branch), fast_fields(branch), lists)
+        shared = Shared(self._nvml, self._clock, fast_calls(branch), counter_fields(branch), lists)
         for index in range(self._count):
             self._slots.append(Slot(shared, self._events, index))
 

@@ -151,6 +151,7 @@ def _ask(*lines: tuple[str, ...], per: Literal["device"] | None = None) -> Comma
     return Command(tuple((_NAME, *line) for line in lines), per=per, folders=("/usr/bin",))
 
 
+_PS_COSTS = "`xpu-smi ps` takes 211 MB of each card's memory while it runs"
 _DETAILS = _ask(("discovery", "-d", "{device}", "-j"), ("discovery", "-d", "{device}"), per="device")
 PARSER = parser_of(
     _TOOL,
@@ -159,6 +160,6 @@ PARSER = parser_of(
     Poll("details", _DETAILS, "inventory", 300.0, lists_devices=False),
     Poll("limits", _ask(("config", "-d", "{device}"), per="device"), "inventory", 300.0, lists_devices=False),
     Poll("health", _ask(("health", "-l")), "slow", 60.0, lists_devices=False),
-    Poll("processes", _ask(("ps",)), "slow", 60.0, lists_devices=False),
+    Poll("processes", _ask(("ps",)), "slow", 60.0, lists_devices=False, costs=_PS_COSTS),
     also=("processes",),
 )

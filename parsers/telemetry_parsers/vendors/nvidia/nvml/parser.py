@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.contract import COUNTERS, SourceParser
 from telemetry_parsers.library_answers import Readings, answer_in, error_in, items, mapping, part_of, text, whole
-from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
+from telemetry_parsers.model import (
+    Capture,
+    Device,
+    Library,
+    Output,
+    Plain,
+    Poll,
+    Problem,
+    Reason,
+    Report,
+    Tier,
+)
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
 from telemetry_parsers.text.lines import quote
@@ -112,6 +123,9 @@ PARSER = SourceParser(
     gives=tables.GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
+        _poll(COUNTERS, "fast", 10.0, 10.0, lists_devices=False),
+        # A poll of its own: DCGM uses the same units of the GPU, so that one may want to switch it off.
+        _poll("gpm", "fast", 10.0, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),
         _poll("processes", "slow", 60.0, 20.0, lists_devices=False),
