@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from kits.fed_node import demo_snapshot, demo_snapshots
-from telemetry_exporters.prometheus.compat import PLACES, peer
+from telemetry_exporters.prometheus.compat import PLACES, dcgm, peer
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 from telemetry_exporters.prometheus.renderer import EOF, Syntax, text_page
@@ -45,8 +45,16 @@ def snapshot_of(cards: str) -> Snapshot:
     return demo_snapshot(cards)
 
 
-def page(name: str, snapshot: Snapshot, *, everybody: bool = False, node: Node = NODE, hostname_label: str = "") -> str:
-    renderer = PeerRenderer(peer(name), node, hostname_label, everybody=everybody)
+def page(
+    name: str,
+    snapshot: Snapshot,
+    *,
+    everybody: bool = False,
+    node: Node = NODE,
+    hostname_label: str = "",
+    version: str = "",
+) -> str:
+    renderer = PeerRenderer(peer(name, version), node, hostname_label, everybody=everybody)
     return renderer.page(snapshot, Syntax.TEXT).decode()
 
 
@@ -75,6 +83,40 @@ def own_node(name: str, cards: int) -> str:
 @pytest.mark.parametrize("name", PLACES)
 def test_the_page_of_one_card(name: str, assert_golden: Callable[[Path, str], None]) -> None:
     assert_golden(PAGES / f"{name}.txt", page(name, snapshot_of(own_node(name, 1)), hostname_label=""))
+
+
+def test_the_page_of_another_version(assert_golden: Callable[[Path, str], None]) -> None:
+    assert_golden(PAGES / "dcgm-exporter-4.9.txt", page("dcgm-exporter", snapshot_of("1xnvidia"), version="4.9"))
+
+
+def test_both_versions_say_the_same_in_their_units() -> None:
+    """Each renamed row has the old value times the factor of its unit, and the other rows are the same."""
+    old, new = (values(page("dcgm-exporter", snapshot_of("1xnvidia"), version=version)) for version in ("4.8", "4.9"))
+    prefix = "DCGM_FI_"
+    factors = {prefix + before: (prefix + after, factor) for before, after, factor in dcgm.DEFAULT_RENAMES}
+    renamed = {name: factors[name] for name in old if name in factors}
+    assert len(renamed) >= 18
+    for name, (after, factor) in renamed.items():
+        assert new[after] == pytest.approx(old[name] * factor, rel=1e-6), name
+    assert new["DCGM_FI_DEV_FB_CAPACITY_BYTES"] == old["DCGM_FI_DEV_FB_TOTAL"] * (1 << 20)
+    assert not renamed.keys() & new.keys()
+
+
+def test_memory_of_a_card_with_partitions_is_counted_once() -> None:
+    """The instances have the memory, and the card has none beside them; the utilization is on neither."""
+    snapshot = snapshot_of("1xh100mig")
+    told = samples(page("dcgm-exporter", snapshot))
+    used = {labels: value for (name, labels), value in told.items() if name == "DCGM_FI_DEV_FB_USED"}
+    assert all("GPU_I_ID" in dict(labels) for labels in used)
+    ours = samples(text_page(snapshot).decode())
+    card = snapshot.devices[0].id
+    (of_card,) = (
+        value
+        for (name, labels), value in ours.items()
+        if name == "accelerator_memory_used_bytes" and dict(labels)["id"] == card
+    )
+    assert sum(used.values()) == of_card / (1 << 20)
+    assert not {name for name, _ in told if name.endswith(("GPU_UTIL", "MEM_COPY_UTIL", "ENC_UTIL", "DEC_UTIL"))}
 
 
 def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str], None]) -> None:
@@ -208,8 +250,9 @@ def test_xid_errors_are_0_only_while_events_are_watched_for(
     text = page("dcgm-exporter", replace(snapshot, devices=(replace(device, readings=(*device.readings, *more)),)))
     lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_XID_ERRORS{")]
     assert [line.rpartition(" ")[2] for line in lines] == expected
-    told = re.findall(r'err_code="(\d+)"', "".join(lines))
-    assert told == [code.removesuffix(".0") for code in expected if code != "0.0"]
+    told = re.findall(r'err_code="(\d+)",err_msg="([^"]*)"', "".join(lines))
+    codes_of_lines = [value.removesuffix(".0") for value in expected]
+    assert told == [(code, "No Error" if code == "0" else "") for code in codes_of_lines]
 
 
 def test_labels_are_theirs() -> None:

@@ -92,6 +92,10 @@ def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) ->
         ("/metrics/" + "x" * 5000, 404, "…'; there are dcgm-exporter"),
         ("/metrics/%3Cb%3E%0Ax", 404, "no other exporter is called"),
         ("/metrics/../metrics", 404, "no other exporter is called '../metrics'"),
+        ("/metrics/dcgm-exporter?version=3", 400, "`version` is '3'; the versions of dcgm-exporter are 4.8, 4.9"),
+        ("/metrics/dcgm-exporter?version=4.9&version=4.8", 400, "`version` is '4.9,4.8'; the versions of"),
+        ("/metrics/dcgm-exporter?version=", 400, "`version` is ''; it is empty"),
+        ("/metrics/xpumd?version=4.9", 400, "`version` is '4.9'; xpumd has one version: leave it out"),
         ("/metrics/dcgm-exporter?vendors=amd", 400, "`vendors` is 'amd'; give `vendors=all`, or leave it out"),
     ],
 )
@@ -158,9 +162,37 @@ def test_passwords_hold_for_every_address(tmp_path: Path) -> None:
         assert fetched(f"http://{daemon.address}/metrics/dcgm-exporter")[0] == 401
 
 
+def test_a_version_is_served_if_it_is_asked_for_and_the_request_wins(tmp_path: Path) -> None:
+    def labels_of(path: str, family: str) -> str:
+        return (
+            until_told(daemon, f"http://{path}", family.encode() + b"{").decode().split(family + "{")[1].split("}")[0]
+        )
+
+    address = free_address()
+    with Daemon(tmp_path, with_port(address, 'version = "4.9"\n'), CARDS) as daemon:
+        new, old = "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_GPU_UTIL"
+        assert "hostname=" in labels_of(f"{address}/metrics", new)
+        assert "hostname=" in labels_of(f"{daemon.address}/metrics/dcgm-exporter", new)
+        assert "Hostname=" in labels_of(f"{address}/metrics?version=4.8", old)
+        daemon.write_config(with_port(address, 'hostname_label = "Hostname"\n'))
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: daemon.logged("configuration reloaded"))
+        assert "Hostname=" in labels_of(f"{daemon.address}/metrics/dcgm-exporter?version=4.9", new)
+        daemon.write_config(with_port(address, 'version = "3"\n'))
+        daemon.signal(signal.SIGHUP)
+        daemon.logs("compat.dcgm-exporter.version: the versions of dcgm-exporter are 4.8, 4.9")
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
+        (
+            ("--names", "dcgm-exporter", "--names-version", "3"),
+            64,
+            "--names-version: the versions of dcgm-exporter are",
+        ),
+        (("--names", "dcgm-exporter", "--names-version", "4.9"), 0, "DCGM_FI_DEV_BOARD_POWER_WATTS"),
+        (("--names", "dcgm-exporter"), 0, "DCGM_FI_DEV_LOW_UTIL_VIOLATION"),
         (("--names", "dcgm"), 64, "invalid choice: 'dcgm'"),
         (("--dashboard", "x.json"), 64, "--dashboard needs --names"),
         (("--names", "xpumd", "--dashboard", "no.json"), 64, "cannot read 'no.json': No such file"),
@@ -180,7 +212,7 @@ def test_the_names_command_says_what_is_wrong(
 
 def test_a_dashboard_is_held_against_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon) -> None:
     (tmp_path / "board.json").write_text(
-        '{"panels": [{"targets": [{"expr": "avg by (gpu) (DCGM_FI_DEV_POWER_USAGE{gpu=~\\"$gpu\\"}[5m]) / sum(DCGM_FI_DEV_FAN_SPEED)"}]}],'
+        '{"panels": [{"targets": [{"expr": "avg by (gpu) (DCGM_FI_DEV_POWER_USAGE{gpu=~\\"$gpu\\"}[5m]) / sum(DCGM_FI_DEV_FAN_SPEED) / node_load1 / DCGM_EXP_P2P_STATUS"}]}],'
         ' "templating": {"list": [{"query": {"query": "label_values(DCGM_FI_DEV_GPU_TEMP, gpu)"}}]}}'
     )
     monkeypatch.chdir(tmp_path)
@@ -188,8 +220,10 @@ def test_a_dashboard_is_held_against_the_node(tmp_path: Path, monkeypatch: pytes
     assert (done.status, done.stdout.splitlines()) == (
         2,
         [
+            "DCGM_EXP_P2P_STATUS      not told: counts of dcgm-exporter itself",
             "DCGM_FI_DEV_FAN_SPEED    not told here: no device has accelerator_fan_ratio × 100",
             "DCGM_FI_DEV_GPU_TEMP     told",
             "DCGM_FI_DEV_POWER_USAGE  told",
+            "node_load1               not told: dcgm-exporter has no such metric, as far as is known",
         ],
     )

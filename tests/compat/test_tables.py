@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import ROOT
-from telemetry_exporters.prometheus.compat import PLACES, nvidia, others, peer, rocm
+from telemetry_exporters.prometheus.compat import PLACES, VERSIONS, dcgm, nvidia, others, peer, rocm
 from telemetry_exporters.prometheus.compat.doc import lines
 from telemetry_exporters.prometheus.compat.table import Peer, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME
 from telemetry_parsers.vendors import VENDORS
 
 # What consists of tables.
-MODULES = (nvidia, others, rocm)
+MODULES = (dcgm, nvidia, others, rocm)
 
 
 def rows() -> list[tuple[str, Row]]:
@@ -21,8 +21,10 @@ def rows() -> list[tuple[str, Row]]:
 
 def test_every_table_has_its_line_in_the_list_of_exporters() -> None:
     tables = [found for module in MODULES for found in vars(module).values() if isinstance(found, Peer)]
-    assert sorted(table.name for table in tables) == sorted(PLACES)
-    assert [peer(name).name for name in PLACES] == list(PLACES)
+    listed = [(name, version) for name in PLACES for version in VERSIONS.get(name, ("",))]
+    assert sorted((table.name, table.version) for table in tables) == sorted(listed)
+    served = [peer(name, version) for name, version in listed]
+    assert [(table.name, table.version) for table in served] == listed
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -43,9 +45,9 @@ def test_energy_is_never_the_estimated_one() -> None:
     assert not any("estimated" in reading for reading in taken)
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_every_name_is_documented_once(name: str) -> None:
-    table = peer(name)
+@pytest.mark.parametrize(("name", "version"), [*((name, "") for name in PLACES), ("dcgm-exporter", "4.9")])
+def test_every_name_is_documented_once(name: str, version: str) -> None:
+    table = peer(name, version)
     documented = [line.name for line in lines(table) if line.fit != "missing"]
     assert set(documented) == {table.prefix + row.name for row in (*table.rows, *table.node_rows)}
     text = (ROOT / "docs" / "compatibility.md").read_text()

@@ -35,7 +35,9 @@ def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_no
 def test_the_default_files_examples_are_valid(bench: Workbench) -> None:
     for row in settings_rows():
         if row.example is not None:
-            path = ".".join(row.path).replace("NAME", "nvml").replace("POLL", "links").replace("EXPORTER", "xpumd")
+            path = (
+                ".".join(row.path).replace("NAME", "nvml").replace("POLL", "links").replace("EXPORTER", "dcgm-exporter")
+            )
             assert bench.settings(f"{path} = {toml_value(row.example)}\n") != Settings(), row.dotted
 
 

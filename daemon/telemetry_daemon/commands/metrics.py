@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat import PLACES
+
+if TYPE_CHECKING:  # a listing of the own catalogue needs no table
+    from telemetry_exporters.prometheus.compat.table import Peer
 
 EXAMPLES = {
     "telemetry metrics | grep temperature": "Find a metric.",
@@ -30,6 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"show another exporter's names: {', '.join(PLACES)}",
     )
     parser.add_argument(
+        "--names-version", default="", metavar="VERSION", help="with --names: the release of that exporter, such as 4.9"
+    )
+    parser.add_argument(
         "--dashboard",
         metavar="FILE",
         help="with --names: show the names that this Grafana dashboard asks for, and which of them the node tells",
@@ -47,24 +54,28 @@ def run(arguments: argparse.Namespace) -> int:
         text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
         print(text, end="")
         return exits.OK
-    from telemetry_exporters.prometheus.compat import doc, peer
+    from telemetry_exporters.prometheus.compat import doc, peer, version_problem
 
+    problem = version_problem(arguments.names, arguments.names_version)
+    if problem:
+        raise CommandError(f"--names-version: {problem}")
+    table = peer(arguments.names, arguments.names_version)
     if arguments.dashboard is None:
-        print(doc.names_list(peer(arguments.names)), end="")
+        print(doc.names_list(table), end="")
         return exits.OK
-    return _compare(arguments)
+    return _compare(arguments, table)
 
 
-def _compare(arguments: argparse.Namespace) -> int:
-    """Hold a dashboard against the page of the daemon."""
-    from telemetry_exporters.prometheus.compat import doc, peer
+def _compare(arguments: argparse.Namespace, table: Peer) -> int:
+    """Compare the names that a dashboard asks for with the page of the daemon."""
+    from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.doc import asked_names
 
     asked = asked_names(_document(arguments.dashboard))
     if not asked:
         raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
     told = _told_names(arguments)
-    print(doc.dashboard_list(peer(arguments.names), asked, told), end="")
+    print(doc.dashboard_list(table, asked, told), end="")
     return exits.OK if told.issuperset(asked) else exits.PROBLEMS
 
 
@@ -81,6 +92,7 @@ def _told_names(arguments: argparse.Namespace) -> frozenset[str]:
     from telemetry_daemon.commands import daemons
 
     address = daemons.address_asked(arguments, "give --node")
-    page = daemons.fetched(arguments, address, f"/metrics/{arguments.names}", _PATIENCE_SECONDS)
+    version = f"?version={arguments.names_version}" if arguments.names_version else ""
+    page = daemons.fetched(arguments, address, f"/metrics/{arguments.names}{version}", _PATIENCE_SECONDS)
     lines = page.decode("utf-8", "replace").splitlines()
     return frozenset(line.partition("{")[0].partition(" ")[0] for line in lines if line[:1] not in ("#", ""))

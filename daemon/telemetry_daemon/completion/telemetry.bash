@@ -12,7 +12,7 @@ _telemetry_options() {
         jobs) options='-h --help --since --user --by --format --config' ;;
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
-        metrics) options='-h --help --format --names --dashboard --node --ca --password-file --config' ;;
+        metrics) options='-h --help --format --names --names-version --dashboard --node --ca --password-file --config' ;;
         config) options='-h --help --model --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
         forget) options='-h --help --all-lost --vendor --config' ;;
         release) options='-h --help --for --config' ;;
@@ -99,6 +99,7 @@ _telemetry_option() {
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
         'metrics --names') takes=yes kind=words words='dcgm-exporter nvidia_gpu_exporter nvitop-exporter device-metrics-exporter omnistat dcu-exporter hcu-exporter npu-exporter mlu-exporter mx-exporter ix-exporter xpumd' ;;
+        'metrics --names-version') takes=yes kind=free words='' ;;
         'metrics --dashboard') takes=yes kind=file words='' ;;
         'metrics --node') takes=yes kind=free words='' ;;
         'metrics --ca') takes=yes kind=file words='' ;;

@@ -116,6 +116,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from parse; and __fish_seen_sub
 complete -c telemetry -n '__fish_seen_subcommand_from metrics' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from metrics' -l format -x -a 'text markdown' -d 'output format (default: text)'
 complete -c telemetry -n '__fish_seen_subcommand_from metrics' -l names -x -a 'dcgm-exporter nvidia_gpu_exporter nvitop-exporter device-metrics-exporter omnistat dcu-exporter hcu-exporter npu-exporter mlu-exporter mx-exporter ix-exporter xpumd' -d 'show another exporter\'s names: dcgm-exporter, nvidia_gpu_exporter, nvitop-exporter, device-metrics-exporter, omnistat, dcu-exporter, hcu-exporter, npu-exporter, mlu-exporter, mx-exporter, ix-exporter, xpumd'
+complete -c telemetry -n '__fish_seen_subcommand_from metrics' -l names-version -x -d 'with --names: the release of that exporter, such as 4.9'
 complete -c telemetry -n '__fish_seen_subcommand_from metrics' -l dashboard -r -F -d 'with --names: show the names that this Grafana dashboard asks for, and which of them the node tells'
 complete -c telemetry -n '__fish_seen_subcommand_from metrics' -l node -x -d 'with --dashboard: ask another node\'s daemon'
 complete -c telemetry -n '__fish_seen_subcommand_from metrics' -l ca -r -F -d 'certificates to trust, for https'

@@ -172,6 +172,14 @@ class CompatSettings:
     hostname_label: Literal["", "Hostname", "hostname"] = field(
         default="",
         metadata=about(
-            "How the label with the node's name is spelled: releases of dcgm-exporter differ. Empty: as most of them do."
+            "How the label with the node's name is spelled: releases of dcgm-exporter differ. Empty: as in the version served."
+        ),
+    )
+    version: str = field(
+        default="",
+        metadata=about(
+            "The release of the exporter whose names are served, where `docs/compatibility.md` has several. Empty: the usual "
+            "one. `?version=…` in a request wins.",
+            example="4.9",
         ),
     )

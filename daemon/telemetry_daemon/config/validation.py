@@ -19,6 +19,7 @@ from telemetry_daemon.config.rules import About, shown
 from telemetry_daemon.config.settings import PollSettings, Settings, SourceSettings
 from telemetry_daemon.config.table import dotted, general_path, listed, settings_rows
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest, nearest_or_all
+from telemetry_exporters.prometheus.compat import version_problem
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.vendors import VENDOR_WORDS
 
@@ -52,7 +53,7 @@ def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str])
         plain = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
         raise ConfigError(*problems, *_explained(error, document)) from None
-    problems = [*problems, *_unknown_names(document, inputs)]
+    problems = [*problems, *_unknown_names(document, inputs), *_unknown_versions(document)]
     if problems:
         raise ConfigError(*problems)
     settings = from_plain(Settings, _sorted(plain))
@@ -142,6 +143,17 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
             path = (*section, name)
             if name not in known:
                 lines.append(f"{_where(path, document)}: {dotted(path)}: {complaint}{nearest_or_all(name, known)}")
+    return lines
+
+
+def _unknown_versions(document: Document) -> list[str]:
+    """Return one line for each exporter of a valid document whose version of names is unknown."""
+    lines = []
+    for name, compat in document.data.get("compat", {}).items():
+        problem = version_problem(name, compat.get("version", ""))
+        if problem:
+            path = ("compat", name, "version")
+            lines.append(f"{_where(path, document)}: {dotted(path)}: {problem}")
     return lines
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import platform
+import socket
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,24 @@ if TYPE_CHECKING:  # imported when somebody asks for such a page
 
 logger = logging.getLogger(__name__)
 
-# The name of the node in Kubernetes, where the chart sets it.
-_NODE_NAME = "NODE_NAME"
+# The name and the address of the node in Kubernetes, where the chart sets them.
+_NODE_NAME, _NODE_ADDRESS = "NODE_NAME", "NODE_IP"
+# An address of the documentation (RFC 5737): nothing is sent to it, the kernel only chooses a way there.
+_ANYWHERE = ("192.0.2.1", 9)
 _TRY_AGAIN_SECONDS = 10.0
+
+
+def _address() -> str:
+    """Return the node's address in Kubernetes, else the address from which the host sends; empty if it has no way out."""
+    given = os.environ.get(_NODE_ADDRESS, "")
+    if given:
+        return given
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(_ANYWHERE)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
 
 
 class OtherNames:
@@ -43,11 +59,12 @@ class OtherNames:
 
     def pages(self) -> PeerPages:
         """The pages by the settings in force."""
-        from telemetry_daemon.site.peer_pages import PeerPages
+        from telemetry_daemon.site.peer_pages import PeerPages, Usual
         from telemetry_exporters.prometheus.compat.table import Node
 
-        node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._tells_owners)
-        return PeerPages(node, {name: one.hostname_label for name, one in self._settings.compat.items()})
+        node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._tells_owners, _address())
+        usual = {name: Usual(one.version, one.hostname_label) for name, one in self._settings.compat.items()}
+        return PeerPages(node, usual)
 
     async def serve(self, settings: Settings, site: Handler) -> None:
         """Serve the pages that have an address of their own in these settings; a taken address is tried again. Raises WebError."""

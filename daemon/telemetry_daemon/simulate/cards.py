@@ -161,9 +161,11 @@ class CardState:
 
 
 def memory_used_bytes(card: CardState) -> float:
-    """How much of its memory driver and job have taken."""
-    usable = card.model.memory_mib - card.model.memory_reserved_mib
-    return float(_MIB * min(_DRIVER_MIB + int(card.memory_share * usable), usable))
+    """Return the memory that driver and job use, which is in the partitions alone if the card has any."""
+    model = card.model
+    parts = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
+    usable = parts or [model.memory_mib - model.memory_reserved_mib]
+    return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * part), part) for part in usable))
 
 
 def _free(card: CardState) -> float:

@@ -141,7 +141,7 @@ class SimulatedReader(Reader):
                 facts=(("profile", part.profile),),
             )
             load = card.load * _LOADS_OF_PARTS[number % len(_LOADS_OF_PARTS)]
-            yield device, replace(card, demo=replace(card.demo, card=model), load=load)
+            yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
     def _events(self, places: Mapping[int, int], wall_time: float) -> Iterator[Event]:
         """What happened to these cards since the last poll."""

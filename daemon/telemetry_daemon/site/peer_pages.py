@@ -3,40 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import MakesPage
-from telemetry_exporters.prometheus.compat import PLACES, peer
+from telemetry_exporters.prometheus.compat import PLACES, peer, version_problem
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 
 _EVERYBODY = "all"
 
 
-class PeerPages:
-    """Has the renderer of each page that somebody has asked for."""
+class Usual(NamedTuple):
+    """What is served of an exporter unless a request asks for something else: its version, and the label with the node's name."""
 
-    def __init__(self, node: Node, hostname_labels: Mapping[str, str]) -> None:
+    version: str = ""
+    hostname_label: str = ""
+
+
+class PeerPages:
+    """Keep the renderer of each page that a client has asked for."""
+
+    def __init__(self, node: Node, usual: Mapping[str, Usual]) -> None:
         self._node = node
-        self._hostname_labels = hostname_labels
+        self._usual = usual
         self._renderers: dict[str, PeerRenderer] = {}
 
     def page(self, name: str, query: str) -> tuple[str, MakesPage]:
-        """What the page is called among the pages that are kept, and what makes it. Raises BadQueryError."""
+        """Return the name under which the page is kept, and what makes it. Raises BadQueryError."""
         if name not in PLACES:
             raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(PLACES)}")
-        everybody = _is_for_everybody(query)
-        key = f"{name} of all vendors" if everybody else name
+        usual = self._usual.get(name, Usual())
+        given = parse_qs(query, keep_blank_values=True)
+        everybody = _is_for_everybody(given.get("vendors"))
+        version = _version(name, given.get("version")) or usual.version
+        key = f"{name} {version}{' of all vendors' if everybody else ''}"
         if key not in self._renderers:
-            label = self._hostname_labels.get(name, "")
-            self._renderers[key] = PeerRenderer(peer(name), self._node, label, everybody=everybody)
+            table = peer(name, version)
+            self._renderers[key] = PeerRenderer(table, self._node, usual.hostname_label, everybody=everybody)
         return key, self._renderers[key].page
 
 
-def _is_for_everybody(query: str) -> bool:
-    """Whether the cards of all vendors are wanted under these names."""
-    given = parse_qs(query, keep_blank_values=True).get("vendors")
+def _version(name: str, given: list[str] | None) -> str:
+    """Return the version of the exporter's names that the query asks for; empty if it asks for none."""
+    version = ",".join(given or ())
+    problem = "it is empty" if given is not None and not version else version_problem(name, version)
+    if problem:
+        raise BadQueryError(400, f"`version` is {quoted(version)}; {problem}")
+    return version
+
+
+def _is_for_everybody(given: list[str] | None) -> bool:
+    """Return whether the query asks for the cards of all vendors under these names."""
     if given is None:
         return False
     if given != [_EVERYBODY]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from telemetry_exporters.prometheus.compat import PLACES, peer
-from telemetry_exporters.prometheus.compat.table import Each, NewestCode, NodeRow, Peer, Row, Turned
+from telemetry_exporters.prometheus.compat import PLACES, VERSIONS, peer
+from telemetry_exporters.prometheus.compat.table import Each, NewestCode, NodeRow, Numbered, Peer, Rest, Row, Turned
 from telemetry_exporters.text import aligned
 from telemetry_parsers.metrics import BY_KEY
 
+_WORDS_IN_BRACES = re.compile(r"\{([\w*,]+)\}")
 _EXACT, _NEAR, _MISSING = "exact", "near", "missing"
 # Factors as people say them.
 _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 1,000,000"}
@@ -29,8 +31,21 @@ def lines(of: Peer) -> tuple[Line, ...]:
     """A line for each of its names, and for those that nothing gives."""
     rows: tuple[Row | NodeRow, ...] = (*of.rows, *of.node_rows)
     of_rows = (_line(of, row) for row in rows)
-    missing = (Line(one.names, "", _MISSING, one.why) for one in of.missing)
+    missing = (
+        Line(name, "", _MISSING, entry.why)
+        for entry in of.missing
+        for pattern in entry.names.split(", ")
+        for name in _names_of(pattern)
+    )
     return tuple(dict.fromkeys((*of_rows, *missing)))
+
+
+def _names_of(pattern: str) -> tuple[str, ...]:
+    """Return the names, one for each word in the braces of a pattern."""
+    match = _WORDS_IN_BRACES.search(pattern)
+    if match is None:
+        return (pattern,)
+    return tuple(f"{pattern[: match.start()]}{word}{pattern[match.end() :]}" for word in match[1].split(","))
 
 
 def names_list(of: Peer) -> str:
@@ -41,30 +56,32 @@ def names_list(of: Peer) -> str:
 
 def tables() -> str:
     """All of them as Markdown, each under its name."""
-    return "\n".join(_section(peer(name)) for name in PLACES)
+    return "\n".join(_section(peer(name, version)) for name in PLACES for version in VERSIONS.get(name, ("",)))
 
 
 def dashboard_list(of: Peer, asked: Iterable[str], told: Iterable[str]) -> str:
     """Which of the names that a dashboard asks for a page tells, and why it does not tell the others."""
     known = {line.name: line for line in lines(of)}
     on_page = frozenset(told)
-    texts = [(name, "told" if name in on_page else _why_not(name, known)) for name in sorted(set(asked))]
+    texts = [(name, "told" if name in on_page else _why_not(name, of, known)) for name in sorted(set(asked))]
     return "".join(f"{line}\n" for line in aligned(texts))
 
 
-def _why_not(name: str, known: dict[str, Line]) -> str:
-    line = known.get(name)
+def _why_not(name: str, of: Peer, known: dict[str, Line]) -> str:
+    line = known.get(name) or next((line for line in known.values() if fnmatchcase(name, line.name)), None)
     if line is None:
-        return "not told: docs/compatibility.md says why, as far as it is known"
+        return f"not told: {of.name} has no such metric, as far as is known"
     return f"not told: {line.why}" if line.fit == _MISSING else f"not told here: no device has {line.ours}"
 
 
 def _section(of: Peer) -> str:
     vendors = ", ".join(of.vendors)
     labels = ", ".join(f"`{label.name}`" for label in of.labels)
+    default = not of.version or of.version == VERSIONS[of.name][0]
     head = (
-        f"### {of.name}\n\n`/metrics/{of.name}`: [{of.source}](https://github.com/{of.source}), vendors {vendors}, "
-        f"usual port {of.port}. Labels: {labels}.\n\n"
+        f"### {of.name}{'' if default else f' {of.version}'}\n\n"
+        f"`/metrics/{of.name}{'' if default else f'?version={of.version}'}`: [{of.source}](https://github.com/{of.source}), vendors {vendors}, "
+        f"usual port {of.port}. Labels: {labels}.{f' {of.note}' if of.note else ''}\n\n"
     )
     rows = (f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in lines(of))
     return f"{head}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
@@ -90,7 +107,7 @@ def _of_node(row: NodeRow) -> str:
 
 
 def _of_device(row: Row) -> str:
-    names = " or ".join(_names(row))
+    names = (" - " if isinstance(row.way, Rest) else " or ").join(_names(row))
     factor = "" if row.times == 1.0 else _FACTORS.get(row.times, f" × {row.times:,.0f}")
     return f"{names}{factor}"
 
@@ -105,7 +122,7 @@ def _names(row: Row) -> Iterator[str]:
             yield f"{name}{{{word}"
         elif brace:
             yield f'{name}{{{label}="{word.removesuffix("}")}"}}'
-        elif label and isinstance(way, Each | NewestCode):
+        elif label and isinstance(way, Each | NewestCode | Numbered):
             yield f"{name}{{{label}}}"
         elif label and not isinstance(way, Turned):
             yield f"sum({name})" if metric.endswith("_total") else f"{name}{{{label}}}"

@@ -122,6 +122,89 @@ pod = owner("pod_name")
 container = owner("container_name")
 
 
+def as_it_is(given: Fact) -> Fact:
+    """Return the same fact."""
+    return given
+
+
+def some(given: Fact) -> Fact:
+    """Return the same fact, empty instead of without a label."""
+
+    def found(who: Who) -> str:
+        return given(who) or ""
+
+    return found
+
+
+def either(given: Fact, otherwise: str | Fact) -> Fact:
+    """Return the same fact, and another one or a text if it is unknown."""
+
+    def found(who: Who) -> str | None:
+        return given(who) or (otherwise if isinstance(otherwise, str) else otherwise(who))
+
+    return found
+
+
+def lower(given: Fact) -> Fact:
+    """Return the same fact in lower case."""
+
+    def found(who: Who) -> str:
+        return (given(who) or "").lower()
+
+    return found
+
+
+def prefixed(prefix: str, given: Fact) -> Fact:
+    """Return the same fact behind a prefix, which it may have already; empty if it is unknown."""
+
+    def found(who: Who) -> str:
+        text = given(who) or ""
+        return text if not text or text.startswith(prefix) else f"{prefix}{text}"
+
+    return found
+
+
 def partition_number(who: Who) -> str:
-    """Which partition of its card the device is; a whole card is partition 0."""
-    return "0" if who.device is who.card else who.device.partition or ""
+    """Return the partition of its card that the device is; 0 for a whole card, NA if the card has no such mode."""
+    if who.device is not who.card:
+        return who.device.partition or ""
+    return "0" if who.fact("compute_partition") else "NA"
+
+
+def hyphened_uuid(who: Who) -> str:
+    """Return the card's uuid with hyphens between its groups."""
+    return "-".join(uuid(who).split())
+
+
+def chip_name(who: Who) -> str:
+    """Return model, maker and version of an Ascend chip, as its driver's library joins them."""
+    return f"{model(who).removeprefix('Ascend').strip()}-Ascend-V1"
+
+
+def kubernetes_name(who: Who) -> str:
+    """Return Kubernetes' name of the node; empty outside of it."""
+    return who.node.kubernetes_name
+
+
+def address(who: Who) -> str:
+    """Return the node's IP address; empty if it is unknown."""
+    return who.node.address
+
+
+def model_family(who: Who) -> str:
+    """Return the model in lower case, up to its first hyphen."""
+    return model(who).lower().partition("-")[0]
+
+
+def is_owned(who: Who) -> str:
+    """Return 1 if the card has a pod; empty if not."""
+    return "1" if who.owner.get("pod_name") else ""
+
+
+def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
+    """Return the position of the card counted from 1, such as `gpu-1`."""
+
+    def found(who: Who) -> str:
+        return f"{prefix}{1 + (who.card.index or 0)}{suffix}"
+
+    return found

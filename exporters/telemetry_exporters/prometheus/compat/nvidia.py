@@ -1,7 +1,6 @@
-"""Exporters for NVIDIA's cards, each with its table of names.
+"""Exporters for NVIDIA's cards beside dcgm-exporter, each with its table of names.
 
-dcgm-exporter: the names of etc/default-counters.csv and dcp-metrics-included.csv (NVIDIA/dcgm-exporter @ d5e5f51).
-nvidia_gpu_exporter: those of its docs/METRICS.md and captured pages (utkuozdemir/nvidia_gpu_exporter @ e656cd8).
+nvidia_gpu_exporter: the names of its docs/METRICS.md and captured pages (utkuozdemir/nvidia_gpu_exporter @ e656cd8).
 nvitop-exporter: those of nvitop_exporter/exporter.py (XuehaiPan/nvitop @ 3e797b2).
 """
 
@@ -11,14 +10,11 @@ from telemetry_exporters.prometheus.compat import facts
 from telemetry_exporters.prometheus.compat.table import (
     MEBI,
     MEGA,
-    MILLI,
-    NANO,
     PERCENT,
     Always,
     Each,
     Label,
     Missing,
-    NewestCode,
     NodeRow,
     OfFact,
     Peer,
@@ -28,110 +24,6 @@ from telemetry_exporters.prometheus.compat.table import (
     total,
 )
 
-_LINKS = "links tell checksum errors in all, not those of flits and of data"
-
-# A table: a row is a line.
-# fmt: off
-_DCGM_ROWS = (
-    Row("DEV_SM_CLOCK", "SM clock frequency (in MHz).", one("clock_hertz{sm}", "clock_hertz{graphics}", "clock_hertz{aicore}"), MEGA),
-    Row("DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("DEV_VIDEO_CLOCK", "Video encoder and decoder clock (in MHz).", one("clock_hertz{video}"), MEGA),
-    Row("DEV_MAX_SM_CLOCK", "Highest SM clock (in MHz).", one("clock_max_hertz{sm}", "clock_max_hertz{graphics}"), MEGA),
-    Row("DEV_MAX_MEM_CLOCK", "Highest memory clock (in MHz).", one("clock_max_hertz{memory}"), MEGA),
-    Row("DEV_MEMORY_TEMP", "Memory temperature (in C).", one("temperature_celsius{memory}")),
-    Row("DEV_GPU_TEMP", "GPU temperature (in C).", one("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}", "temperature_celsius{hotspot}")),
-    Row("DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down (in C).", one("temperature_slowdown_celsius{core}", "temperature_slowdown_celsius{junction}", "temperature_slowdown_celsius{edge}")),
-    Row("DEV_SHUTDOWN_TEMP", "Temperature at which the GPU switches off (in C).", one("temperature_shutdown_celsius{core}", "temperature_shutdown_celsius{junction}", "temperature_shutdown_celsius{edge}")),
-    Row("DEV_POWER_USAGE", "Power draw (in W).", one("power_watts")),
-    Row("DEV_POWER_USAGE_INSTANT", "Power draw at one moment (in W).", one("power_instant_watts")),
-    Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", one("power_cap_watts")),
-    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", one("power_cap_watts"), near="the limit in force, which a lower one of the board may set"),
-    Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", one("power_cap_min_watts")),
-    Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", one("power_cap_max_watts")),
-    Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", one("power_cap_default_watts")),
-    Row("DEV_TOTAL_ENERGY_CONSUMPTION", "Energy drawn since the driver was loaded (in mJ).", one("energy_joules_total"), MILLI, "counter"),
-    Row("DEV_PCIE_REPLAY_COUNTER", "PCIe packets sent again.", one("pcie_replays_total"), kind="counter"),
-    Row("DEV_PCIE_LINK_GEN", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
-    Row("DEV_PCIE_LINK_WIDTH", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
-    Row("DEV_PCIE_MAX_LINK_GEN", "Highest PCIe generation of the link.", one("pcie_link_generation_max")),
-    Row("DEV_PCIE_MAX_LINK_WIDTH", "Most PCIe lanes of the link.", one("pcie_link_width_max")),
-    Row("DEV_GPU_UTIL", "GPU utilization (in %).", one("utilization_ratio"), PERCENT),
-    Row("DEV_MEM_COPY_UTIL", "Memory utilization (in %).", one("memory_activity_ratio"), PERCENT),
-    Row("DEV_ENC_UTIL", "Encoder utilization (in %).", one("engine_utilization_ratio{encoder}"), PERCENT),
-    Row("DEV_DEC_UTIL", "Decoder utilization (in %).", one("engine_utilization_ratio{decoder}"), PERCENT),
-    Row("DEV_FAN_SPEED", "Fan speed (in %).", one("fan_ratio"), PERCENT),
-    Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", one("performance_state")),
-    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestCode("xid_", "err_code"), near="the last one since the daemon started; 0 only while events are watched for; without `err_msg`"),
-    Row("DEV_POWER_VIOLATION", "Time of throttling for power (in ns).", one("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
-    Row("DEV_THERMAL_VIOLATION", "Time of throttling for temperature (in ns).", one("throttled_seconds_total{thermal}"), NANO, "counter"),
-    Row("DEV_SYNC_BOOST_VIOLATION", "Time of throttling for synchronous boost (in ns).", one("throttled_seconds_total{sync_boost}"), NANO, "counter"),
-    Row("DEV_BOARD_LIMIT_VIOLATION", "Time of throttling for limits of the board (in ns).", one("throttled_seconds_total{board_limit}"), NANO, "counter"),
-    Row("DEV_RELIABILITY_VIOLATION", "Time of throttling for reliability (in ns).", one("throttled_seconds_total{reliability}"), NANO, "counter"),
-    Row("DEV_FB_FREE", "Framebuffer memory free (in MiB).", one("memory_free_bytes"), MEBI),
-    Row("DEV_FB_USED", "Framebuffer memory used (in MiB).", one("memory_used_bytes"), MEBI),
-    Row("DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", one("memory_reserved_bytes"), MEBI),
-    Row("DEV_FB_TOTAL", "Framebuffer memory in all (in MiB).", one("memory_total_bytes"), MEBI),
-    Row("DEV_FB_USED_PERCENT", "Framebuffer memory used as a share of all (0-1).", one("memory_used_ratio")),
-    Row("DEV_BAR1_USED", "BAR1 memory used (in MiB).", one("bar1_used_bytes"), MEBI),
-    Row("DEV_BAR1_TOTAL", "BAR1 memory in all (in MiB).", one("bar1_total_bytes"), MEBI),
-    Row("DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.", total("ecc_corrected_total"), kind="counter"),
-    Row("DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since the driver was loaded.", total("ecc_uncorrected_total"), kind="counter"),
-    Row("DEV_ECC_SBE_AGG_TOTAL", "Corrected memory errors over the GPU's life.", total("ecc_corrected_lifetime_total"), kind="counter"),
-    Row("DEV_ECC_DBE_AGG_TOTAL", "Uncorrected memory errors over the GPU's life.", total("ecc_uncorrected_lifetime_total"), kind="counter"),
-    Row("DEV_RETIRED_SBE", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}"), kind="counter"),
-    Row("DEV_RETIRED_DBE", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}"), kind="counter"),
-    Row("DEV_RETIRED_PENDING", "1 while pages wait to be taken out of use.", one("retired_pages_pending"), kind="counter"),
-    Row("DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
-    Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
-    Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", one("row_remap_failed")),
-    Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", one("row_remap_pending")),
-    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", total("link_crc_errors_total"), kind="counter", near=_LINKS),
-    Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", total("link_replay_errors_total"), kind="counter"),
-    Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", total("link_recovery_errors_total"), kind="counter"),
-    Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", one("graphics_active_ratio")),
-    Row("PROF_SM_ACTIVE", "Share of time and multiprocessors with at least one warp (0-1).", one("sm_active_ratio")),
-    Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", one("sm_occupancy_ratio")),
-    Row("PROF_PIPE_TENSOR_ACTIVE", "Share of time in which the tensor pipes worked (0-1).", one("tensor_active_ratio")),
-    Row("PROF_DRAM_ACTIVE", "Share of time in which the memory sent or received (0-1).", one("memory_bandwidth_ratio")),
-    Row("PROF_PIPE_FP64_ACTIVE", "Share of time in which the FP64 pipes worked (0-1).", one("pipe_active_ratio{fp64}")),
-    Row("PROF_PIPE_FP32_ACTIVE", "Share of time in which the FP32 pipes worked (0-1).", one("pipe_active_ratio{fp32}")),
-    Row("PROF_PIPE_FP16_ACTIVE", "Share of time in which the FP16 pipes worked (0-1).", one("pipe_active_ratio{fp16}")),
-    Row("PROF_PCIE_TX_BYTES", "Bytes sent over PCIe in a second.", one("pcie_transmit_bytes_per_second"), near="only where the card measures the rate itself"),
-    Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", one("pcie_receive_bytes_per_second"), near="only where the card measures the rate itself"),
-)
-# fmt: on
-
-DCGM = Peer(
-    name="dcgm-exporter",
-    source="NVIDIA/dcgm-exporter",
-    vendors=("nvidia",),
-    port=9400,
-    prefix="DCGM_FI_",
-    labels=(
-        Label("gpu", facts.number),
-        Label("UUID", facts.uuid),
-        Label("pci_bus_id", facts.long_bus_id),
-        Label("device", facts.numbered("nvidia")),
-        Label("modelName", facts.model),
-        Label("GPU_I_PROFILE", facts.partition_only("profile")),
-        Label("GPU_I_ID", facts.partition_only("gpu_instance")),
-        Label("Hostname", facts.hostname),
-        Label("DCGM_FI_DRIVER_VERSION", facts.driver),
-        Label("namespace", facts.namespace),
-        Label("pod", facts.pod),
-        Label("container", facts.container),
-    ),
-    rows=_DCGM_ROWS,
-    missing=(
-        Missing("DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
-        Missing("DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
-        Missing("DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
-        Missing("DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
-        Missing("DCGM_EXP_…", "counts of dcgm-exporter itself"),
-    ),
-    has_partitions=True,
-    hostname_labels=("Hostname", "hostname"),
-)
 # Simulated cards have the second poll.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
 _REASONS = {
@@ -145,7 +37,8 @@ _REASONS = {
 }
 _COUNTED = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
 _BY_POLICY = "NVML's count by policy for sw_power_cap and sync_boost"
-_PLACES = ("dram", "sram")
+# Where memory errors were, by their word: cards with SRAM counts have no other memory than DRAM.
+_PLACES = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
 _COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}
 _FABRIC_STATES = {"not_started": 1.0, "in_progress": 2.0, "completed": 3.0}
@@ -173,14 +66,14 @@ def _ecc() -> tuple[Row, ...]:
     )
     placed = (
         Row(
-            f"ecc_errors_{kind}_{span}_{place}",
-            f"ecc.errors.{kind}.{span}.{place}",
-            one(f"ecc_{kind}{lasting}_total{{{place}}}"),
+            f"ecc_errors_{kind}_{span}_{theirs}",
+            f"ecc.errors.{kind}.{span}.{theirs}",
+            one(f"ecc_{kind}{lasting}_total{{{ours}}}"),
             only="cards",
         )
         for span, lasting in spans
         for kind in kinds
-        for place in _PLACES
+        for theirs, ours in _PLACES
     )
     return (*totals, *placed)
 
@@ -192,12 +85,15 @@ _INFO = Row(
     facts=(
         Label("name", facts.model), Label("index", facts.number), Label("pci_bus_id", facts.long_bus_id), Label("serial", facts.serial),
         Label("driver_version", facts.driver), Label("vbios_version", facts.fact("firmware")), Label("cuda_version", facts.fact("cuda_version")),
-        Label("compute_cap", facts.fact("compute_capability")),
+        Label("compute_cap", facts.fact("compute_capability")), Label("driver_model_current", facts.always("[N/A]")),
+        Label("driver_model_pending", facts.always("[N/A]")),
     ),
-    near="without `driver_model_current`, `driver_model_pending` (Windows) and `pci_sub_device_id`", only="cards",
+    near="without `pci_sub_device_id`, which is not read", only="cards",
 )
 _OF_CARDS = (
     ("index", "index", OfFact(facts.number)),
+    ("serial", "serial", OfFact(facts.serial)),
+    ("compute_cap", "compute_cap", OfFact(facts.fact("compute_capability"), readings=("info{compute_capability}",))),
     ("pstate", "pstate", one("performance_state")),
     ("utilization_gpu_ratio", "utilization.gpu [%]", one("utilization_ratio")),
     ("utilization_memory_ratio", "utilization.memory [%]", one("memory_activity_ratio")),
@@ -241,6 +137,8 @@ _OF_CARDS = (
     ("compute_mode", "compute_mode", OfFact(facts.fact("compute_mode"), _COMPUTE_MODES, ("info{compute_mode}",))),
     ("persistence_mode", "persistence_mode", OfFact(facts.fact("persistence_mode"), _SWITCH, ("info{persistence_mode}",))),
     ("mig_mode_current", "mig.mode.current", OfFact(facts.fact("mig_mode"), _SWITCH, ("info{mig_mode}",))),
+    ("mig_mode_pending", "mig.mode.pending", OfFact(facts.either(facts.fact("mig_mode_pending"), facts.fact("mig_mode")), _SWITCH, ("info{mig_mode}",))),
+    ("ecc_mode_pending", "ecc.mode.pending", OfFact(facts.either(facts.fact("ecc_mode_pending"), facts.fact("ecc_mode")), _SWITCH, ("info{ecc_mode}",))),
     ("fabric_state", "fabric.state", OfFact(facts.fact("fabric_state"), _FABRIC_STATES, ("info{fabric_state}",))),
 )
 _NVIDIA_GPU_ROWS = (
@@ -280,18 +178,45 @@ NVIDIA_GPU = Peer(
     rows=_NVIDIA_GPU_ROWS,
     node_rows=_NODE_ROWS,
     missing=(
-        Missing("clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not held down: it has no reason"),
         Missing(
-            "pcie_throughput_{tx,rx}_bytes_per_second",
+            "nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}",
+            "an idle GPU is not held down: it has no reason",
+        ),
+        Missing(
+            "nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second",
             "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms a card",
         ),
         Missing(
-            "compute_app_info, compute_app_used_memory_bytes",
+            "nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success",
             "`accelerator_process_memory_bytes` has them, with `[attribution] process_metrics`",
         ),
-        Missing("command_exit_code, nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
+        Missing("nvidia_smi_count", "`count(nvidia_smi_index)` is the same number"),
         Missing(
-            "inforom_*, pci_*, platform_*, encoder_stats_*, protected_memory_*, remapped_rows_histogram_*", "not read"
+            "nvidia_smi_{name,driver_version,kmd_version}",
+            "texts that some drivers print like numbers: `nvidia_smi_gpu_info` has them",
+        ),
+        Missing(
+            "nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code",
+            "`telemetry_source_failures_total` counts failures by reason",
+        ),
+        Missing(
+            "nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}",
+            "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` are those of GPU and host",
+        ),
+        Missing(
+            "nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"
+        ),
+        Missing("nvidia_smi_fabric_clique_id", "`accelerator_info` has the label `fabric_clique`"),
+        Missing("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
+        Missing("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
+        Missing(
+            "nvidia_smi_accounting_*, nvidia_smi_c2c_mode, nvidia_smi_edpp_multiplier_ratio, nvidia_smi_gsp_mode_*",
+            "not read",
+        ),
+        Missing(
+            "nvidia_smi_inforom_*, nvidia_smi_pci_*, nvidia_smi_platform_*, nvidia_smi_encoder_stats_*, "
+            "nvidia_smi_protected_memory_*, nvidia_smi_remapped_rows_{histogram_*,*_inactive}, nvidia_smi_multi_part_*",
+            "not read",
         ),
     ),
     has_partitions=True,

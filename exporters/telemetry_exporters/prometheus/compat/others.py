@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat import facts
 from telemetry_exporters.prometheus.compat.table import (
+    GIGATRANSFERS,
+    HEALTHY,
     KIBI,
     MEBI,
     MEGA,
@@ -21,7 +23,9 @@ from telemetry_exporters.prometheus.compat.table import (
     Label,
     Missing,
     NodeRow,
+    OfFact,
     Peer,
+    Rest,
     Row,
     Turned,
     number_of,
@@ -29,13 +33,12 @@ from telemetry_exporters.prometheus.compat.table import (
     total,
 )
 
-_NPU_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
 _HBM = "told of DDR cards, too"
 
 # A table: a row is a line.
 # fmt: off
 _NPU_ROWS = (
-    Row("npu_chip_info_name", "Always 1; its label `name` tells the model.", Always(), facts=(Label("name", facts.model),)),
+    Row("npu_chip_info_name", "Always 1; its label `name` tells the model.", Always(), facts=(Label("name", facts.chip_name),)),
     Row("npu_chip_info_temperature", "Temperature (C).", one("temperature_celsius{core}", "temperature_celsius{soc}")),
     Row("npu_chip_info_hbm_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
     Row("npu_chip_info_power", "Power (W).", one("power_watts")),
@@ -49,7 +52,7 @@ _NPU_ROWS = (
     Row("npu_chip_info_hbm_utilization", "HBM in use (%).", one("memory_used_ratio"), PERCENT, near=_HBM),
     Row("npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use (%).", one("memory_bandwidth_ratio"), PERCENT),
     Row("npu_chip_info_aicore_current_freq", "AI Core clock (MHz).", one("clock_hertz{aicore}", "clock_hertz{graphics}"), MEGA),
-    Row("npu_chip_info_health_status", "1 for a healthy chip.", number_of("health", _NPU_HEALTH)),
+    Row("npu_chip_info_health_status", "1 for a healthy chip.", number_of("health", HEALTHY)),
     Row("npu_chip_info_process_info_num", "Processes on the chip.", one("processes")),
     Row("npu_chip_info_link_status", "1 while the network port is up.", one("link_up{roce}")),
     Row("npu_chip_info_hbm_ecc_enable_flag", "1 while error correction is on.", one("ecc_enabled")),
@@ -68,8 +71,8 @@ NPU = Peer(
     prefix="",
     labels=(
         Label("id", facts.number),
-        Label("model_name", facts.model),
-        Label("vdie_id", facts.uuid),
+        Label("model_name", facts.chip_name),
+        Label("vdie_id", facts.hyphened_uuid),
         Label("pcie_bus_info", facts.upper_bus_id),
         Label("namespace", facts.namespace),
         Label("pod_name", facts.pod),
@@ -78,10 +81,12 @@ NPU = Peer(
     rows=_NPU_ROWS,
     node_rows=(NodeRow("machine_npu_nums", "Chips of this node."),),
     missing=(
+        Missing("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
         Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is told as that of HBM cards"),
         Missing("npu_chip_info_error_code*", "`accelerator_event_open` tells each open error code"),
         Missing(
-            "npu_chip_info_bandwidth_{rx,tx}, *_pcie_*_bw, *_hccs_*, *_roce_*, *_mac_*, *_optical_*, *_sio_*, *_link_speed",
+            "npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, "
+            "npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*",
             "rates, or not read; `accelerator_link_…` counts what hccn_tool counts",
         ),
         Missing("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
@@ -92,15 +97,17 @@ NPU = Peer(
         Missing("time stamps of samples", "a sample is of the time of its scrape"),
     ),
 )
-_MLU_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
+
+_NO_VF = (("vf", ""),)
+_OF_CORES = "one figure for all cores, as core 0"
 
 # A table: a row is a line.
 # fmt: off
 _MLU_ROWS = (
     Row("temperature", "Temperature of the board (C).", one("temperature_celsius{board}")),
     Row("chip_temperature", "Temperature of the chip (C).", one("temperature_celsius{core}")),
-    Row("memory_temperature", "Temperature of the memory (C).", one("temperature_celsius{memory}")),
-    Row("power_usage", "Power usage (W).", one("power_watts")),
+    Row("memory_temperature", "Temperature of the memory (C).", one("temperature_celsius{memory}"), labels=(("memory_die", ""),)),
+    Row("power_usage", "Power usage (W).", one("power_watts"), labels=_NO_VF),
     Row("power_current_limit", "Power limit in force (W).", one("power_cap_watts")),
     Row("power_default_limit", "Power limit at start (W).", one("power_cap_default_watts")),
     Row("power_max_limit", "Highest power limit (W).", one("power_cap_max_watts")),
@@ -109,24 +116,26 @@ _MLU_ROWS = (
     Row("memory_total", "Memory in all (B).", one("memory_total_bytes")),
     Row("memory_free", "Memory not in use (B).", one("memory_free_bytes")),
     Row("memory_reserved", "Reserved memory (B).", one("memory_reserved_bytes")),
-    Row("memory_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
-    Row("utilization", "Utilization (%).", one("utilization_ratio"), PERCENT),
+    Row("memory_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, labels=_NO_VF),
+    Row("utilization", "Utilization (%).", one("utilization_ratio"), PERCENT, labels=_NO_VF),
     Row("frequency", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA),
     Row("ddr_frequency", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("health", "1 for a healthy card.", number_of("health", _MLU_HEALTH), near="only where the tool tells it"),
+    Row("health", "1 for a healthy card.", number_of("health", HEALTHY), labels=(("unhealth_reason", ""),), near="only where the tool reports it, without the reason"),
     Row("ecc_current_mode", "1 while error correction is on.", one("ecc_enabled")),
     Row("pcie_current_speed", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
     Row("pcie_current_width", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
     Row("pcie_max_speed", "Highest PCIe generation.", one("pcie_link_generation_max")),
     Row("pcie_max_width", "Most PCIe lanes.", one("pcie_link_width_max")),
-    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
-    Row("video_codec_utilization", "Encoder utilization (%).", one("engine_utilization_ratio{encoder}"), PERCENT),
-    Row("video_decoder_utilization", "Decoder utilization (%).", one("engine_utilization_ratio{decoder}"), PERCENT),
-    Row("remapped_correct_rows", "Rows replaced for corrected errors.", one("remapped_rows{correctable}")),
-    Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}")),
+    Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total"), kind="counter"),
+    Row("video_codec_utilization", "Encoder utilization (%).", one("engine_utilization_ratio{encoder}"), PERCENT, labels=(("vpu_core", "0"),), near=_OF_CORES),
+    Row("video_decoder_utilization", "Decoder utilization (%).", one("engine_utilization_ratio{decoder}"), PERCENT, labels=(("decoder_core", "0"),), near=_OF_CORES),
+    Row("remapped_correct_rows", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
+    Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
+    Row("container", "Always 1; its labels are the pod that has the card.", OfFact(facts.is_owned, readings=("up",)), labels=_NO_VF),
 )
 # fmt: on
 
+_MLU_DRIVER = facts.prefixed("v", facts.driver)
 MLU = Peer(
     name="mlu-exporter",
     source="Cambricon/mlu-exporter",
@@ -136,47 +145,81 @@ MLU = Peer(
     labels=(
         Label("mlu", facts.number),
         Label("model", facts.model),
-        Label("type", facts.always("mlu")),
+        Label("type", facts.model_family),
         Label("sn", facts.serial),
         Label("uuid", facts.uuid),
-        Label("driver", facts.driver),
-        Label("mcu", facts.fact("firmware")),
+        Label("driver", _MLU_DRIVER),
+        Label("mcu", facts.prefixed("v", facts.fact("firmware"))),
         Label("node", facts.hostname),
+        Label("node_ip", facts.address),
         Label("namespace", facts.namespace),
         Label("pod", facts.pod),
         Label("container", facts.container),
     ),
     rows=_MLU_ROWS,
-    node_rows=(NodeRow("machine_mlu_nums", "Cards of this node."),),
+    node_rows=(
+        NodeRow(
+            "machine_mlu_nums",
+            "Cards of this node.",
+            by=(
+                Label("driver", _MLU_DRIVER),
+                Label("model", facts.model),
+                Label("node_ip", facts.address),
+                Label("type", facts.model_family),
+            ),
+        ),
+    ),
     node_label="node",
     missing=(
-        Missing("fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
-        Missing("container", "pods are labels of each series"),
-        Missing("mlulink_*, smlu_*, process_*, chassis_*, voltages, currents, temperatures of clusters", "not read"),
+        Missing("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
+        Missing("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
+        Missing("mlu_allocated", "`sum(mlu_container)` is the same number"),
+        Missing("mlu_activity, mlu_core_utilization, mlu_tensor_util", "one utilization is read: `mlu_utilization`"),
+        Missing(
+            "mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*",
+            "not read",
+        ),
+        Missing(
+            "mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status",
+            "not read",
+        ),
+        Missing(
+            "mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error",
+            "not read",
+        ),
+        Missing(
+            "mlu_arm_os_*, mlu_bar4_*, mlu_ddr_*_width, mlu_default_frequency, mlu_image_codec_utilization, mlu_tiny_core_*",
+            "not read",
+        ),
+        Missing(
+            "mlu_compute_mode, mlu_driver_state, mlu_env_share_exhausted, mlu_heartbeat_count, mlu_numa_node_id, mlu_optical_status",
+            "not read",
+        ),
+        Missing("mlu_pcie_{read,write}_throughput, mlu_pcie_info, mlu_rdma_device_info, mlu_version", "not read"),
     ),
 )
-_VRAM = (("type", "vram"),)
-_GIGATRANSFERS = {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
+_DIE = (("die_id", "0"),)
+_VRAM = (*_DIE, ("type", "vram"))
 
 # A table: a row is a line.
 # fmt: off
 _MX_ROWS = (
-    Row("gpu_usage", "GPU usage (%).", one("utilization_ratio"), PERCENT),
+    Row("gpu_usage", "GPU usage (%).", one("utilization_ratio"), PERCENT, labels=_DIE),
     Row("memory_total", "Memory in all (KB).", one("memory_total_bytes"), KIBI, labels=_VRAM),
     Row("memory_used", "Memory in use (KB).", one("memory_used_bytes"), KIBI, labels=_VRAM),
     Row("memory_usage", "Memory in use (%).", one("memory_used_ratio"), PERCENT, labels=_VRAM),
     Row("board_power", "Power of the board (mW).", one("power_watts"), MILLI),
-    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", one("temperature_celsius{hotspot}")),
-    Row("chip_hbm_temp", "Temperature of the memory (C).", one("temperature_celsius{memory}")),
+    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", one("temperature_celsius{hotspot}"), labels=_DIE),
+    Row("chip_hbm_temp", "Temperature of the memory (C).", one("temperature_celsius{memory}"), labels=_DIE),
     Row("board_core_temp", "Temperature of the board (C).", one("temperature_celsius{board}", "temperature_celsius{core}")),
-    Row("gpu_clock", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA),
-    Row("mem_clock", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("vpue_clock", "Clock of the encoder (MHz).", one("clock_hertz{vpue}"), MEGA),
-    Row("vpud_clock", "Clock of the decoder (MHz).", one("clock_hertz{vpud}"), MEGA),
-    Row("vpue_usage", "Encoder usage (%).", one("engine_utilization_ratio{encoder}"), PERCENT),
-    Row("vpud_usage", "Decoder usage (%).", one("engine_utilization_ratio{decoder}"), PERCENT),
+    Row("gpu_clock", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA, labels=_DIE),
+    Row("mem_clock", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA, labels=_DIE),
+    Row("vpue_clock", "Clock of the encoder (MHz).", one("clock_hertz{vpue}"), MEGA, labels=_DIE),
+    Row("vpud_clock", "Clock of the decoder (MHz).", one("clock_hertz{vpud}"), MEGA, labels=_DIE),
+    Row("vpue_usage", "Encoder usage (%).", one("engine_utilization_ratio{encoder}"), PERCENT, labels=_DIE),
+    Row("vpud_usage", "Decoder usage (%).", one("engine_utilization_ratio{decoder}"), PERCENT, labels=_DIE),
     Row("pcie_width", "PCIe lanes.", one("pcie_link_width")),
-    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), _GIGATRANSFERS.get), near="from the generation of the link"),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), GIGATRANSFERS.get), near="from the generation of the link"),
     Row("process", "Processes on the GPU.", one("processes")),
     Row("ecc_error_count", "Corrected errors.", Each(("ecc_corrected_total",), "type", "{}_ce".format), near="`type` is our word for the place, and `ce` or `ue`"),
     Row("ecc_error_count", "Corrected errors.", Each(("ecc_uncorrected_total",), "type", "{}_ue".format), near="`type` is our word for the place, and `ce` or `ue`"),
@@ -205,10 +248,12 @@ MX = Peer(
     ),
     rows=_MX_ROWS,
     missing=(
-        Missing('memory_*{type="xtt"}', "the host's memory is not told as the card's"),
-        Missing("pcie_bw, mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card tells them"),
+        Missing('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
+        Missing("further dies", "a card is one device: `die_id` is 0"),
+        Missing("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
         Missing(
-            "*_eid_errors, pci_event, ras_count, mxlk_aer_count, clk_thr, xcore_dpm_level, pcie_bridge_*, mxlk_{speed,width}, sgpu_*",
+            "mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, "
+            "mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*",
             "not read",
         ),
     ),
@@ -223,16 +268,16 @@ def _status(count: float) -> float:
 # A table: a row is a line.
 # fmt: off
 _IX_ROWS = (
-    Row("temperature", "Temperature (C).", one("temperature_celsius{core}")),
-    Row("fan_speed", "Fan speed (%).", one("fan_ratio"), PERCENT),
-    Row("sm_clock", "SM clock (MHz).", one("clock_hertz{sm}"), MEGA),
-    Row("mem_clock", "Memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("mem_total", "Memory in all (MiB).", one("memory_total_bytes"), MEBI),
-    Row("mem_used", "Memory in use (MiB).", one("memory_used_bytes"), MEBI),
-    Row("mem_free", "Memory not in use (MiB).", one("memory_free_bytes"), MEBI),
-    Row("mem_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, near="of memory in use; the tool's own figure may be activity"),
-    Row("gpu_utilization", "GPU utilization (%).", one("utilization_ratio"), PERCENT),
-    Row("power_usage", "Power usage (W).", one("power_watts")),
+    Row("temperature", "Temperature (C).", one("temperature_celsius{core}"), digits=0),
+    Row("fan_speed", "Fan speed (%).", one("fan_ratio"), PERCENT, digits=0),
+    Row("sm_clock", "SM clock (MHz).", one("clock_hertz{sm}"), MEGA, digits=0),
+    Row("mem_clock", "Memory clock (MHz).", one("clock_hertz{memory}"), MEGA, digits=0),
+    Row("mem_total", "Memory in all (MiB).", one("memory_total_bytes"), MEBI, digits=0),
+    Row("mem_used", "Memory in use (MiB).", one("memory_used_bytes"), MEBI, digits=0),
+    Row("mem_free", "Memory not in use (MiB).", Rest(("memory_total_bytes", "memory_used_bytes")), MEBI, digits=0),
+    Row("mem_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, near="of memory in use; the tool's own figure may be activity", digits=0),
+    Row("gpu_utilization", "GPU utilization (%).", one("utilization_ratio"), PERCENT, digits=0),
+    Row("power_usage", "Power usage (W).", one("power_watts"), digits=0),
     Row("ecc_sbe_vol_status", "1 after a corrected error.", Turned(total("ecc_corrected_total"), _status), near="from the count of errors"),
     Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Turned(total("ecc_uncorrected_total"), _status), near="from the count of errors"),
 )
@@ -248,42 +293,54 @@ IX = Peer(
         Label("gpu", facts.number),
         Label("uuid", facts.uuid),
         Label("name", facts.model),
-        Label("node_name", facts.hostname),
-        Label("namespace", facts.namespace),
-        Label("pod", facts.pod),
-        Label("container", facts.container),
+        Label("node_name", facts.kubernetes_name),
+        Label("namespace", facts.some(facts.namespace)),
+        Label("pod", facts.some(facts.pod)),
+        Label("container", facts.some(facts.container)),
     ),
     rows=_IX_ROWS,
     missing=(
-        Missing("sm_utilization", "the tool tells one utilization: `ix_gpu_utilization`"),
-        Missing("xid_errors", "the tool tells no events"),
-        Missing("process_info", "`accelerator_process_memory_bytes` has memory by process"),
+        Missing("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
+        Missing("ix_xid_errors", "the tool reports no events"),
+        Missing("ix_process_info", "`accelerator_process_memory_bytes` has memory by process"),
     ),
 )
-_PLAIN = "the value itself, without `statistic` and `aggregation`"
-_CARD = (("hw_sensor_location", "gpu"),)
-_MEMORY = (("hw_sensor_location", "memory"),)
+_HOTTEST = "the sensor's value, which Intel's driver calls the hottest of its part"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
+# Their name of the component, with the numbers of a card whose parts are listed in the usual order.
+_GPU = Label("hw_name", facts.numbered_from_1("gpu-"))
+_PCI = Label("hw_name", facts.numbered_from_1("gpu-", "-pci"))
+_BOARD = (("hw_name", "power-1"), ("hw_sensor_location", "card"))
+_OF_MEMORY = (("hw_memory_location", "device"), ("hw_name", "mem-1"))
+_MEMORY_TYPE = (Label("hw_memory_type", facts.lower(facts.fact("memory_type"))),)
+_ENGINES = {
+    "compute": "compute-all", "render": "render-all", "media": "media-all", "copy": "copy-all", "3d": "3d-all",
+    "decoder": "media-decode-single", "encoder": "media-encode-single", "media_enhancement": "media-enhancement-single",
+}  # fmt: skip
+
+
+def _task(word: str) -> str:
+    return _ENGINES.get(word, "")
+
 
 # A table: a row is a line.
 # fmt: off
 _XPUMD_ROWS = (
-    Row("gpu_info", "Always 1; its labels tell who the GPU is.", Always(), facts=(Label("hw_model", facts.model), Label("hw_serial_number", facts.serial), Label("hw_driver_version", facts.driver), Label("hw_firmware_version", facts.fact("firmware")))),
-    Row("temperature_celsius", "Temperature.", one("temperature_celsius{core}"), labels=_CARD, near=_PLAIN),
-    Row("temperature_celsius", "Temperature.", one("temperature_celsius{memory}"), labels=_MEMORY, near=_PLAIN),
-    Row("power_watts", "Power.", one("power_watts"), labels=_CARD),
-    Row("energy_joules_total", "Energy.", one("energy_joules_total"), kind="counter"),
-    Row("memory_usage_bytes", "Memory in use.", one("memory_used_bytes")),
-    Row("memory_size_bytes", "Memory in all.", one("memory_total_bytes")),
-    Row("memory_utilization_ratio", "Memory in use as a share of all.", one("memory_used_ratio")),
-    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", one("memory_bandwidth_ratio")),
-    Row("gpu_utilization_ratio", "Utilization.", one("utilization_ratio"), labels=(("hw_gpu_task", "general"),)),
-    Row("gpu_utilization_ratio", "Utilization.", one("engine_utilization_ratio{encoder}"), labels=(("hw_gpu_task", "encoder"),)),
-    Row("gpu_utilization_ratio", "Utilization.", one("engine_utilization_ratio{decoder}"), labels=(("hw_gpu_task", "decoder"),)),
-    Row("frequency_hertz", "Clock.", one("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu")), near="the clock at one moment as their average"),
-    Row("gpu_io_bytes_total", "Bytes over PCIe.", one("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE),
-    Row("gpu_io_bytes_total", "Bytes over PCIe.", one("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT),
+    Row("gpu_info", "Information about the GPU device.", Always(), facts=(_GPU, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.known(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.known(facts.serial)), Label("hw_driver_version", facts.known(facts.driver)), Label("hw_firmware_version", facts.known(facts.fact("firmware")))), near="`pci_device_id` only where a tool prints it"),
+    Row("temperature_celsius", "Temperature.", one("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), near=_HOTTEST),
+    Row("temperature_celsius", "Temperature.", one("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), near=_HOTTEST),
+    Row("power_watts", "Power.", one("power_watts"), labels=_BOARD),
+    Row("energy_joules_total", "Energy.", one("energy_joules_total"), kind="counter", labels=_BOARD),
+    Row("memory_usage_bytes", "Memory used.", one("memory_used_bytes"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
+    Row("memory_size_bytes", "Size of the memory.", one("memory_total_bytes"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
+    Row("memory_utilization_ratio", "Memory in use as a share of all.", one("memory_used_ratio"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
+    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", one("memory_bandwidth_ratio"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
+    Row("gpu_utilization_ratio", "Utilization.", one("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
+    Row("gpu_utilization_ratio", "Utilization.", Each(("engine_utilization_ratio",), "hw_gpu_task", _task), near="one figure for all engines of a kind"),
+    Row("frequency_hertz", "Frequency.", one("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), near="the clock at one moment as their average"),
+    Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI,)),
+    Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI,)),
 )
 # fmt: on
 
@@ -291,22 +348,20 @@ XPUMD = Peer(
     name="xpumd",
     source="intel/xpumanager",
     vendors=("intel",),
-    port=29999,
+    port=8080,
     prefix="hw_",
     labels=(
         Label("pci_bdf", facts.bus_id),
         Label("hw_id", facts.uuid),
-        Label("hw_name", facts.model),
         Label("node", facts.hostname),
     ),
     rows=_XPUMD_ROWS,
     missing=(
         Missing(
-            '`statistic="min"`, `"max"`',
+            '`statistic="min"`, `aggregation="min"`, `"max"`',
             "extremes of a window of theirs; Prometheus has `min_over_time` and `max_over_time`",
         ),
-        Missing("memory_io_bytes_total", "bytes of the memory are not counted"),
-        Missing("errors_total, status", "`accelerator_ecc_…_total` and `accelerator_health` tell them"),
-        Missing("utilization by other engines", "theirs have no equals among our words"),
+        Missing("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
+        Missing("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
     ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from telemetry_exporters.prometheus.compat.table import Cell, Label, Node, NodeRow, Peer, Told, Who
+from telemetry_exporters.prometheus.compat.table import DIGITS, Cell, Label, Node, NodeRow, Only, Peer, Told, Who
 from telemetry_exporters.prometheus.families import (
     Columns,
     Family,
@@ -26,8 +27,6 @@ from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Valu
 # Pods are told as every exporter's users know them: of a card that has exactly one owner.
 _OF_OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
 _VENDOR = "vendor"
-# A factor such as 100 makes 28.999999999999996 of 0.29.
-_DIGITS = 6
 
 
 class PeerRenderer:
@@ -60,8 +59,8 @@ def _with_hostname_label(peer: Peer, name: str) -> Peer:
     return replace(peer, labels=labels, node_label=name if peer.node_label in peer.hostname_labels else peer.node_label)
 
 
-# A number of the page: where it comes from, and what it is multiplied by. A plain tuple: a page has thousands of them.
-_Number = tuple[Cell, float]
+# A number of the page: where it comes from, its factor and its decimals. A plain tuple: a page has thousands of them.
+_Number = tuple[Cell, float, int]
 
 
 class _Plotter:
@@ -93,9 +92,9 @@ class _Plotter:
                     of_row = (*row.labels, *_told_labels(row.facts, told.who)) if row.facts else row.labels
                     own = (*of_row, *cell.labels)
                     its = self._owner((*owner.labels, *own)) if own else owner
-                    self._add(metric.name, series, (cell, row.times), its)
+                    self._add(metric.name, series, (cell, row.times, row.digits), its)
         for node_row in self._peer.node_rows:
-            self._plot_node_row(node_row, len(tellings), shown)
+            self._plot_node_row(node_row, [told.who for told, _ in tellings], shown)
 
     def _owner(self, labels: Labels) -> Owner:
         return self._owner_of.setdefault(labels, Owner(labels))
@@ -109,12 +108,14 @@ class _Plotter:
 
     def _tellings(self, shown: Snapshot) -> Iterator[tuple[Told, Owner]]:
         by_id = {device.id: device for device in shown.devices}
+        divided = {device.parent for device in shown.devices}
         firsts, _ = first_places(shown, self.columns.names)
         inline = self.columns.names.inline or ((),) * len(shown.devices)
         each = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
         for device, first, (_, keys), of_owner in each:
             if self._is_told(device):
-                who = Who(device, by_id.get(device.parent or "", device), self._node, dict(of_owner))
+                card = by_id.get(device.parent or "", device)
+                who = Who(device, card, self._node, dict(of_owner), device.id in divided)
                 yield self._told(who, first, keys), self._owner(self._labels(who))
 
     def _is_told(self, device: MergedDevice) -> bool:
@@ -146,17 +147,18 @@ class _Plotter:
         self.decided[place] = value
         return value if isinstance(value, float) else 0.0
 
-    def _plot_node_row(self, row: NodeRow, devices: int, shown: Snapshot) -> None:
+    def _plot_node_row(self, row: NodeRow, devices: Sequence[Who], shown: Snapshot) -> None:
         metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
         labels = ((self._peer.node_label, _nodes_name(self._node)),) if self._peer.node_label else ()
-        cell = Cell(tuple(self._own_places(row, shown))) if row.metric else Cell(constant=float(devices))
-        if cell.places or not row.metric:
-            self._add(
-                metric.name,
-                self._series.setdefault(metric.name, (metric, []))[1],
-                (cell, 1.0),
-                self._owner(labels),
-            )
+        series = self._series.setdefault(metric.name, (metric, []))[1]
+        if row.metric:
+            places = tuple(self._own_places(row, shown))
+            cells = [(labels, Cell(places))] if places else []
+        else:
+            counts = Counter(tuple(_told_labels(row.by, who)) for who in devices) if row.by else {(): len(devices)}
+            cells = [((*labels, *by), Cell(constant=float(count))) for by, count in counts.items()]
+        for own, cell in cells:
+            self._add(metric.name, series, (cell, 1.0, DIGITS), self._owner(own))
 
     def _own_places(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
         _, place = first_places(shown, self.columns.names)
@@ -171,9 +173,14 @@ class _Plotter:
             place += 1
 
 
-def _only(which: str, tellings: Iterable[tuple[Told, Owner]]) -> Iterator[tuple[Told, Owner]]:
-    """Those of whole cards, or of partitions."""
-    return ((told, owner) for told, owner in tellings if (told.who.device is told.who.card) == (which == "cards"))
+def _only(which: Only, tellings: Iterable[tuple[Told, Owner]]) -> Iterator[tuple[Told, Owner]]:
+    """Return those devices to which a row with this restriction applies."""
+    for told, owner in tellings:
+        is_card = told.who.device is told.who.card
+        undivided = is_card and not told.who.is_divided
+        fits = {"cards": is_card, "partitions": not is_card, "undivided": undivided, "leaves": undivided or not is_card}
+        if fits.get(which, True):
+            yield told, owner
 
 
 def _told_labels(labels: Iterable[Label], who: Who) -> Iterator[tuple[str, str]]:
@@ -193,9 +200,9 @@ class _Table:
         self._key = (plotter.columns.names, plotter.hostname)
         self._decided: Mapping[int, Value] = plotter.decided
         self._absent = tuple((place, value) for place, value in enumerate(values) if isinstance(value, Absent))
-        cells = [cell for cell, _ in plotter.numbers]
-        self._times = tuple(times for _, times in plotter.numbers)
-        self._sums = tuple(cell.places for cell in cells if len(cell.places) > 1)
+        cells = [cell for cell, _, _ in plotter.numbers]
+        self._units = tuple((times, digits) for _, times, digits in plotter.numbers)
+        self._sums = tuple((cell.places, cell.minus) for cell in cells if _is_sum(cell))
         self._constants = tuple(cell.constant for cell in cells if not cell.places)
         self._places = tuple(_places(cells, len(values), len(self._constants)))
         self.plan = Plan(Names(), plotter.families, len(cells))
@@ -216,35 +223,42 @@ class _Table:
         return numbers if self.plan.holds(Columns(Names(), numbers)) else None
 
     def _multiplied(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        sums = [_sum(values, places) for places in self._sums]
+        sums = [_sum(values, places) - _sum(values, minus) for places, minus in self._sums]
         every = (*values, *self._constants, *sums)
         given = [every[place] for place in self._places]
         return tuple(
-            [value if times == 1.0 else _scaled(value, times) for value, times in zip(given, self._times, strict=True)]
+            [
+                value if times == 1.0 and digits == DIGITS else _scaled(value, times, digits)
+                for value, (times, digits) in zip(given, self._units, strict=True)
+            ]
         )
 
 
-def _scaled(value: Value, times: float) -> float:
+def _scaled(value: Value, times: float, digits: int) -> float:
     """The value in the other unit. Raises TypeError where it is absent."""
     if isinstance(value, Absent):
         raise TypeError
-    return round(value * times, _DIGITS)
+    return round(value * times, digits)
 
 
 def _sum(values: tuple[Value, ...], places: Iterable[int]) -> float:
     """The sum of these values. Raises TypeError where one is absent."""
-    return sum(_scaled(values[place], 1.0) for place in places)
+    return sum(_scaled(values[place], 1.0, DIGITS) for place in places)
+
+
+def _is_sum(cell: Cell) -> bool:
+    return len(cell.places) > 1 or bool(cell.minus)
 
 
 def _places(cells: Iterable[Cell], values: int, constants: int) -> Iterator[int]:
     """Where each number stands among the values, the constants behind them, and the sums behind these."""
     constant, total = values, values + constants
     for cell in cells:
-        if len(cell.places) == 1:
-            yield cell.places[0]
-        elif cell.places:
+        if _is_sum(cell):
             yield total
             total += 1
+        elif cell.places:
+            yield cell.places[0]
         else:
             yield constant
             constant += 1

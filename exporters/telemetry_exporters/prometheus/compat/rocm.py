@@ -8,8 +8,12 @@ hcu-exporter: the names of pkg/util/metrics_define.go (HYGON-AI/hcu-exporter @ d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from telemetry_exporters.prometheus.compat import facts
 from telemetry_exporters.prometheus.compat.table import (
+    GIGATRANSFERS,
+    HEALTHY,
     KIBI,
     MEBI,
     MEGA,
@@ -17,10 +21,13 @@ from telemetry_exporters.prometheus.compat.table import (
     PERCENT,
     Always,
     Each,
+    Fact,
     Label,
     Missing,
     NodeRow,
+    Numbered,
     Peer,
+    Rest,
     Row,
     Turned,
     number_of,
@@ -49,16 +56,10 @@ _DEVICE_METRICS_BLOCKS = (
     "ih",
     "mpio",
 )
-_GIGATRANSFERS = {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
-_DEVICE_METRICS_HEALTH = {"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0}
-_CLOCKS = {
-    "graphics": "GPU_CLOCK_TYPE_SYSTEM",
-    "memory": "GPU_CLOCK_TYPE_MEMORY",
-    "video": "GPU_CLOCK_TYPE_VIDEO",
-    "soc": "GPU_CLOCK_TYPE_SOC",
-    "fabric": "GPU_CLOCK_TYPE_FABRIC",
-}
-_OF_DOMAIN = "one clock for each domain, so `clock_index` is not told"
+_CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "soc", "fabric": "fabric"}
+_OF_DOMAIN = "one clock for each domain, so there is no `clock_index`; `clock_type` is spelled as since 1.4.2"
+_OF_ENGINES = "one figure for all engines, as engine 0"
+_OF_LINKS = "`link_index` counts the links in our order; it is `all` where only their sum is known"
 
 
 def _stack(word: str) -> str:
@@ -85,7 +86,12 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_umc_activity", "Memory engine usage (%).", one("memory_activity_ratio"), PERCENT),
     Row("gpu_total_vram", "Total VRAM (MB).", one("memory_total_bytes"), MEBI),
     Row("gpu_used_vram", "Used VRAM (MB).", one("memory_used_bytes"), MEBI),
-    Row("gpu_free_vram", "Free VRAM (MB).", one("memory_free_bytes"), MEBI),
+    Row("gpu_free_vram", "Free VRAM (MB).", Rest(("memory_total_bytes", "memory_used_bytes")), MEBI),
+    Row("gpu_total_gtt", "Total GTT memory (MB).", one("memory_gtt_total_bytes"), MEBI),
+    Row("gpu_used_gtt", "Used GTT memory (MB).", one("memory_gtt_used_bytes"), MEBI),
+    Row("gpu_free_gtt", "Free GTT memory (MB).", Rest(("memory_gtt_total_bytes", "memory_gtt_used_bytes")), MEBI),
+    Row("gpu_vcn_activity", "Usage of the video engines (%).", one("engine_utilization_ratio{vcn}"), PERCENT, labels=(("vcn_index", "0"),), near=_OF_ENGINES),
+    Row("gpu_jpeg_activity", "Usage of the JPEG engines (%).", one("engine_utilization_ratio{jpeg}"), PERCENT, labels=(("jpeg_index", "0"),), near=_OF_ENGINES),
     Row("gpu_clock", "Clock (MHz).", Each(("clock_hertz",), "clock_type", _clock_type), MEGA, near=_OF_DOMAIN),
     Row("gpu_max_clock", "Highest clock (MHz).", Each(("clock_max_hertz",), "clock_type", _clock_type), MEGA, near=_OF_DOMAIN),
     Row("gpu_ecc_correct_total", "Correctable errors.", total("ecc_corrected_total")),
@@ -96,14 +102,15 @@ _DEVICE_METRICS_ROWS = (
     Row("pcie_recovery_count", "PCIe recoveries.", one("pcie_errors_total{l0_to_recovery}")),
     Row("pcie_nack_sent_count", "PCIe NAKs sent.", one("pcie_errors_total{nak_sent}")),
     Row("pcie_nack_received_count", "PCIe NAKs received.", one("pcie_errors_total{nak_received}")),
-    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), _GIGATRANSFERS.get), near="from the generation of the link"),
-    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Turned(one("pcie_link_generation_max"), _GIGATRANSFERS.get), near="from the generation of the link"),
-    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", Each(("link_receive_bytes_total",), "link_index"), KIBI, near="`link_index` is our word for the link"),
-    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Each(("link_transmit_bytes_total",), "link_index"), KIBI, near="`link_index` is our word for the link"),
-    Row("gpu_health", "1 for a healthy GPU.", number_of("health", _DEVICE_METRICS_HEALTH), near="only where the card itself tells its health"),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), GIGATRANSFERS.get), near="from the generation of the link"),
+    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Turned(one("pcie_link_generation_max"), GIGATRANSFERS.get), near="from the generation of the link"),
+    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", Numbered(("link_receive_bytes_total",), "link_index"), KIBI, near=_OF_LINKS),
+    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Numbered(("link_transmit_bytes_total",), "link_index"), KIBI, near=_OF_LINKS),
+    Row("gpu_health", "1 for a healthy GPU.", number_of("health", HEALTHY), near="only where the card itself tells its health"),
 )
 # fmt: on
 
+_PART_NUMBER = facts.fact("oam_part_number", "part_number", "board_part_number")
 DEVICE_METRICS = Peer(
     name="device-metrics-exporter",
     source="ROCm/device-metrics-exporter",
@@ -115,33 +122,38 @@ DEVICE_METRICS = Peer(
         Label("gpu_uuid", facts.uuid),
         Label("serial_number", facts.serial),
         Label("card_series", facts.model),
-        Label("card_model", facts.fact("oam_part_number", "part_number", "board_part_number")),
-        Label("card_vendor", facts.always("Advanced Micro Devices, Inc.")),
+        Label("card_model", facts.either(_PART_NUMBER, facts.model)),
+        Label("card_vendor", facts.always("Advanced Micro Devices, Inc. [AMD/ATI]")),
         Label("hostname", facts.hostname),
         Label("gpu_partition_id", facts.partition_number),
-        Label("gpu_compute_partition_type", facts.fact("compute_partition")),
-        Label("gpu_memory_partition_type", facts.fact("memory_partition")),
+        Label("gpu_compute_partition_type", facts.lower(facts.either(facts.fact("compute_partition"), "none"))),
+        Label("gpu_memory_partition_type", facts.lower(facts.either(facts.fact("memory_partition"), "none"))),
+        Label("deployment_mode", facts.always("baremetal")),
         Label("driver_version", facts.driver),
         Label("vbios_version", facts.fact("firmware")),
-        Label("job_id", facts.owner("job_id")),
-        Label("job_user", facts.owner("user")),
-        Label("job_partition", facts.owner("partition")),
-        Label("pod", facts.pod),
-        Label("namespace", facts.namespace),
-        Label("container", facts.container),
+        Label("job_id", facts.some(facts.owner("job_id"))),
+        Label("job_user", facts.some(facts.owner("user"))),
+        Label("job_partition", facts.some(facts.owner("partition"))),
+        Label("pod", facts.some(facts.pod)),
+        Label("namespace", facts.some(facts.namespace)),
+        Label("container", facts.some(facts.container)),
     ),
     rows=_DEVICE_METRICS_ROWS,
     node_rows=(NodeRow("gpu_nodes_total", "GPUs of this node."),),
     node_label="hostname",
     missing=(
-        Missing("gpu_gfx_busy_instantaneous and kin", "the activity of single dies is not read"),
+        Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of single dies is not read"),
         Missing(
-            "pcie_bandwidth",
-            "a rate of disputed unit; `accelerator_pcie_bandwidth_bytes_per_second` where the card tells it",
+            "pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth",
+            "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them",
         ),
         Missing(
-            "gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_*_visible_vram, gpu_*_gtt", "not read"
+            "gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram",
+            "not read",
         ),
+        Missing("pcie_replay_rollover_count", "not read"),
+        Missing("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
+        Missing("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
         Missing(
             "label cluster_name",
             "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first",
@@ -165,9 +177,9 @@ _OMNISTAT_ROWS = (
     Row("energy_joules", "Accumulated energy (J).", one("energy_joules_total")),
     Row("sclk_clock_mhz", "Current system clock (MHz).", one("clock_hertz{graphics}"), MEGA),
     Row("mclk_clock_mhz", "Current memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{junction}"), labels=(("location", "junction"),)),
-    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{edge}"), labels=(("location", "edge"),), near="they tell one sensor, we each of the two that there is"),
-    Row("temperature_memory_celsius", "Memory temperature (C).", one("temperature_celsius{memory}"), labels=(("location", "hbm"),)),
+    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
+    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{edge}"), labels=(("location", "edge"),), near="they print one sensor, we print each of the two"),
+    Row("temperature_memory_celsius", "Memory temperature (C).", one("temperature_celsius{memory}"), labels=(("location", "vram"),), near="`location` is `hbm_0` on cards whose tool tells the stacks apart"),
     Row("num_compute_units", "Compute units.", one("compute_units")),
     Row("xgmi_total_read_kilobytes", "Read over all XGMI links (KB).", total("link_receive_bytes_total"), KIBI),
     Row("xgmi_total_write_kilobytes", "Written over all XGMI links (KB).", total("link_transmit_bytes_total"), KIBI),
@@ -186,9 +198,12 @@ OMNISTAT = Peer(
     rows=_OMNISTAT_ROWS,
     node_rows=(NodeRow("num_gpus", "GPUs of this node."),),
     missing=(
-        Missing("compute_unit_occupancy, throttle_*, average_decoder_utilization_percentage", "not read in this form"),
-        Missing("omnistat_host_*, omnistat_network_*", "node_exporter tells host and network"),
-        Missing("rmsjob_info", "`accelerator_allocation_ratio` tells the job of each card, with `[attribution]`"),
+        Missing(
+            "rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage",
+            "not read in this form",
+        ),
+        Missing("omnistat_*", "node_exporter has host and network"),
+        Missing("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
     ),
 )
 
@@ -214,17 +229,17 @@ _DCU_ROWS = (
 # fmt: on
 
 
-def _labels(pod_prefix: str) -> tuple[Label, ...]:
-    """The labels of both exporters; those of pods begin with the exporter's own word."""
+def _labels(word: str, pod: Callable[[Fact], Fact]) -> tuple[Label, ...]:
+    """Return the labels of both exporters. Those of pods begin with the exporter's own word, and `pod` decides when they are present."""
     return (
         Label("device_id", facts.serial),
         Label("minor_number", facts.number),
         Label("name", facts.model),
         Label("node", facts.hostname),
         Label("pcieBus_number", facts.bus_id),
-        Label(f"{pod_prefix}_pod_namespace", facts.namespace),
-        Label(f"{pod_prefix}_pod_name", facts.pod),
-        Label("container", facts.container),
+        Label(f"{word}_pod_namespace", pod(facts.namespace)),
+        Label(f"{word}_pod_name", pod(facts.pod)),
+        Label("container", pod(facts.container)),
     )
 
 
@@ -234,12 +249,12 @@ DCU = Peer(
     vendors=("hygon",),
     port=16080,
     prefix="dcu_",
-    labels=_labels("dcu"),
+    labels=_labels("dcu", facts.as_it_is),
     rows=_DCU_ROWS,
     missing=(
         Missing(
-            "pciebw_mb",
-            "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card tells it",
+            "dcu_pciebw_mb",
+            "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it",
         ),
         Missing("vdcu_*", "virtual DCUs are not read"),
     ),
@@ -259,7 +274,7 @@ _HCU_ROWS = (
     Row("sclk_max", "Highest system clock (MHz).", one("clock_max_hertz{graphics}"), MEGA),
     Row("mclk_max", "Highest memory clock (MHz).", one("clock_max_hertz{memory}"), MEGA),
     Row("vram_percent", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
-    Row("available_memory_bytes", "Memory not in use (B).", one("memory_free_bytes")),
+    Row("available_memory_bytes", "Memory not in use (B).", Rest(("memory_total_bytes", "memory_used_bytes"))),
     Row("temp_mem", "Memory temperature (C).", one("temperature_celsius{memory}")),
     Row("sensor_temp", "Temperature at a sensor (C).", Each(("temperature_celsius",), "sensor_type", _sensor)),
     Row("powercap_range_min", "Lowest power limit (W).", one("power_cap_min_watts")),
@@ -272,6 +287,7 @@ _HCU_ROWS = (
     Row("ce_count_total", "Correctable errors.", total("ecc_corrected_total")),
     Row("ue_count_total", "Uncorrectable errors.", total("ecc_uncorrected_total")),
     Row("compute_unit_count", "Compute units.", one("compute_units")),
+    Row("health_status", "1 for a healthy card.", number_of("health", HEALTHY), near="only where the tool reports it"),
 )
 # fmt: on
 
@@ -281,13 +297,15 @@ HCU = Peer(
     vendors=("hygon",),
     port=16080,
     prefix="hcu_",
-    labels=_labels("hcu"),
+    labels=_labels("hcu", facts.some),
     rows=_HCU_ROWS,
     missing=(
-        Missing("pciebw_mb, df_bw_*, umc_*, hylink_*, xhcl_*", "rates and links are not read"),
-        Missing("cu_usage, wave_*, se_usage, compute_unit_remaining_count, memory_remaining", "not read"),
+        Missing("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
+        Missing("hcu_cu_usage, hcu_wave_*, hcu_se_usage", "not read"),
+        Missing("hcu_compute_unit_remaining_count, hcu_memory_remaining", "not read"),
         Missing(
-            "vhcu_*, process_*", "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process"
+            "vhcu_*, hcu_process_*",
+            "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process",
         ),
     ),
 )

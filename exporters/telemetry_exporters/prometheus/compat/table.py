@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 from telemetry_exporters.prometheus.labels import Labels
@@ -13,24 +14,29 @@ from telemetry_parsers.model import Kind, MergedDevice
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The node as other exporters name it: its host name, and Kubernetes' name for it where that is known.
+    """The node as other exporters name it: its host name, Kubernetes' name for it if known, and its IP address.
 
-    `tells_owners` is whether pods are told at all: other exporters have empty labels for a card that nobody holds then.
+    `tells_owners` is whether attribution is on. The labels of pods are then present on every card, and empty on a free one.
     """
 
     hostname: str
     kubernetes_name: str = ""
     tells_owners: bool = False
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A device, the whole card that it is or belongs to, and the labels of its one owner."""
+    """A device, the whole card that it is or belongs to, and the labels of its one owner.
+
+    `is_divided` is whether the device is a card with partitions.
+    """
 
     device: MergedDevice
     card: MergedDevice
     node: Node
     owner: Mapping[str, str]
+    is_divided: bool = False
 
     def fact(self, name: str) -> str:
         """One of the device's facts, else the whole card's; empty where neither has it."""
@@ -61,15 +67,18 @@ class Told:
 
 _EVENTS = "event_last_timestamp_seconds"
 _EVENT_WATCH = "event_watch"
+# The word of all places of a metric together.
+_ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number of a page: the sum of the values at these places, or a constant; and the labels that it has of its own."""
+    """A number of a page: the sum of the values at `places` less those at `minus`, or a constant; and its own labels."""
 
     places: tuple[int, ...] = ()
     constant: float = 0.0
     labels: Labels = ()
+    minus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,21 @@ class Total:
         """One number, or none."""
         (metric,) = self.readings
         words = told.words(metric)
-        if "all" in words:
-            return (Cell((words["all"],)),)
+        if _ALL in words:
+            return (Cell((words[_ALL],)),)
         return (Cell(tuple(words.values())),) if words and metric not in told.gaps else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The first reading less the second, as the other exporter computes it."""
+
+    readings: tuple[str, str]
+
+    def cells(self, told: Told) -> Iterable[Cell]:
+        """Return one number, or none if a reading is absent."""
+        whole, part = (told.words(metric).get(word) for metric, word in map(split, self.readings))
+        return () if whole is None or part is None else (Cell((whole,), minus=(part,)),)
 
 
 def _same(word: str) -> str:
@@ -119,6 +140,23 @@ class Each:
         (metric,) = self.readings
         named = ((self.named(word), place) for word, place in told.words(metric).items())
         return [Cell((place,), labels=((self.label, name),)) for name, place in named if name]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A number for each word of the metric's label, counted from 0 under the other exporter's label."""
+
+    readings: tuple[str, ...]
+    label: str
+
+    def cells(self, told: Told) -> Iterable[Cell]:
+        """Return as many numbers as words. The sum of all places is shown as such if it is the only one."""
+        (metric,) = self.readings
+        words = told.words(metric)
+        places = [place for word, place in words.items() if word != _ALL]
+        if places:
+            return [Cell((place,), labels=((self.label, str(number)),)) for number, place in enumerate(places)]
+        return [Cell((place,), labels=((self.label, word),)) for word, place in words.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +198,19 @@ class OfFact:
         text = (self.fact(told.who) or "") if is_here(told) else ""
         if self.numbers:
             return [Cell(constant=self.numbers[text])] if text in self.numbers else []
-        return [Cell(constant=float(text))] if is_number(text) else []
+        return [Cell(constant=float(text))] if is_number(text.replace(".", "", 1)) else []
 
 
 @dataclass(frozen=True, slots=True)
 class NewestCode:
-    """The number in the newest event's code, also as a label; 0 only while events are watched for and none has come."""
+    """The number in the newest event's code; 0 only while events are watched for and none has come.
+
+    `labels` are the other exporter's labels for the code and its message. The message of 0 is the second of `none`.
+    """
 
     prefix: str
-    label: str = ""
+    labels: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
     def cells(self, told: Told) -> Iterable[Cell]:
@@ -177,8 +219,10 @@ class NewestCode:
         codes = {code: told.decisive(place) for code, place in times.items() if is_number(code)}
         if codes:
             newest = max(codes, key=lambda code: codes[code])
-            return [Cell(constant=float(newest), labels=((self.label, newest),) if self.label else ())]
-        return [Cell(constant=0.0) for place in told.words(_EVENT_WATCH).values() if told.decisive(place)]
+            texts = (newest, *("" for _ in self.none[1:]))
+            return [Cell(constant=float(newest), labels=tuple(zip(self.labels, texts, strict=True)))]
+        calm = Cell(labels=tuple(zip(self.labels, self.none, strict=True)))
+        return [calm for place in told.words(_EVENT_WATCH).values() if told.decisive(place)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +243,7 @@ class Turned:
         return [Cell(constant=number) for number in map(self.turn, given) if number is not None]
 
 
-Way = One | Total | Each | NumberOf | Always | OfFact | NewestCode | Turned
+Way = One | Total | Rest | Each | Numbered | NumberOf | Always | OfFact | NewestCode | Turned
 
 
 def one(*readings: str) -> One:
@@ -234,6 +278,9 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 16
 
 
+# What several exporters print for a state of health, and GT/s of a PCIe generation.
+HEALTHY: Mapping[str, float] = MappingProxyType({"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0})
+GIGATRANSFERS: Mapping[float, float] = MappingProxyType({1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0})
 MEBI = 1 / (1 << 20)
 KIBI = 1 / (1 << 10)
 PERCENT = 100.0
@@ -241,6 +288,11 @@ MEGA = 1e-6
 MILLI = 1e3
 MICRO = 1e6
 NANO = 1e9
+
+
+# A factor such as 100 makes 28.999999999999996 of 0.29.
+DIGITS = 6
+Only = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +308,8 @@ class Row:
     """A family of another exporter: its name without the prefix, the way to its numbers, and what these are multiplied by.
 
     `near` says in what it differs from theirs; it is empty where the two are the same. Several rows may have one name and
-    different labels. `only` says whether it is told of whole cards or of partitions alone.
+    different labels. `only` restricts the row to whole cards, to partitions, to cards without partitions (`undivided`), or
+    to partitions and cards without any (`leaves`). `digits` are the decimals that the other exporter prints.
     """
 
     name: str
@@ -267,14 +320,15 @@ class Row:
     labels: Labels = ()
     facts: tuple[Label, ...] = ()
     near: str = ""
-    only: Literal["", "cards", "partitions"] = ""
+    only: Only = ""
+    digits: int = DIGITS
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
     """A family about the other exporter itself: one of our own metrics, of a source and one of its polls, or the number of devices.
 
-    Samples with other labels, such as the reasons of failures, are added up.
+    Samples with other labels, such as the reasons of failures, are added up. Devices are counted by the labels `by`.
     """
 
     name: str
@@ -284,11 +338,15 @@ class NodeRow:
     polls: tuple[str, ...] = ()
     kind: Kind = "gauge"
     near: str = ""
+    by: tuple[Label, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Names of another exporter that no row gives, and why."""
+    """Names of another exporter that no row gives, and why.
+
+    The names are complete and separated by a comma and a blank. `*` stands for any characters, `{a,b}` for each of these words.
+    """
 
     names: str
     why: str
@@ -299,7 +357,8 @@ class Peer:
     """Another exporter: where it is from, whose cards it tells, its port, its labels, and its rows.
 
     `hostname_labels` are the spellings of the label with the node's name, the usual one first; `node_label` is that of the rows
-    about the exporter itself, empty where these have no labels.
+    about the exporter itself, empty where these have no labels. `version` is the release whose names these are, where releases
+    differ; `note` says how certain they are.
     """
 
     name: str
@@ -314,3 +373,5 @@ class Peer:
     node_label: str = ""
     has_partitions: bool = False
     hostname_labels: tuple[str, ...] = ()
+    version: str = ""
+    note: str = ""

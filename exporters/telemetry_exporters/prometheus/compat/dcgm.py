@@ -1,0 +1,228 @@
+"""dcgm-exporter: the names of etc/default-counters.csv and dcp-metrics-included.csv (NVIDIA/dcgm-exporter @ d5e5f51).
+
+Version 4.9 has the names of DCGM 4.7. The renamed default rows and their units are those of the release notes of 4.9.0. The new
+names are those of NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6) and of its tests for DCGM 4.7, and of NVIDIA's list of field identifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from telemetry_exporters.prometheus.compat import facts
+from telemetry_exporters.prometheus.compat.table import (
+    MEBI,
+    MEGA,
+    MILLI,
+    NANO,
+    PERCENT,
+    Label,
+    Missing,
+    NewestCode,
+    Peer,
+    Row,
+    one,
+    total,
+)
+
+_LINKS = "links tell checksum errors in all, not those of flits and of data"
+
+# A table: a row is a line.
+# fmt: off
+_DCGM_ROWS = (
+    Row("DEV_SM_CLOCK", "SM clock frequency (in MHz).", one("clock_hertz{sm}", "clock_hertz{graphics}", "clock_hertz{aicore}"), MEGA),
+    Row("DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", one("clock_hertz{memory}"), MEGA),
+    Row("DEV_VIDEO_CLOCK", "Video encoder and decoder clock (in MHz).", one("clock_hertz{video}"), MEGA),
+    Row("DEV_MAX_SM_CLOCK", "Highest SM clock (in MHz).", one("clock_max_hertz{sm}", "clock_max_hertz{graphics}"), MEGA),
+    Row("DEV_MAX_MEM_CLOCK", "Highest memory clock (in MHz).", one("clock_max_hertz{memory}"), MEGA),
+    Row("DEV_MEMORY_TEMP", "Memory temperature (in C).", one("temperature_celsius{memory}")),
+    Row("DEV_GPU_TEMP", "GPU temperature (in C).", one("temperature_celsius{core}", "temperature_celsius{junction}", "temperature_celsius{edge}", "temperature_celsius{hotspot}")),
+    Row("DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down (in C).", one("temperature_slowdown_celsius{core}", "temperature_slowdown_celsius{junction}", "temperature_slowdown_celsius{edge}")),
+    Row("DEV_SHUTDOWN_TEMP", "Temperature at which the GPU switches off (in C).", one("temperature_shutdown_celsius{core}", "temperature_shutdown_celsius{junction}", "temperature_shutdown_celsius{edge}")),
+    Row("DEV_POWER_USAGE", "Power draw (in W).", one("power_watts")),
+    Row("DEV_POWER_USAGE_INSTANT", "Power draw at one moment (in W).", one("power_instant_watts")),
+    Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", one("power_cap_watts")),
+    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", one("power_cap_watts"), near="the limit in force, which a lower one of the board may set"),
+    Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", one("power_cap_min_watts")),
+    Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", one("power_cap_max_watts")),
+    Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", one("power_cap_default_watts")),
+    Row("DEV_TOTAL_ENERGY_CONSUMPTION", "Energy drawn since the driver was loaded (in mJ).", one("energy_joules_total"), MILLI, "counter"),
+    Row("DEV_PCIE_REPLAY_COUNTER", "PCIe packets sent again.", one("pcie_replays_total"), kind="counter"),
+    Row("DEV_PCIE_LINK_GEN", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
+    Row("DEV_PCIE_LINK_WIDTH", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
+    Row("DEV_PCIE_MAX_LINK_GEN", "Highest PCIe generation of the link.", one("pcie_link_generation_max")),
+    Row("DEV_PCIE_MAX_LINK_WIDTH", "Most PCIe lanes of the link.", one("pcie_link_width_max")),
+    Row("DEV_GPU_UTIL", "GPU utilization (in %).", one("utilization_ratio"), PERCENT, only="undivided"),
+    Row("DEV_MEM_COPY_UTIL", "Memory utilization (in %).", one("memory_activity_ratio"), PERCENT, only="undivided"),
+    Row("DEV_ENC_UTIL", "Encoder utilization (in %).", one("engine_utilization_ratio{encoder}"), PERCENT, only="undivided"),
+    Row("DEV_DEC_UTIL", "Decoder utilization (in %).", one("engine_utilization_ratio{decoder}"), PERCENT, only="undivided"),
+    Row("DEV_FAN_SPEED", "Fan speed (in %).", one("fan_ratio"), PERCENT),
+    Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", one("performance_state")),
+    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), near="the last one since the daemon started; 0 only while events are watched for; `err_msg` is empty for an Xid; on a card with MIG instances the card has the series, not each instance"),
+    Row("DEV_POWER_VIOLATION", "Time of throttling for power (in ns).", one("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
+    Row("DEV_THERMAL_VIOLATION", "Time of throttling for temperature (in ns).", one("throttled_seconds_total{thermal}"), NANO, "counter"),
+    Row("DEV_SYNC_BOOST_VIOLATION", "Time of throttling for synchronous boost (in ns).", one("throttled_seconds_total{sync_boost}"), NANO, "counter"),
+    Row("DEV_BOARD_LIMIT_VIOLATION", "Time of throttling for limits of the board (in ns).", one("throttled_seconds_total{board_limit}"), NANO, "counter"),
+    Row("DEV_RELIABILITY_VIOLATION", "Time of throttling for reliability (in ns).", one("throttled_seconds_total{reliability}"), NANO, "counter"),
+    Row("DEV_FB_FREE", "Framebuffer memory free (in MiB).", one("memory_free_bytes"), MEBI, only="leaves"),
+    Row("DEV_FB_USED", "Framebuffer memory used (in MiB).", one("memory_used_bytes"), MEBI, only="leaves"),
+    Row("DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", one("memory_reserved_bytes"), MEBI, only="leaves"),
+    Row("DEV_FB_TOTAL", "Framebuffer memory in all (in MiB).", one("memory_total_bytes"), MEBI, only="leaves"),
+    Row("DEV_FB_USED_PERCENT", "Framebuffer memory used as a share of all (0-1).", one("memory_used_ratio"), only="leaves"),
+    Row("DEV_BAR1_USED", "BAR1 memory used (in MiB).", one("bar1_used_bytes"), MEBI),
+    Row("DEV_BAR1_TOTAL", "BAR1 memory in all (in MiB).", one("bar1_total_bytes"), MEBI),
+    Row("DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.", total("ecc_corrected_total"), kind="counter"),
+    Row("DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since the driver was loaded.", total("ecc_uncorrected_total"), kind="counter"),
+    Row("DEV_ECC_SBE_AGG_TOTAL", "Corrected memory errors over the GPU's life.", total("ecc_corrected_lifetime_total"), kind="counter"),
+    Row("DEV_ECC_DBE_AGG_TOTAL", "Uncorrected memory errors over the GPU's life.", total("ecc_uncorrected_lifetime_total"), kind="counter"),
+    Row("DEV_RETIRED_SBE", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}"), kind="counter"),
+    Row("DEV_RETIRED_DBE", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}"), kind="counter"),
+    Row("DEV_RETIRED_PENDING", "1 while pages wait to be taken out of use.", one("retired_pages_pending"), kind="counter"),
+    Row("DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
+    Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
+    Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", one("row_remap_failed")),
+    Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", one("row_remap_pending")),
+    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", total("link_crc_errors_total"), kind="counter", near=_LINKS),
+    Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", total("link_replay_errors_total"), kind="counter"),
+    Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", total("link_recovery_errors_total"), kind="counter"),
+    Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", one("graphics_active_ratio")),
+    Row("PROF_SM_ACTIVE", "Share of time and multiprocessors with at least one warp (0-1).", one("sm_active_ratio")),
+    Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", one("sm_occupancy_ratio")),
+    Row("PROF_PIPE_TENSOR_ACTIVE", "Share of time in which the tensor pipes worked (0-1).", one("tensor_active_ratio")),
+    Row("PROF_DRAM_ACTIVE", "Share of time in which the memory sent or received (0-1).", one("memory_bandwidth_ratio")),
+    Row("PROF_PIPE_FP64_ACTIVE", "Share of time in which the FP64 pipes worked (0-1).", one("pipe_active_ratio{fp64}")),
+    Row("PROF_PIPE_FP32_ACTIVE", "Share of time in which the FP32 pipes worked (0-1).", one("pipe_active_ratio{fp32}")),
+    Row("PROF_PIPE_FP16_ACTIVE", "Share of time in which the FP16 pipes worked (0-1).", one("pipe_active_ratio{fp16}")),
+    Row("PROF_PCIE_TX_BYTES", "Bytes sent over PCIe in a second.", one("pcie_transmit_bytes_per_second"), near="only where the card measures the rate itself"),
+    Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", one("pcie_receive_bytes_per_second"), near="only where the card measures the rate itself"),
+)
+# fmt: on
+
+DCGM = Peer(
+    name="dcgm-exporter",
+    source="NVIDIA/dcgm-exporter",
+    vendors=("nvidia",),
+    port=9400,
+    prefix="DCGM_FI_",
+    labels=(
+        Label("gpu", facts.number),
+        Label("UUID", facts.uuid),
+        Label("pci_bus_id", facts.long_bus_id),
+        Label("device", facts.numbered("nvidia")),
+        Label("modelName", facts.model),
+        Label("GPU_I_PROFILE", facts.partition_only("profile")),
+        Label("GPU_I_ID", facts.partition_only("gpu_instance")),
+        Label("Hostname", facts.hostname),
+        Label("DCGM_FI_DRIVER_VERSION", facts.driver),
+        Label("namespace", facts.namespace),
+        Label("pod", facts.pod),
+        Label("container", facts.container),
+    ),
+    rows=_DCGM_ROWS,
+    missing=(
+        Missing(
+            "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
+            "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes",
+        ),
+        Missing("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
+        Missing("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
+        Missing("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
+        Missing("DCGM_EXP_*", "counts of dcgm-exporter itself"),
+    ),
+    has_partitions=True,
+    hostname_labels=("Hostname", "hostname"),
+    version="4.8",
+)
+
+_HERTZ, _RATIO, _BYTES, _JOULES = 1e6, 0.01, float(1 << 20), 1e-3
+# The unit in the help of a renamed row, by the factor from the old unit to the new one.
+_UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
+    {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
+)
+# What 4.9 renames in its default set: the old name, the new one, and what an old value is multiplied by.
+DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
+    ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
+    ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),
+    ("DEV_MEMORY_TEMP", "DEV_MEMORY_TEMP_CELSIUS", 1.0),
+    ("DEV_GPU_TEMP", "DEV_GPU_TEMP_CELSIUS", 1.0),
+    ("DEV_POWER_USAGE", "DEV_BOARD_POWER_WATTS", 1.0),
+    ("DEV_TOTAL_ENERGY_CONSUMPTION", "DEV_GPU_ENERGY_JOULES_TOTAL", _JOULES),
+    ("DEV_PCIE_REPLAY_COUNTER", "DEV_PCIE_REPLAY_TOTAL", 1.0),
+    ("DEV_GPU_UTIL", "DEV_GPU_UTIL_RATIO", _RATIO),
+    ("DEV_MEM_COPY_UTIL", "DEV_MEMORY_UTIL_RATIO", _RATIO),
+    ("DEV_ENC_UTIL", "DEV_ENC_UTIL_RATIO", _RATIO),
+    ("DEV_DEC_UTIL", "DEV_DEC_UTIL_RATIO", _RATIO),
+    ("DEV_XID_ERRORS", "DEV_XID_ERROR", 1.0),
+    ("DEV_FB_FREE", "DEV_FB_FREE_BYTES", _BYTES),
+    ("DEV_FB_USED", "DEV_FB_USED_BYTES", _BYTES),
+    ("DEV_FB_RESERVED", "DEV_FB_RESERVED_BYTES", _BYTES),
+    # DCGM divides the driver's KiB by 1,000 for the old field, and multiplies them by 1,024 for the new one.
+    ("DEV_NVLINK_BANDWIDTH_TOTAL", "DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", 1_024_000.0),
+    ("DEV_UNCORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_UNCORRECTABLE_TOTAL", 1.0),
+    ("DEV_CORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_CORRECTABLE_TOTAL", 1.0),
+    ("DEV_ROW_REMAP_FAILURE", "DEV_ROW_REMAP_FAILED", 1.0),
+    ("PROF_GR_ENGINE_ACTIVE", "PROF_GR_ENGINE_UTIL_RATIO", 1.0),
+    ("PROF_PIPE_TENSOR_ACTIVE", "PROF_TENSOR_UTIL_RATIO", 1.0),
+    ("PROF_DRAM_ACTIVE", "PROF_DRAM_UTIL_RATIO", 1.0),
+)
+# Further fields that DCGM renamed, for pages with a CSV of one's own.
+_OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
+    ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
+    ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),
+    ("DEV_VIDEO_CLOCK", "DEV_VIDEO_CLOCK_HERTZ", _HERTZ),
+    ("DEV_MAX_SM_CLOCK", "DEV_SM_MAX_CLOCK_HERTZ", _HERTZ),
+    ("DEV_MAX_MEM_CLOCK", "DEV_MEMORY_MAX_CLOCK_HERTZ", _HERTZ),
+    ("DEV_SLOWDOWN_TEMP", "DEV_GPU_TEMP_SLOWDOWN_CELSIUS", 1.0),
+    ("DEV_SHUTDOWN_TEMP", "DEV_GPU_TEMP_SHUTDOWN_CELSIUS", 1.0),
+    ("DEV_POWER_USAGE_INSTANT", "DEV_BOARD_POWER_RAW_WATTS", 1.0),
+    ("DEV_ENFORCED_POWER_LIMIT", "DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS", 1.0),
+    ("DEV_POWER_MGMT_LIMIT", "DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS", 1.0),
+    ("DEV_POWER_MGMT_LIMIT_MIN", "DEV_BOARD_POWER_LIMIT_MIN_WATTS", 1.0),
+    ("DEV_POWER_MGMT_LIMIT_MAX", "DEV_BOARD_POWER_LIMIT_MAX_WATTS", 1.0),
+    ("DEV_POWER_MGMT_LIMIT_DEF", "DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS", 1.0),
+    ("DEV_FAN_SPEED", "DEV_FAN_SPEED_RATIO", _RATIO),
+    ("DEV_PSTATE", "DEV_GPU_PSTATE", 1.0),
+    ("DEV_BAR1_USED", "DEV_BAR1_USED_BYTES", _BYTES),
+    ("DEV_BAR1_TOTAL", "DEV_BAR1_CAPACITY_BYTES", _BYTES),
+    ("DEV_RETIRED_SBE", "DEV_PAGE_RETIRED_SBE_TOTAL", 1.0),
+    ("DEV_RETIRED_DBE", "DEV_PAGE_RETIRED_DBE_TOTAL", 1.0),
+    ("DEV_RETIRED_PENDING", "DEV_PAGE_RETIRED_PENDING", 1.0),
+    ("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DEV_NVLINK_CRC_FLIT_ERROR_TOTAL", 1.0),
+    ("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "DEV_NVLINK_REPLAY_ERROR_TOTAL", 1.0),
+    ("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "DEV_NVLINK_RECOVERY_ERROR_TOTAL", 1.0),
+    ("PROF_SM_ACTIVE", "PROF_SM_UTIL_RATIO", 1.0),
+    ("PROF_SM_OCCUPANCY", "PROF_SM_OCCUPANCY_RATIO", 1.0),
+    ("PROF_PIPE_FP64_ACTIVE", "PROF_FP64_UTIL_RATIO", 1.0),
+    ("PROF_PIPE_FP32_ACTIVE", "PROF_FP32_UTIL_RATIO", 1.0),
+    ("PROF_PIPE_FP16_ACTIVE", "PROF_FP16_UTIL_RATIO", 1.0),
+)
+DRIVER_LABELS = ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION")
+HOSTNAME_LABELS = ("Hostname", "hostname")
+_NEW_LABELS = dict((DRIVER_LABELS, HOSTNAME_LABELS))
+_NEW_NAMES = {old: (new, factor) for old, new, factor in (*DEFAULT_RENAMES, *_OTHER_RENAMES)}
+
+
+def _renamed(row: Row) -> Row:
+    new, factor = _NEW_NAMES.get(row.name, (row.name, 1.0))
+    old_unit, new_unit = _UNITS.get(factor, ("", ""))
+    return replace(row, name=new, help=row.help.replace(old_unit, new_unit), times=row.times * factor)
+
+
+def _renamed_missing(missing: Missing) -> Missing:
+    name = missing.names.removeprefix(DCGM.prefix)
+    return replace(missing, names=DCGM.prefix + _NEW_NAMES[name][0]) if name in _NEW_NAMES else missing
+
+
+DCGM_4_9 = replace(
+    DCGM,
+    version="4.9",
+    labels=tuple(replace(label, name=_NEW_LABELS.get(label.name, label.name)) for label in DCGM.labels),
+    rows=tuple(map(_renamed, DCGM.rows)),
+    missing=tuple(map(_renamed_missing, DCGM.missing)),
+    hostname_labels=HOSTNAME_LABELS[::-1],
+    note=(
+        "The release notes of 4.9.0 say which kinds of fields are renamed, which units change, and how the label of the driver "
+        "is called. The names themselves are those of DCGM's fields; the file of 4.9 was not at hand, so each name is derived."
+    ),
+)
