@@ -38,7 +38,7 @@ NO_METRICS: Mapping[str, Metric] = {}
 _AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
 # Metrics that exporters make themselves, from a device's presence and the sources' health.
 _MADE_HERE = frozenset(
-    {"up", "info", "telemetry_devices", "telemetry_devices_refused"}
+    {"up", "info", "unread", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
 

@@ -90,6 +90,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series if its presence is unknown.", 0, 1, core=True),
+    _device("unread", "", "1 while the sources that list the device fail, so that its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
     _device("power_watts", "watts", "Power drawn, the vendor's main figure; power_kind on accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Power limit in force.", 0, 20_000, core=True, card_level=True),

@@ -302,7 +302,7 @@ class MergedReading:
 
 @dataclass(frozen=True, slots=True)
 class MergedDevice:
-    """A device of the node with its final identity; `up` is None when nobody knows.
+    """A device of the node with its final identity; `up` is None while its source fails, `last_read` is the Unix time of its last list then.
 
     What merge makes has its readings by columns (`readings.Readings`), which are a sequence as any other.
     """
@@ -317,6 +317,7 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
+    last_read: float | None = None
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False

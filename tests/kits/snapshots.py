@@ -32,7 +32,9 @@ from telemetry_parsers.vendors import VENDOR_WORDS
 WALL_TIME = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NOW = 5_000.0
 
-DEVICE_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "device" and metric.key not in ("up", "info"))
+DEVICE_METRICS = tuple(
+    metric for metric in CATALOGUE if metric.scope == "device" and metric.key not in ("up", "unread", "info")
+)
 HOST_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "host")
 FREE_OWN_METRICS = tuple(
     name

@@ -49,7 +49,7 @@ def by_another_node(node: Snapshot) -> dict[str, str]:
 def by_top(node: Snapshot) -> dict[str, str]:
     """The line of each device in the list of `telemetry top`."""
     shown = frame(State((NodeState("n", node, age_seconds=0.5),)), Size(160, 2 * len(node.devices) + 20))
-    lines = ["".join(piece.text for piece in line) for line in shown.lines]
+    lines = ["".join(piece.text for piece in line) for line in shown.lines[1:]]
     return {device.id: next(line for line in lines if device.model in line.split()) for device in node.devices}
 
 

@@ -9,6 +9,7 @@ import pytest
 from state.clocked_store import CARDS, FAST, INVENTORY, REQUEST, Node
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_parsers.model import (
+    REASONS,
     Absent,
     Capture,
     Device,
@@ -43,7 +44,7 @@ def test_readings_expire_whatever_the_poller_does():
     node.now += 9.9
     assert (node.powers(), node.store.targets("tool").devices) == ([50.0, 60.0], ("0", "1"))
     node.now += 0.1
-    assert (node.powers(), node.ups()) == ([], [])
+    assert (node.powers(), node.ups()) == ([], [None, None])
     assert [status.up for status in node.store.snapshot().sources] == [False]
 
 
@@ -52,17 +53,52 @@ def test_what_was_read_before_the_machine_was_suspended_is_gone():
     node.put()
     assert node.powers() == [50.0, 60.0]
     node.slept += 8 * 3600.0
-    assert (node.powers(), node.ups()) == ([], [])
+    assert (node.powers(), node.ups()) == ([], [None, None])
     assert [status.up for status in node.store.snapshot().sources] == [False]
     node.put()
     assert (node.powers(), node.ups()) == ([50.0, 60.0], [True, True])
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        *((PollResult("failed", reason), [None, None]) for reason in REASONS),
+        (PollResult("stuck"), [None, None]),
+        (PollResult("released"), [None, None]),
+        (PollResult("missing"), []),
+        (PollResult("not_mine"), []),
+    ],
+    ids=lambda item: f"{item.state} {item.reason}" if isinstance(item, PollResult) else "",
+)
+def test_known_cards_stay_listed_while_their_source_fails(result, shown):
+    node = Node()
+    node.put()
+    last_read = node.wall
+    node.now += 40.0
+    node.put(None, result)
+    devices = node.store.snapshot().devices
+    assert [(device.up, device.last_read, list(device.readings)) for device in devices] == [
+        (up, last_read, []) for up in shown
+    ]
+    node.now += 2.0
+    node.put()
+    assert [(device.up, device.last_read) for device in node.store.snapshot().devices] == [(True, None)] * 2
+
+
+def test_remembered_cards_are_listed_if_the_first_poll_after_a_restart_fails():
+    before = Node()
+    before.put()
+    node = Node(before.store.identities())
+    assert node.ups() == []
+    node.fail("timeout")
+    assert [(device.up, device.last_read) for device in node.store.snapshot().devices] == [(None, None)] * 2
 
 
 def test_a_failed_poll_removes_its_own_report():
     node = Node()
     node.put()
     node.fail("timeout")
-    assert (node.powers(), node.ups()) == ([], [])
+    assert (node.powers(), node.ups()) == ([], [None, None])
     assert [status.state for status in node.store.snapshot().sources] == ["failed"]
 
 
@@ -261,7 +297,7 @@ def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
     assert node.ups() == [True, True]
     node.now += 2.0
     node.fail("timeout", FAST)
-    assert node.ups() == []
+    assert node.ups() == [None, None]
     node.now += 2.0
     node.fail("timeout", FAST)
     node.now += 2.0
@@ -292,7 +328,7 @@ def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_o
     node.now += 9.9
     assert node.ups() == [True, True]
     node.now += 0.1
-    assert node.ups() == []
+    assert node.ups() == [None, None]
 
 
 def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
@@ -328,4 +364,4 @@ def test_a_lost_card_stays_lost_while_nobody_knows():
     node.put(Report(devices=CARDS.devices[:1]), poll=FAST)
     node.now += 2.0
     node.fail("timeout", FAST)
-    assert node.ups() == [False]
+    assert node.ups() == [None, False]

@@ -138,6 +138,7 @@ def _device(read: DeviceJson) -> MergedDevice:
         serial=read.serial,
         driver=read.driver,
         up=read.up,
+        last_read=_moment_or_none(read.last_read, f"last list of {read.id}"),
         parent=read.parent,
         partition=read.partition,
         simulated=read.simulated,

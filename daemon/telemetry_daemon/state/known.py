@@ -12,9 +12,12 @@ from telemetry_parsers.merge.merged import Merged
 from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
 from telemetry_parsers.merge.report_columns import Offered
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, SourceReport
+from telemetry_parsers.states import SUCCESSFUL, is_up
 
 Key = tuple[str, str]
 SHORTEST_STEP_SECONDS = 1.0
+# A source in another state, such as missing or disabled, is not expected to list devices.
+_MAY_HAVE_DEVICES = SUCCESSFUL | {"failed", "stuck", "released"}
 
 
 @dataclass(slots=True)
@@ -70,6 +73,25 @@ class Known:
         ended = lists_ended(self.healths.values(), now)
         reports = ((offer, offer.report) for offer in self.reports.values())
         return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
+
+    def last_lists(self, now: float) -> dict[str, float | None]:
+        """Return the Unix time of the last list of each source that may still have devices but lists none now."""
+        lists = [
+            health
+            for health in self.healths.values()
+            if health.lists_devices and health.source in self.sources and health.state in _MAY_HAVE_DEVICES
+        ]
+        ended = lists_ended(self.healths.values(), now)
+        listing = {
+            health.source
+            for health in lists
+            if is_up(health, now) and health.state != "released" and health.source not in ended
+        }
+        times: dict[str, float | None] = {}
+        for health in lists:
+            if health.source not in listing:
+                times[health.source] = max(health.last_success or 0.0, times.get(health.source) or 0.0) or None
+        return times
 
     def source_report(self, source: str, poll: Poll, capture: Capture, report: Report, interval: float) -> SourceReport:
         """What a source said in one poll, with when that expires."""

@@ -19,7 +19,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.merged import Merged, merge, with_unknown
+from telemetry_parsers.merge.merged import Merged, merge, with_unread
 from telemetry_parsers.merge.report_columns import offered
 from telemetry_parsers.model import (
     Capture,
@@ -349,7 +349,9 @@ class Store:
         ends = [merged.valid_until, *(item.expires for item in known.healths.values() if item.expires > now)]
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
-        devices = self._accumulator.with_counters(self._shown(merged)) if self._accumulator else merged.devices
+        devices = self._shown(merged, now)
+        if self._accumulator is not None:
+            devices = self._accumulator.with_counters(devices)
         if self._attribution is not None:
             devices = self._attribution.with_totals(devices)
         if self._recorded is not None:
@@ -370,9 +372,17 @@ class Store:
             recorded=self._recorded() if self._recorded is not None else None,
         )
 
-    def _shown(self, merged: Merged) -> tuple[MergedDevice, ...]:
-        """The devices, and those with open events of which nobody knows whether they are there."""
-        known = {device.id for device in merged.devices}
+    def _shown(self, merged: Merged, now: float) -> tuple[MergedDevice, ...]:
+        """Return the devices, and the remembered devices that no source can list or that have open events."""
+        merged_ids = {device.id for device in merged.devices}
+        missing = [identity for identity in self._known.state.identities if identity.id not in merged_ids]
+        if not missing:
+            return merged.devices
         codes = self._accumulator.events.codes() if self._accumulator is not None else {}
-        unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
-        return with_unknown(merged.devices, unknown) if unknown else merged.devices
+        last_lists = self._known.last_lists(now)
+        unread = [
+            (identity, max(filter(None, map(last_lists.get, identity.listed_by)), default=None))
+            for identity in missing
+            if identity.id in codes or not last_lists.keys().isdisjoint(identity.listed_by)
+        ]
+        return with_unread(merged.devices, unread)

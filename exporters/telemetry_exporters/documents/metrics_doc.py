@@ -81,7 +81,7 @@ def _row(metric: Metric) -> tuple[str, ...]:
         _label(metric),
         _range(metric),
         metric.help.replace("|", r"\|"),
-        f"`{metric.key}`" if metric.scope in ("device", "host") and metric.key not in ("info", "up") else "",
+        f"`{metric.key}`" if metric.scope in ("device", "host") and metric.key not in ("info", "up", "unread") else "",
     )
 
 

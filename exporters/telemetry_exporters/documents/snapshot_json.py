@@ -128,6 +128,7 @@ def _device(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metr
         serial=device.serial or None,
         driver=device.driver or None,
         up=device.up,
+        last_read=moment_text(device.last_read),
         condition=ConditionJson(condition.word, condition.severity.value),
         parent=device.parent or None,
         partition=device.partition or None,

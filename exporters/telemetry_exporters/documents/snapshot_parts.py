@@ -24,7 +24,7 @@ from telemetry_parsers.model import Absent, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 
 # Of a key that older daemons do not write.
-_ADDED_LATER = {"added_later": True}
+ADDED_LATER = {"added_later": True}
 _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
@@ -59,9 +59,9 @@ class ReplayJson:
     """When it begins, in UTC."""
     hostname: TextOrNull
     """Where it was made; null in a masked one."""
-    shown: TextOrNull = field(metadata=_ADDED_LATER)
+    shown: TextOrNull = field(metadata=ADDED_LATER)
     """The moment of it that is shown, in UTC."""
-    how: TextOrNull = field(metadata=_ADDED_LATER)
+    how: TextOrNull = field(metadata=ADDED_LATER)
     """A word if it is not just played, such as `paused` or `10 ×`; null else."""
 
 
@@ -212,6 +212,8 @@ class DeviceJson:
     driver: TextOrNull
     up: bool | None
     """False for a lost device, null if that is unknown."""
+    last_read: TextOrNull = field(metadata=ADDED_LATER)
+    """When a source last listed a device whose presence is unknown, in UTC; null for other devices."""
     condition: ConditionJson
     """The worst that is known against it; `ok` if it was looked at and found well."""
     parent: TextOrNull

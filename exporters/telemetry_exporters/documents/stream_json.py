@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from telemetry_exporters import human
 from telemetry_exporters.documents.history_json import EventJson, Seconds, SeriesByMetric
-from telemetry_exporters.documents.json_values import utc_time
+from telemetry_exporters.documents.json_values import moment_text, utc_time
 from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson, ProblemJson, SeverityWord
 from telemetry_exporters.judgement.overview import (
     inventory,
@@ -69,6 +69,8 @@ class DeviceJson:
     partition: TextOrNull
     up: bool | None
     """False for a lost device, null if that is unknown."""
+    last_read: TextOrNull
+    """When a source last listed a device whose presence is unknown, in UTC; null for other devices."""
     simulated: bool
     replayed: bool
     memory_total_bytes: Count | None
@@ -221,6 +223,7 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         parent=cleaned(one.parent or "") or None,
         partition=cleaned(one.partition or "") or None,
         up=one.up,
+        last_read=moment_text(one.last_read),
         simulated=one.simulated,
         replayed=one.replayed,
         memory_total_bytes=None if total is None or isinstance(total, Absent) else int(total),

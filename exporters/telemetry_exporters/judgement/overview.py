@@ -126,10 +126,11 @@ def source_condition(source: SourceStatus) -> Finding:
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """The number of whole devices of each model: `8 × H100, 2 × MTT S4000`."""
-    present = [device for device in snapshot.devices if device.parent is None and device.up]
-    counts = Counter(model_of(device) or f"{device.vendor} device" for device in present)
-    return ", ".join(f"{count} × {model}" for model, count in counts.items()) or "no devices"
+    """The number of whole devices of each model: `8 × H100, 2 × MTT S4000 unread`."""
+    present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
+    counts = Counter((model_of(device) or f"{device.vendor} device", device.up is None) for device in present)
+    words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
+    return ", ".join(words) or "no devices"
 
 
 def title(snapshot: Snapshot) -> str:
@@ -184,11 +185,25 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
     for severity in (Severity.BAD, Severity.WARNING):
         for finding in [each for each in found if each.severity is severity]:
             yield Trouble(_names(found[finding]), f"{finding.word}: {finding.meaning}", finding.remedy)
+    yield from _unread(snapshot)
     for source in snapshot.sources:
         condition = source_condition(source)
         if condition.severity is Severity.BAD:
             why = f"{condition.word} ({source.detail})" if source.detail else condition.word
             yield Trouble(source.source, why, condition.remedy)
+
+
+def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
+    """The whole devices whose sources fail, with the age of their last list."""
+    by_age: dict[str, list[MergedDevice]] = {}
+    for device in snapshot.devices:
+        if device.up is None and device.parent is None:
+            age = "not read since the daemon started"
+            if device.last_read is not None:
+                age = f"last read {human.seconds(round(max(0.0, snapshot.wall_time - device.last_read)))} ago"
+            by_age.setdefault(age, []).append(device)
+    for age, devices in by_age.items():
+        yield Trouble(_names(devices), f"unknown: {age}", "see what is wrong with its source")
 
 
 def _names(devices: list[MergedDevice]) -> str:

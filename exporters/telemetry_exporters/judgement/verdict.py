@@ -90,7 +90,7 @@ CONDITIONS = (
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
     _warning("fan stopped", f"the fan stands still above {number('fan_stopped_celsius')} °C, while one of the same model turns", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
     _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
-    _quiet("unknown", "nobody knows whether the device is there, or nothing says how it does", (), evidence.unknown),
+    _quiet("unknown", "its source fails, so that its presence is unknown, or no reading shows how it does", (), evidence.unknown),
     _quiet("asleep", "the device sleeps and is left alone", ("suspended",), evidence.asleep),
     _quiet("health unknown", "the device cannot tell its health", ("health",), evidence.health_unknown),
     _quiet("xid_13", f"an event that an application causes; it counts for {seconds('application_window') / 60:.0f} min", evidence.EVENTS, evidence.application_events),

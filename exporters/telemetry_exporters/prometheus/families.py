@@ -20,8 +20,8 @@ _WHO = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# The values of `info` and `up`, which come before a device's readings.
-_PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: ()}
+# The values of `info` and `up`, or of `unread`, which come before a device's readings.
+_PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +129,17 @@ class Family:
 
 
 def first_places(shown: Snapshot, names: Names) -> tuple[list[int], int]:
-    """Where the values of each device begin (info and up, if it has them, then its readings), and where those of the own samples do."""
+    """Where the values of each device begin (info and up, or unread, then its readings), and where those of the own samples do."""
     places, place = [], 0
     for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
         places.append(place)
-        place += len(_PRESENCE[device.up]) + len(keys)
+        place += presence_values(device) + len(keys)
     return places, place + len(names.host)
 
 
-def has_presence(device: MergedDevice) -> bool:
-    """Whether the device's values begin with info and up."""
-    return bool(_PRESENCE[device.up])
+def presence_values(device: MergedDevice) -> int:
+    """Return how many of the device's values come before its readings: info and up, or unread."""
+    return len(_PRESENCE[device.up])
 
 
 def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO_METRICS) -> Iterator[Family]:
@@ -177,6 +177,8 @@ def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...], of_owner: Labe
     if device.up is not None:
         yield "info", Owner((*identity, *info_labels(device))), ""
         yield "up", owner, ""
+    else:
+        yield "unread", owner, ""
     server = dict(device.facts).get(SERVER_FACT)
     on_server = Owner((*labels, ("server", server))) if server else owner
     for metric, word in keys:

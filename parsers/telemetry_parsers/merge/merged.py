@@ -171,6 +171,9 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
         yield used[1].source, Problem(f"{device.vendor} {device.device}", text)
 
 
-def with_unknown(devices: Iterable[MergedDevice], unknown: Iterable[Identity]) -> tuple[MergedDevice, ...]:
-    """The devices, and remembered ones of which nobody knows whether they are there, in order."""
-    return tuple(sorted((*devices, *(replace(lost_device(one), up=None) for one in unknown)), key=display_order))
+def with_unread(
+    devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
+) -> tuple[MergedDevice, ...]:
+    """Return the devices and the remembered devices whose sources fail, each with its last list's time, in order."""
+    more = (replace(lost_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
+    return tuple(sorted((*devices, *more), key=display_order))

@@ -15,7 +15,7 @@ _NO_METRICS: Mapping[str, Metric] = {}
 RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
 # Presence, identity and peaks are decided by merge itself, never by a reading.
-DECIDED_ELSEWHERE = frozenset({"info", "up", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
+DECIDED_ELSEWHERE = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
 # Between absences the most telling one is shown.
 TELLING = {
     Absent.NOT_UNDERSTOOD: 0,

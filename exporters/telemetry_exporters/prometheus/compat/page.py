@@ -16,7 +16,7 @@ from telemetry_exporters.prometheus.families import (
     Series,
     columns_of,
     first_places,
-    has_presence,
+    presence_values,
 )
 from telemetry_exporters.prometheus.labels import Labels
 from telemetry_exporters.prometheus.own import OwnSamples
@@ -130,9 +130,9 @@ class _Plotter:
 
     def _told(self, who: Who, first: int, keys: Sequence[tuple[str, str]]) -> Told:
         places: dict[str, dict[str, int]] = {}
-        if has_presence(who.device):
+        if who.device.up is not None:
             places["up"] = {"": first + 1}
-            first += 2
+        first += presence_values(who.device)
         gaps = set()
         for place, (metric, word) in enumerate(keys, first):
             value = self.columns.values[place]
