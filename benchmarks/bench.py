@@ -6,8 +6,8 @@
     make bench ARGS="--against old=../old"   another checkout of ours in every row, under the name `old`
     make bench ARGS="--into docs/performance.md"   put the tables there, between the lines that say so
 
-All who read NVML load copies of the same fake library (tests/nvml_fake), whose numbers move; it answers from memory, so what a
-driver takes is in no figure. nvmlDeviceGetPcieThroughput takes 20 ms, as in a driver.
+All who read NVML load copies of the same fake library (tests/nvml_fake), whose numbers move; it answers from memory. What a
+driver takes is in the figures of the parts `h200` and `rtx4090` only, by the table tests/nvml_fake/costs.toml. nvmlDeviceGetPcieThroughput takes 20 ms, as in a driver.
 """
 
 from __future__ import annotations

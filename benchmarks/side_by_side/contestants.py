@@ -48,6 +48,8 @@ class Contestant:
     path: str = "/metrics"
     # How many calls it has made of the driver by now, where those are counted.
     calls: Callable[[], int] | None = None
+    # How many seconds of CPU its calls have taken within the driver, where the fake driver takes any.
+    driver_seconds: Callable[[], float] | None = None
     # Is called again and again while it runs: what moves its readings.
     move: Callable[[], None] = lambda: None
     # It is told to read its configuration again (SIGHUP) before every so many scrapes; 0: never.
@@ -174,7 +176,7 @@ def in_turns(contestants: Sequence[Contestant], plan: Plan, dice: random.Random)
 def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
     """One round of each; the scrapes of the contestants lie as far apart as their pace allows."""
     _scraped(all_running, plan.pace, plan.settle)
-    before = [(processes.cpu_seconds(each.process.pid), _calls(each)) for each in all_running]
+    before = [(processes.cpu_seconds(each.process.pid), _calls(each), _driver(each)) for each in all_running]
     begin = time.perf_counter()
     scrapes = _scraped(all_running, plan.pace, plan.seconds)
     passed = time.perf_counter() - begin
@@ -186,9 +188,14 @@ def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
             series=scraped[-1].series,
             wire=scraped[-1].wire,
             calls=(_calls(each) - calls) / passed if each.contestant.calls else None,
+            driver=(_driver(each) - driver) / passed if each.contestant.driver_seconds else None,
         )
-        for each, (cpu, calls), scraped in zip(all_running, before, scrapes, strict=True)
+        for each, (cpu, calls, driver), scraped in zip(all_running, before, scrapes, strict=True)
     }
+
+
+def _driver(each: Running) -> float:
+    return each.contestant.driver_seconds() if each.contestant.driver_seconds else 0.0
 
 
 def _calls(each: Running) -> int:

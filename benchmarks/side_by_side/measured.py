@@ -21,6 +21,8 @@ class Round:
     wire: int
     calls: float | None = None
     started_after: float | None = None
+    # CPU seconds of a second that the fake driver took of `cpu`.
+    driver: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,12 @@ def _scrape_ms(percent: float) -> Callable[[Round], float]:
     return lambda each: 1e3 * percentile(each.latencies, percent)
 
 
+# So many are on the nodes of NVIDIA's cards.
+GPUS = 8
 CPU = Figure("CPU, ms/s", lambda each: 1e3 * each.cpu)
+DRIVER = Figure("of it in the driver, ms/s", lambda each: None if each.driver is None else 1e3 * each.driver)
+WITHOUT_DRIVER = Figure("CPU without the driver", lambda each: 1e3 * (each.cpu - (each.driver or 0.0)))
+DRIVER_PER_GPU = Figure("driver, ms/s a GPU", lambda each: None if each.driver is None else 1e3 * each.driver / GPUS)
 PER_SERIES = Figure("CPU, µs/s a series", lambda each: 1e6 * each.cpu / each.series)
 FIRST_RSS = Figure("RSS of its first process", lambda each: each.memory.first)
 RSS = Figure("RSS, MiB", lambda each: each.memory.rss)
@@ -58,7 +65,7 @@ SERIES = Figure("series", lambda each: each.series)
 WIRE = Figure("kB a scrape", lambda each: each.wire / 1e3)
 CALLS = Figure("driver calls/s", lambda each: each.calls)
 START = Figure("start, s", lambda each: each.started_after)
-COLUMNS = (SERIES, CPU, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
+COLUMNS = (SERIES, CPU, DRIVER, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
 # Of few scrapes a round the 99th percentile is the longest: it is taken over all rounds.
 _OVER_ALL = {P50.words, P99.words}
 

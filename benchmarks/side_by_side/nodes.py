@@ -17,7 +17,7 @@ from kits.fake_nvml.profile import load_profile
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
 from kits.ports import free_port
-from side_by_side import installs
+from side_by_side import installs, measured
 from side_by_side.contestants import SETTLE_SECONDS, Contestant, installed_environment, running
 from side_by_side.fake_nvidia_smi import write_tool
 from side_by_side.installs import Missing
@@ -28,7 +28,7 @@ NODE_EXPORTER = "node_exporter"
 NVITOP_VERSION = "1.7.2"
 # Newer ones want a newer Rust than 1.95.
 ALL_SMI_VERSION = "0.22.0"
-GPUS, DEMO_CARDS = 8, 128
+GPUS, DEMO_CARDS = measured.GPUS, 128
 EVERY_SECOND = "[sources.{0}]\ninterval = 1.0\n"
 # A driver that says NOT_SUPPORTED to most that it is asked.
 LITTLE = "wsl"
@@ -62,9 +62,12 @@ class Node:
     alone: int = 0
 
 
-def busy(folder: Path, profile: str, gpus: int = GPUS) -> FakeNvml:
-    """The fake library with that profile's cards, whose numbers move."""
-    return FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
+def busy(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeNvml:
+    """The fake library with that profile's cards, whose numbers move; its calls cost what the driver of a card takes, or nothing."""
+    fake = FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
+    if costs:
+        fake.cost(costs)
+    return fake
 
 
 def loading(fake: FakeNvml) -> dict[str, str]:
@@ -80,13 +83,20 @@ def _ours_on_nvml(folder: Path, asked: Asked, profile: str) -> Iterator[Contesta
         yield replace(ours, calls=fake.calls)
 
 
-def _nvitop(folder: Path, profile: str) -> Contestant | Missing:
+def _nvitop(folder: Path, profile: str, costs: str = "") -> Contestant | Missing:
     program = installs.from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
     if isinstance(program, Missing):
         return program
-    port, fake = free_port(), busy(folder / "nvitop", profile)
+    port, fake = free_port(), busy(folder / "nvitop", profile, costs=costs)
     command = (str(program), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1.0")
-    return Contestant(NVITOP, command, port, b"gpu_", installed_environment(loading(fake)), calls=fake.calls)
+    environment = installed_environment(loading(fake))
+    return Contestant(
+        NVITOP, command, port, b"gpu_", environment, calls=fake.calls, driver_seconds=_driver(fake, costs)
+    )
+
+
+def _driver(fake: FakeNvml, costs: str) -> Callable[[], float] | None:
+    return fake.driver_seconds if costs else None
 
 
 def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
@@ -146,6 +156,15 @@ def little(folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
     """A driver that says NOT_SUPPORTED to most."""
     yield from _ours_on_nvml(folder, asked, LITTLE)
     yield _nvitop(folder, LITTLE)
+
+
+def with_costs(card: str, folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
+    """A driver whose calls cost what that card's take; each program with its defaults."""
+    for tree in asked.trees:
+        fake = busy(folder / f"{tree.name} nvml", "h100", costs=card)
+        ours = telemetry(folder / tree.name, POWER, environment=loading(fake), checkout=tree)
+        yield replace(ours, calls=fake.calls, driver_seconds=fake.driver_seconds)
+    yield _nvitop(folder, "h100", card)
 
 
 def demo(cards: int, folder: Path, asked: Asked) -> Iterator[Contestant]:
@@ -225,6 +244,20 @@ def disturbed(folder: Path, asked: Asked) -> Iterator[Contestant]:
 DISTURBED_PACE = 5
 NODES = (
     Node("nvidia", f"{GPUS} × H100 through NVML", nvidia, seconds=45, alone=12),
+    Node(
+        "h200",
+        f"{GPUS} GPUs with the costs of an H200, defaults, scraped every 15 s",
+        partial(with_costs, "h200"),
+        seconds=60,
+        pace=1 / 15,
+    ),
+    Node(
+        "rtx4090",
+        f"{GPUS} GPUs with the costs of an RTX 4090, the same",
+        partial(with_costs, "rtx4090"),
+        seconds=60,
+        pace=1 / 15,
+    ),
     Node("little", f"{GPUS} GPUs, a driver that supports little", little, seconds=20),
     Node("demo8", f"{GPUS} simulated cards", partial(demo, GPUS), seconds=15),
     Node("demo", f"{DEMO_CARDS} simulated cards", partial(demo, DEMO_CARDS), seconds=30),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import re
+import time
 from typing import Any
 
 import pynvml
 import pytest
 
 from kits.fake_nvml.build import LEVELS, SOURCES, library, symbols
+from kits.fake_nvml.reader import Bench
 
 pytestmark = pytest.mark.needs("cc")
 # pynvml's names of structures that are not ours with `c_` before them.
@@ -58,3 +60,18 @@ def test_structures_are_as_pynvml_has_them() -> None:
 def test_a_driver_branch_lacks_what_came_later(level: int) -> None:
     built = ctypes.CDLL(str(library(level)))
     assert {name for name in symbols(LEVELS[-1]) if hasattr(built, name)} == set(symbols(level))
+
+
+def test_with_the_costs_of_a_card_calls_take_the_cpu_that_its_driver_takes(bench: Bench) -> None:
+    fake = bench.fake
+    for poll in ("fast", "counters"):
+        bench.data(poll)
+    assert fake.driver_seconds() == 0.0
+    fake.cost("h200")
+    spent = []
+    for poll, least, most in (("fast", 0.0003, 0.001), ("counters", 0.0046, 0.0048)):
+        before, cpu = fake.driver_seconds(), time.thread_time()
+        bench.data(poll)
+        spent.append((fake.driver_seconds() - before) / len(bench.data(poll)["gpus"]))
+        assert least <= spent[-1] <= most, poll
+        assert time.thread_time() - cpu >= 8 * spent[-1]

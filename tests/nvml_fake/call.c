@@ -26,8 +26,8 @@ static int slot_of(const struct nvmlDevice_st *device) {
 static Moment count(const struct nvmlDevice_st *device) {
     static Tally *all;
     if (!all) all = tally_of("*");
-    tally_add(all, slot_of(device));
-    tally_add(current->tally, slot_of(device));
+    tally_add(all, slot_of(device), 1);
+    tally_add(current->tally, slot_of(device), 1);
     return rules_moment(all, current->tally, device);
 }
 
@@ -58,6 +58,7 @@ bool call_begin(Call *call, Function *function, Kind kind, nvmlDevice_t device) 
     if (refused(call->device, &call->result)) return false;
     if (kind != BEFORE_INIT && !lifecycle_initialised()) call->result = NVML_ERROR_UNINITIALIZED;
     else if (kind == ON_DEVICE) call->result = devices_presence(call->device);
+    if (call->result == NVML_SUCCESS && kind != BEFORE_INIT) call_spend("%s", call->name);
     return call->result == NVML_SUCCESS;
 }
 
@@ -86,6 +87,20 @@ void call_sleep(int folder, unsigned int milliseconds) {
     while (read(folder, names, sizeof names) > 0) continue;
     pthread_mutex_lock(&lock);
     state_refresh();
+}
+
+void call_spend(const char *what, ...) {
+    static Tally *spent;
+    char key[FAKE_KEY_MAX] = "cost.";
+    if (!state_get("cost.default")) return;
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(key + strlen(key), sizeof key - strlen(key), what, arguments);
+    va_end(arguments);
+    unsigned long long cost = state_number(state_get(key) ? key : "cost.default");
+    for (unsigned long long begin = clock_cpu_us(); clock_cpu_us() - begin < cost;) continue;
+    if (!spent) spent = tally_of("driver µs");
+    tally_add(spent, slot_of(current->device), cost);
 }
 
 unsigned long long call_count(void) { return tally_count(current->tally, slot_of(current->device)); }

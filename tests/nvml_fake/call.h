@@ -39,6 +39,10 @@ void call_wait(unsigned int microseconds);
 /* The same until something comes into a folder that inotify watches, at most so long. */
 void call_sleep(int folder, unsigned int milliseconds);
 
+/* Spends the CPU time that `cost.<what>` or `cost.default` has in µs, with the lock held as a driver does, and counts it
+ * under "driver µs". Nothing where the state file has no costs. */
+void call_spend(const char *what, ...) __attribute__((format(printf, 1, 2)));
+
 /* How often this function was called at this place by now, this call included. */
 unsigned long long call_count(void);
 

@@ -1,4 +1,4 @@
-/* Two clocks, in microseconds: NVML's time stamps are since 1970; what lasts goes by one that nobody sets. */
+/* Clocks, in microseconds: NVML's time stamps are since 1970; what lasts goes by one that nobody sets. */
 #pragma once
 #include <time.h>
 
@@ -11,3 +11,6 @@ static inline unsigned long long clock_read_us(clockid_t which) {
 static inline unsigned long long clock_now_us(void) { return clock_read_us(CLOCK_REALTIME); }
 
 static inline unsigned long long clock_monotonic_us(void) { return clock_read_us(CLOCK_MONOTONIC); }
+
+/* The CPU time of this thread. */
+static inline unsigned long long clock_cpu_us(void) { return clock_read_us(CLOCK_THREAD_CPUTIME_ID); }

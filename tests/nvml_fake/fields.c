@@ -99,6 +99,7 @@ static void answer_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
     field->latencyUsec = TYPICAL_COST_US;
     if (field->fieldId >= state_number("node.field_limit")) field->nvmlReturn = NVML_ERROR_INVALID_ARGUMENT;
     else field->nvmlReturn = text ? fill_from_text(text, field) : fill_from_call(device, field);
+    if (field->nvmlReturn == NVML_SUCCESS) call_spend("field.%u", field->fieldId);
 }
 
 DEVICE_CALL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values),

@@ -41,14 +41,14 @@ Tally *tally_of(const char *name) {
     return NULL;
 }
 
-static void add(uint64_t *count) { __atomic_fetch_add(count, 1, __ATOMIC_RELAXED); }
+static void add(uint64_t *count, uint64_t more) { __atomic_fetch_add(count, more, __ATOMIC_RELAXED); }
 
-void tally_add(Tally *tally, int slot) {
+void tally_add(Tally *tally, int slot, uint64_t more) {
     if (!tally) return;
-    add(&tally->counts[TALLY_ALL]);
-    add(&tally->counts[slot]);
+    add(&tally->counts[TALLY_ALL], more);
+    add(&tally->counts[slot], more);
     int mig = slot > TALLY_NODE ? (slot - 2) % FAKE_PLACES_OF_GPU : 0;
-    if (mig) add(&tally->counts[slot - mig]);
+    if (mig) add(&tally->counts[slot - mig], more);
 }
 
 uint64_t tally_count(const Tally *tally, int slot) {

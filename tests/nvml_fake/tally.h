@@ -23,7 +23,7 @@ int tally_slot(int gpu, int mig);
 /* The row of a call, NULL where the file cannot be written or is full. */
 Tally *tally_of(const char *name);
 
-/* Counts one call: for all places, for this one, and for the GPU that a MIG device is on. */
-void tally_add(Tally *tally, int slot);
+/* Adds so much for all places, for this one, and for the GPU that a MIG device is on. */
+void tally_add(Tally *tally, int slot, uint64_t more);
 
 uint64_t tally_count(const Tally *tally, int slot);

@@ -16,17 +16,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kits import compiled
 from kits.fake_nvml.build import level_of, library
-from kits.fake_nvml.profile import Key, Profile, field_text, load_profile, process_text
+from kits.fake_nvml.profile import Key, Profile, field_text, load_costs, load_profile, process_text
 from kits.fake_nvml.tally import ANY, Tally
 
 LIBRARY = "libnvidia-ml.so.1"
 EVERYWHERE = "*"
+SPENT = "driver µs"
 NODE = "node"
 ALL_LINKS = 0xFFFFFFFF
 INIT_CALLS = ("nvmlInitWithFlags", "nvmlInit_v2")
@@ -63,6 +64,7 @@ class FakeNvml:
         self._told: dict[Key, str] = {}
         self._rules: list[tuple[str, str]] = []
         self._events: list[str] = []
+        self._costs: Mapping[str, int] = {}
         self._lost: dict[str, tuple[str, str]] = {}
         self._writes = 0
         self.driver(driver or self.profile.driver)
@@ -146,6 +148,11 @@ class FakeNvml:
         call = f"nvmlDeviceGet{kind}RunningProcesses"
         self.tell(where, f"{call}.growth", by, self.calls(f"{call}_v3", where))
 
+    def cost(self, card: str) -> None:
+        """Have each call and field take as much CPU as the driver of this card: `h200` or `rtx4090`, see costs.toml."""
+        self._costs = load_costs(card)
+        self._write()
+
     # --- what goes wrong
 
     def fail(
@@ -209,6 +216,10 @@ class FakeNvml:
         """How often a call was made by now, by all processes; "*": all calls. A GPU's calls include its MIG devices'."""
         return self.tally.count(call, str(where))
 
+    def driver_seconds(self) -> float:
+        """How much CPU the calls have taken by now, where they cost something."""
+        return self.calls(SPENT) / 1e6
+
     def counts(self, where: Where = EVERYWHERE) -> dict[str, int]:
         """All calls that were made by now, by name."""
         return self.tally.counts(str(where))
@@ -239,6 +250,7 @@ class FakeNvml:
         rules = [*self._rules, *self._lost.values()]
         lines |= {f"{what}.{number:08d}": text for number, (what, text) in enumerate(rules)}
         lines |= {f"event.{number:08d}": text for number, text in enumerate(self._events, start=1)}
+        lines |= {f"cost.{what}": str(microseconds) for what, microseconds in self._costs.items()}
         lines["node.events"] = str(len(self._events))
         self._writes += 1
         new = self.folder / "state.new"

@@ -131,6 +131,13 @@ def load_profile(name: str) -> Profile:
     return Profile(name, merged(load_profile(parent).document, document) if parent else document)
 
 
+def load_costs(card: str) -> dict[str, int]:
+    """The µs of CPU that the driver of a card takes for a call or field, by name."""
+    with (PROFILES.parent / "costs.toml").open("rb") as file:
+        costs: dict[str, int] = tomllib.load(file)[card]
+        return costs
+
+
 def profile_names() -> list[str]:
     """The names of all profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.toml"))

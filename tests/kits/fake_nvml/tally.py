@@ -38,7 +38,7 @@ class Tally:
             name, state = _HEAD.unpack_from(content, start)
             if state == _NAMED:
                 (count,) = _COUNT.unpack_from(content, start + _HEAD.size + slot * _COUNT.size)
-                yield name.rstrip(b"\0").decode("ascii"), count
+                yield name.rstrip(b"\0").decode(), count
 
 
 def slot_of(where: str) -> int:

@@ -1,0 +1,286 @@
+"""What benchmarks/on_gpu.sh runs on a node with a real NVIDIA GPU: its parts one after the other, each with its result in the folder.
+
+A part that fails is named in the summary and takes nothing from the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from side_by_side import installs, measured, nodes, processes, tables
+from side_by_side.contestants import Contestant, NotServingError, Plan, Running, installed_environment, running, watch
+from side_by_side.installs import Missing
+from side_by_side.ours import COMMAND, telemetry
+
+from device_telemetry import Recorder
+from kits.ports import free_port
+
+_HERE = Path(__file__).resolve().parent
+_MIB = 1 << 20
+_STRETCHES = (1.0, 2.5, 7.0)
+# Of `nvidia-smi -q -x`: where it stands, ours, and what one is multiplied by.
+_PARITY = (
+    ("temperature/gpu_temp", "temperature_celsius", "core", 1),
+    ("temperature/memory_temp", "temperature_celsius", "memory", 1),
+    ("utilization/gpu_util", "utilization_ratio", "", 0.01),
+    ("fb_memory_usage/total", "memory_total_bytes", "", _MIB),
+    ("fb_memory_usage/used", "memory_used_bytes", "", _MIB),
+    ("gpu_power_readings/average_power_draw", "power_average_watts", "", 1),
+    ("gpu_power_readings/instant_power_draw", "power_instant_watts", "", 1),
+    ("gpu_power_readings/current_power_limit", "power_cap_watts", "", 1),
+    ("clocks/sm_clock", "clock_hertz", "sm", 1e6),
+    ("clocks/mem_clock", "clock_hertz", "memory", 1e6),
+    ("pci/pci_gpu_link_info/pcie_gen/current_link_gen", "pcie_link_generation", "", 1),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked for: the folder of the results, seconds of a part, and whether other exporters are measured, too."""
+
+    out: Path
+    seconds: float
+    has_others: bool
+
+
+def main() -> int:
+    """Run all parts; 1 if one of them failed."""
+    work = arguments()
+    work.out.mkdir(parents=True, exist_ok=True)
+    begin, lines, failed = time.monotonic(), [], False
+    parts: tuple[tuple[str, Callable[[Work], str]], ...] = (
+        ("what the calls cost", cost),
+        ("idle", lambda work: side_by_side(work, "idle")),
+        ("under load", lambda work: with_load(work, lambda: side_by_side(work, "load"))),
+        ("beside nvidia-smi", parity),
+        ("energy", lambda work: with_load(work, lambda: energy(work))),
+        ("a recording under load", lambda work: with_load(work, lambda: recording(work))),
+    )
+    for name, part in parts:
+        try:
+            text = part(work)
+        except (OSError, subprocess.SubprocessError, NotServingError, ValueError) as error:
+            text, failed = f"failed: {type(error).__name__}: {error}", True
+        lines.append(f"== {name}\n{text.strip()}\n")
+        print(lines[-1], flush=True)
+    lines.append(f"{time.monotonic() - begin:.0f} s in all\n")
+    (work.out / "summary.txt").write_text("\n".join(lines), "utf-8")
+    print(f"results: {work.out}")
+    return int(failed)
+
+
+def arguments() -> Work:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="a folder for the results; else one below tests/nvml")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each long part")
+    parser.add_argument("--alone", action="store_true", help="measure no other exporters")
+    given = parser.parse_args()
+    return Work(given.out or folder_name(), given.seconds, not given.alone)
+
+
+def folder_name() -> Path:
+    """Return a folder that is named after GPU and driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        name = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))
+        driver = pynvml.nvmlSystemGetDriverVersion()
+    except pynvml.NVMLError as error:
+        sys.exit(f"on_gpu.py: no NVIDIA GPU can be opened: {error}")
+    return _HERE.parent / "tests/nvml" / re.sub(r"[^a-z0-9.]+", "-", f"{name}-{driver}".lower())
+
+
+def cost(work: Work) -> str:
+    """What each call of NVML costs."""
+    line = [sys.executable, str(_HERE / "nvml_cost.py"), "--seconds", str(work.seconds)]
+    done = subprocess.run(
+        [*line, "--json", str(work.out / "nvml-cost.json")], capture_output=True, text=True, check=True
+    )
+    (work.out / "nvml-cost.txt").write_text(done.stdout, "utf-8")
+    return "\n".join(done.stdout.splitlines()[:12])
+
+
+def contestants(work: Work, folder: Path) -> Iterator[Contestant]:
+    """Our daemon with its defaults, and the exporters that can be had."""
+    yield telemetry(folder / "telemetry", nodes.POWER)
+    if not work.has_others:
+        return
+    port = free_port()
+    nvitop = installs.from_pypi("nvitop-exporter", nodes.NVITOP_VERSION, "nvitop-exporter")
+    if not isinstance(nvitop, Missing):
+        yield Contestant(nodes.NVITOP, (str(nvitop), "--bind-address", "127.0.0.1", "--port", str(port)), port, b"gpu_")
+    port = free_port()
+    found = installs.from_cargo("all-smi", nodes.ALL_SMI_VERSION, builds=False)
+    program = shutil.which("all-smi") if isinstance(found, Missing) else str(found)
+    if program:
+        environment = installed_environment({"RUST_LOG": "error"})
+        command = (program, "api", "--port", str(port))
+        yield Contestant(nodes.ALL_SMI, command, port, b"all_smi_gpu_power", environment)
+
+
+def side_by_side(work: Work, name: str) -> str:
+    """CPU of user and kernel, memory, and scrapes of all contestants at once, scraped once a second."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        there: list[Running] = []
+        for contestant in contestants(work, Path(folder)):
+            with contextlib.suppress(NotServingError):  # it cannot be measured here; ours is missed below
+                there.append(stack.enter_context(running(contestant)))
+        if not there or there[0].contestant.name != "telemetry":
+            raise ValueError("our daemon shows no power: see build/benchmarks/logs/telemetry.log")
+        before = {one.contestant.name: processes.split_seconds(one.process.pid) for one in there}
+        begin = time.perf_counter()
+        plan = Plan(1, max(1, round(work.seconds)), settle=min(5.0, work.seconds))
+        rounds = watch(random.sample(there, len(there)), plan)
+        passed = time.perf_counter() - begin
+        after = {one.contestant.name: processes.split_seconds(one.process.pid) for one in there}
+    figures = (measured.CPU, measured.RSS, measured.P50, measured.P99, measured.SERIES)
+    rows = [
+        [
+            each,
+            *(tables.number(1e3 * (after[each][kind] - before[each][kind]) / passed) for kind in (0, 1)),
+            *(tables.number(figure.of(round_) or 0.0) for figure in figures),
+        ]
+        for each, round_ in rounds.items()
+    ]
+    head = ("", "user, ms/s", "kernel, ms/s", *(figure.words for figure in figures))
+    text = tables.table(head, rows)
+    (work.out / f"side-by-side-{name}.txt").write_text(f"{text}\n", "utf-8")
+    return text
+
+
+@contextmanager
+def load() -> Iterator[bool]:
+    """Keep the GPU busy meanwhile; False if that is not possible."""
+    line = [sys.executable, str(_HERE / "gpu_load.py")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            said = process.stdout.readline() if process.stdout else ""
+            if said.strip() != "busy":
+                print(f"no load: {said.strip()}", flush=True)
+            yield said.strip() == "busy"
+        finally:
+            process.kill()
+
+
+def with_load(work: Work, part: Callable[[], str]) -> str:  # noqa: ARG001  # every part takes the work
+    """Run a part while the GPU is busy, or idle with a note."""
+    with load() as is_busy:
+        return part() if is_busy else f"(without load)\n{part()}"
+
+
+@contextmanager
+def daemon() -> Iterator[str]:
+    """Our daemon; its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        ours = telemetry(Path(folder) / "telemetry", nodes.POWER)
+        with running(ours):
+            yield f"127.0.0.1:{ours.port}"
+
+
+def parity(work: Work) -> str:
+    """Our readings beside those of nvidia-smi in the same second."""
+    if shutil.which("nvidia-smi") is None:
+        raise ValueError("there is no nvidia-smi")
+    with daemon() as address:
+        node = document(address)
+        smi = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, text=True, check=True).stdout
+    rows = list(compared(ET.fromstring(smi).findall("gpu"), whole_cards(node)))
+    text = tables.table(("GPU", "reading", "nvidia-smi", "ours"), rows)
+    (work.out / "parity.txt").write_text(f"{text}\n", "utf-8")
+    return text
+
+
+def document(address: str) -> Mapping[str, Any]:
+    """Return the daemon's JSON document, just after a poll of the counters."""
+    for pause in (1.0, 0.0):
+        with urllib.request.urlopen(f"http://{address}/api/v1/snapshot?counters=now") as answer:
+            found: Mapping[str, Any] = json.load(answer)
+        time.sleep(pause)
+    return found
+
+
+def whole_cards(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return NVIDIA's cards in the order of their numbers."""
+    cards = [device for device in node["devices"] if device["vendor"] == "nvidia" and device["parent"] is None]
+    return sorted(cards, key=lambda device: device["index"])
+
+
+def compared(theirs: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """One row for each reading that either has."""
+    for number, (gpu, device) in enumerate(zip(theirs, ours, strict=False)):
+        for path, metric, label, times in _PARITY:
+            text = (gpu.findtext(path) or "").split(" ")[0]
+            found = device["readings"].get(metric)
+            value = found.get(label) if label and isinstance(found, dict) else found
+            if text or value is not None:
+                is_number = re.fullmatch(r"-?[0-9.]+", text)
+                told = tables.number(float(text) * times) if is_number else text or "–"
+                yield [str(number), f"{metric} {label}".strip(), told, "–" if value is None else tables.number(value)]
+
+
+def energy(work: Work) -> str:
+    """The energy of stretches by a Recorder beside the difference of the counter, which is read by us at their limits."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
+
+    def counted() -> float:
+        return sum(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) for handle in handles) / 1e3
+
+    rows = []
+    try:
+        with daemon() as address:
+            for seconds in _STRETCHES:
+                with Recorder("all", url=address) as recorder:
+                    time.sleep(1.2)  # the counters were read for the begin of the whole
+                    with recorder("stretch"):
+                        before = counted()
+                        time.sleep(seconds)
+                        joules = counted() - before
+                    told = recorder.results("stretch")
+                mine = told.get("energy_joules", 0.0)
+                ratio = f"{mine / joules:.4f}" if joules else "–"
+                rows.append([f"{seconds:g} s", f"{joules:.1f}", f"{mine:.1f}", ratio, f"{told.get('exact', 0.0):g}"])
+    except pynvml.NVMLError as error:
+        raise ValueError(f"the energy counter: {error}") from None
+    finally:
+        pynvml.nvmlShutdown()
+    text = tables.table(("stretch", "counter, J", "Recorder, J", "ratio", "exact"), rows)
+    (work.out / "energy.txt").write_text(f"{text}\n", "utf-8")
+    return text
+
+
+def recording(work: Work) -> str:
+    """A masked recording of all sources, as a capture for tests."""
+    path = work.out / "load.jsonl.gz"
+    seconds = min(20.0, work.seconds)
+    line = [*COMMAND, "record", "-o", str(path), "--for", f"{seconds:g}s"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode:
+        raise ValueError(done.stderr.strip()[-300:])
+    return f"{path.name}: {path.stat().st_size} bytes; {done.stderr.strip().splitlines()[-1:]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
