@@ -78,14 +78,20 @@ def test_a_call_that_hangs_leaves_no_stale_reading(node: Node) -> None:
     assert len(node.workers()) <= 1
 
 
-def test_nobody_knows_of_the_cards_while_every_call_hangs(node: Node) -> None:
-    """The inventory of a moment ago lists them all, and does not hold them up beside a source that fails."""
+def test_cards_stay_listed_as_unread_while_every_call_hangs(node: Node) -> None:
+    """The recent inventory lists them all, but does not hold them up beside a source that fails."""
     node.daemon.until(lambda: 'telemetry_source_poll_up{poll="inventory",source="nvml"} 1.0' in node.daemon.page())
     node.fake.hang("*", 3600.0)
     node.daemon.until(lambda: 'telemetry_source_up{source="nvml"} 0.0' in node.daemon.page())
     assert node.series("accelerator_up") == node.series("accelerator_power_cap_watts") == []
+    assert node.values("accelerator_unread", vendor="nvidia") == ["1.0"] * 3
+    devices = node.daemon.document()["devices"]
+    assert [(device["up"], device["condition"]["word"], device["readings"]) for device in devices] == [
+        (None, "unknown", {})
+    ] * 3
+    assert all(device["last_read"] for device in devices)
     node.fake.heal()
-    node.daemon.until(lambda: len(node.series("accelerator_up")) == 3)
+    node.daemon.until(lambda: len(node.series("accelerator_up")) == 3 and not node.series("accelerator_unread"))
     node.daemon.until(lambda: len(node.series("accelerator_power_cap_watts")) == 3)
 
 
