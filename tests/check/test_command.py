@@ -72,6 +72,7 @@ def test_the_deadline_holds_while_a_tool_hangs(tmp_path: Path) -> None:
         ("[other]\n", "[other]: no such section; there are thresholds, expect"),
         ("thresholds = 3\n", "thresholds: must be a section, as in [thresholds]"),
         ("hot_celsius =\n", "is not valid TOML"),
+        pytest.param("a." * 50_000 + "a = 1\n", "more than 64 parts", id="a key of many parts"),
     ],
 )
 def test_a_bad_file_of_thresholds_is_named(tmp_path: Path, text: str, words: str) -> None:

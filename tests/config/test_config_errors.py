@@ -123,6 +123,8 @@ def test_a_long_list_of_names_is_not_told(bench: Workbench) -> None:
     assert bench.complaints("[sources.tool-200]", known_sources=many)[0].endswith("did you mean tool-20 or tool-2?")
 
 
+# Its parts are in every notation: the reader of TOML would take gigabytes for it.
+ENDLESS_KEY = b".".join([b"a", b"'b.c'", b'"\\"d"'] * 17_000) + b" = 1\n"
 COLUMN = "is not valid TOML at column"
 
 
@@ -136,6 +138,10 @@ COLUMN = "is not valid TOML at column"
         ("[log]\n# größer\n".encode("latin-1"), "line 2: is not valid UTF-8; save the file as UTF-8 text"),
         (b"\xef\xbb\xbf[log]\n", "line 1: begins with a byte order mark; save the file as UTF-8 without one"),
         pytest.param(b"a = " + b"[" * 100_000, "", id="deep"),
+        pytest.param(ENDLESS_KEY, "is not valid TOML: it has a key of more than 64 parts", id="a key of many parts"),
+        pytest.param(
+            b"[" + ENDLESS_KEY.split(b" ")[0] + b"]", "is not valid TOML: it has a key", id="a section of many parts"
+        ),
         pytest.param(b"a = " + b"9" * 5000, "", id="a huge number"),
         pytest.param(b"#" * (1 << 20) + b"\n", "cannot be read: it is larger than 1 MiB", id="a huge file"),
     ],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,28 @@ def test_parse_standard_input_and_several_files(saved, tmp_path):
     other.write_text(TABLE.replace("0    MTT", "1    MTT").replace(":1a:", ":1b:"))
     status, out, _ = run_main("parse", "mthreads-gmi", "-", str(other), stdin=TABLE)
     assert (status, [d["index"] for d in json.loads(out)["devices"]]) == (0, [0, 1])
+
+
+def test_a_pipe_is_parsed_as_soon_as_a_process_writes_to_it(tmp_path):
+    """`parse SOURCE <(tool)` waits for the tool; a pipe without a writer is refused, as nothing may ever come."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    status, _, error = run_main("parse", "mthreads-gmi", str(pipe))
+    assert (status, "it is a pipe to which no process writes" in error) == (64, True)
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(writing, "wb") as stream:
+            stream.write(TABLE.encode())
+
+    writer = threading.Thread(target=write)
+    try:
+        writer.start()
+        status, out, _ = run_main("parse", "mthreads-gmi", f"/dev/fd/{reading}")
+    finally:
+        writer.join()
+        os.close(reading)
+    assert (status, [device["index"] for device in json.loads(out)["devices"]]) == (0, [0])
 
 
 def test_the_status_of_a_snapshot_says_what_there_is(config, tools):

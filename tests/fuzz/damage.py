@@ -67,6 +67,14 @@ def widen(text: str, dice: random.Random, _: Sequence[str]) -> str:
     return _BLANKS.sub(lambda found: " " * max(1, len(found[0]) + dice.randint(-width, width)), text)
 
 
+def stretch(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Blanks, dashes or digits far beyond the width of any column; half of the time the text ends with the word behind them."""
+    start = dice.randint(0, len(text))
+    pushed = text[:start] + dice.choice(" \t-=0x") * dice.choice((100, 400, 1000, 9000))
+    word, end, rest = text[start:].lstrip().partition(dice.choice((" ", "\n")))
+    return pushed + word + dice.choice(("", end + rest))
+
+
 def flip(text: str, dice: random.Random, _: Sequence[str]) -> str:
     """Bits of its bytes turned round."""
     data = bytearray(text.encode("utf-8", "surrogatepass"))
@@ -122,7 +130,7 @@ def swap(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 DAMAGES: tuple[Damage, ...] = (
-    splice, cut, stop, double_lines, mix_lines, widen, flip, encode, renumber, insert, deepen, repeat, swap,
+    splice, cut, stop, double_lines, mix_lines, widen, stretch, flip, encode, renumber, insert, deepen, repeat, swap,
 )  # fmt: skip
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kits.captures import registered_parsers, text_capture
-from telemetry_parsers.model import Absent
+from kits.captures import own_cases, registered_parsers, text_capture
+from telemetry_parsers.checks.suite import parse_violations
+from telemetry_parsers.model import Absent, Output
 
 HEAD = "Timestamp, DeviceId, GPU Power (W)"
 XPU_SMI = registered_parsers()["xpu-smi"]
@@ -44,3 +47,12 @@ def test_a_row_is_read_under_the_headings_above_it() -> None:
         (0, "power_watts"): 116.8,
         (1, "power_watts"): 115.7,
     }
+
+
+@pytest.mark.parametrize("name", sorted(registered_parsers()))
+def test_a_text_may_end_in_a_cell_beyond_what_is_looked_at(name: str) -> None:
+    parser = registered_parsers()[name]
+    for case in own_cases(name):
+        for capture in case.captures(parser) if case.path.suffix == ".txt" else ():
+            ends_far = replace(capture, outputs=(Output(text=f"{capture.outputs[0].text}|{' ' * 400}x"),))
+            assert parse_violations(parser, ends_far) == [], case.id

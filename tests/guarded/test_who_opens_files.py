@@ -37,9 +37,6 @@ PLACES = {
     "readers/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
     "commands/completions.py": {"read_text": "a file of the package itself"},
     "masking/words.py": {"read_text": "a file of the package itself"},
-    "commands/parse.py": {
-        "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
-    },
     "recordings/recording_file.py": {"fdopen": "the descriptor that guarded.reading gave"},
     "recordings/flight_recorder.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "recordings/flight_writer.py": {"fdopen": "the memory that the daemon gave"},

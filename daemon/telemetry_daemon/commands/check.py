@@ -187,14 +187,12 @@ def changes_in(path: str) -> Changes:
 
 
 def _document(path: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:  # the library of which tomllib was made
-        import tomli as tomllib
+    from telemetry_daemon.config.inputs import toml_in
+
     content = options.content_of(path, _LARGEST_BYTES, "give a TOML file that you may read")
     try:
-        return tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
+        return toml_in(content.decode())
+    except ValueError as error:
         raise CommandError(f"{path}: is not valid TOML: {error}") from None
 
 

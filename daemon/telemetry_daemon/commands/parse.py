@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from telemetry_daemon.commands import options, rendering
 from telemetry_daemon.guarded.packing import is_packed
-from telemetry_daemon.guarded.reading import TooLargeError, read_stream
+from telemetry_daemon.guarded.reading import TooLargeError, read_named, read_stream
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
@@ -90,8 +88,9 @@ def _captures(parser: Parser, name: str) -> list[Capture]:
 
 def _read(name: str) -> bytes:
     try:
-        with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as stream:
-            return read_stream(stream, _LARGEST_INPUT_BYTES, name)
+        if name == "-":
+            return read_stream(sys.stdin.buffer, _LARGEST_INPUT_BYTES, name)
+        return read_named(name, _LARGEST_INPUT_BYTES)
     except TooLargeError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give what one run of the tool printed") from None
     except OSError as error:

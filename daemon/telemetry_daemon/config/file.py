@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,16 +17,12 @@ from telemetry_daemon.config.inputs import (
     ConfigInputs,
     Document,
     KeyPath,
+    toml_in,
 )
 from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, dotted, general_path, settings_rows
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
 _RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
@@ -118,11 +113,9 @@ def _text(path: str, content: bytes) -> str:
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return toml_in(text)
     except ValueError as error:
         raise ConfigError(_syntax_error(path, str(error))) from None
-    except RecursionError:
-        raise ConfigError(f"{path}: is not valid TOML: it is nested too deeply") from None
 
 
 def _syntax_error(path: str, message: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from binascii import crc32
 from collections.abc import Mapping
@@ -26,6 +27,11 @@ LARGEST_FILE_BYTES = 1 << 20
 _DECIDING = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
 )
+
+# No setting's name has more than five parts.
+_MOST_PARTS = 64
+_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_ENDLESS_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_PARTS}}}")
 
 KeyPath = tuple[str, ...]
 
@@ -109,8 +115,8 @@ def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str
         return variable
     try:
         content = _content(path, environment)
-        found = _toml(content).get(section, {}).get(name, default) if name.encode() in content else default
-    except (OSError, ValueError, AttributeError, RecursionError):  # the check says what is wrong
+        found = toml_in(content.decode()).get(section, {}).get(name, default) if name.encode() in content else default
+    except (OSError, ValueError, AttributeError):  # the check says what is wrong
         return None
     return found if isinstance(found, str) and found.startswith("/") else None
 
@@ -126,9 +132,15 @@ def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
         return b""
 
 
-def _toml(content: bytes) -> Any:
+def toml_in(text: str) -> dict[str, Any]:
+    """The document of a TOML file, else ValueError. The reader takes gigabytes for a key of thousands of parts."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
-    return tomllib.loads(content.decode())
+    if _ENDLESS_KEY.search(text):
+        raise ValueError(f"it has a key of more than {_MOST_PARTS} parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

@@ -79,6 +79,28 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
     return _content(stream.read, limit_bytes, name)
 
 
+def read_named(path: str, limit_bytes: int) -> bytes:
+    """All bytes of a file, device or pipe that the user named, else OSError. A pipe without a writer is refused: it may never have one."""
+    descriptor = os.open(path, _FLAGS)
+    try:
+        first = _first_bytes(descriptor)
+        if first == b"" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe to which no process writes", path)
+        os.set_blocking(descriptor, True)
+        pieces = iter([first] if first else [])
+        return _content(lambda size: next(pieces, None) or os.read(descriptor, size), limit_bytes, path)
+    finally:
+        os.close(descriptor)
+
+
+def _first_bytes(descriptor: int) -> bytes | None:
+    """The first bytes, empty at the end; None where a writer may still write some."""
+    try:
+        return os.read(descriptor, _CHUNK_BYTES)
+    except BlockingIOError:
+        return None
+
+
 def _content(read: Callable[[int], bytes], limit_bytes: int, name: str) -> bytes:
     content = bytearray()
     while chunk := read(_CHUNK_BYTES):

@@ -93,7 +93,7 @@ def _texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
         yield f"from {cut}", text[cut:]
     for turn in range(rounds):
         dice = _Dice(turn * 7919 + len(text))
-        for damage in (_shuffle, _drop, _repeat, _flip, _nasty):
+        for damage in (_shuffle, _drop, _repeat, _flip, _nasty, _stretch):
             yield f"{damage.__name__.strip('_')} {turn}", damage(text, dice)
 
 
@@ -125,6 +125,14 @@ def _nasty(text: str, dice: _Dice) -> str:
     words = text.split(" ")
     words[dice.below(len(words))] = NASTY_WORDS[dice.below(len(NASTY_WORDS))]
     return " ".join(words)
+
+
+def _stretch(text: str, dice: _Dice) -> str:
+    """A word of the text pushed far to the right, beyond what parsers look at; half of the time the text ends there."""
+    words = text.split(" ")
+    at = dice.below(len(words))
+    pushed = [*words[:at], " " * (60 << dice.below(9)) + words[at]]
+    return " ".join(pushed) if dice.below(2) else " ".join([*pushed, *words[at + 1 :]])
 
 
 def _damaged(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:

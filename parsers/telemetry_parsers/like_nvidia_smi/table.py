@@ -238,7 +238,7 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
     readers = scan.headings[at]
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
     is_whole = line.ended or line.text.rstrip().endswith("|")
-    cut = [] if is_whole else [cells.pop()]
+    cells, cut = (cells, []) if is_whole else (cells[:-1], cells[-1:])
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
     row: _Row = []

@@ -51,7 +51,7 @@ def lines(text: str, stream: str = "") -> list[Line]:
 
 def quote(text: str) -> str:
     """A piece of foreign text, short and printable, as a problem shows it."""
-    piece = " ".join(text[: 4 * _QUOTE_LENGTH].split())
+    piece = " ".join(text.lstrip()[: 4 * _QUOTE_LENGTH].split())
     piece = "".join(sign if sign.isprintable() else "?" for sign in piece)
     return piece if len(piece) <= _QUOTE_LENGTH else piece[: _QUOTE_LENGTH - 1] + "…"
 
