@@ -20,6 +20,7 @@ from telemetry_grafana.rules.alerts_heat_and_speed import FULL_LOAD, HEAT_AND_SP
 from telemetry_grafana.rules.alerts_lost_and_broken import BROKEN, PRESENCE
 from telemetry_grafana.rules.alerts_monitor import MONITOR
 from telemetry_grafana.rules.alerts_owners import OWNERS
+from telemetry_grafana.rules.dcgm_names import dcgm_names
 from telemetry_grafana.rules.recording import GROUPS, recorded
 from telemetry_grafana.rules.rule import AT_ONCE, EVERY, Alert, open_event
 
@@ -247,10 +248,22 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+_DCGM_HEAD = """# For clusters that run NVIDIA's dcgm-exporter: its names of 4.9 from those before, and back, so that boards of
+# both generations work during an upgrade. The series that a rule makes have the label renamed="yes". GPU_UTIL_RATIO of DCGM 4.6
+# was a percentage under the new name: it is wrong here by a factor of 100. Load it beside, not in place of, the other rules.
+"""
+
+
+def dcgm_name_rules() -> str:
+    """deploy/prometheus/optional/dcgm-names.yml."""
+    return _as_yaml({"groups": dcgm_names()}).replace(_HEAD, _HEAD + _DCGM_HEAD)
+
+
 FILES: Mapping[str, Callable[[], str]] = {
     "docs/alerts.md": handbook,
     "deploy/prometheus/rules/telemetry-recording.yml": recording_rules,
     "deploy/prometheus/rules/telemetry-alerts.yml": alert_rules,
+    "deploy/prometheus/optional/dcgm-names.yml": dcgm_name_rules,
     "deploy/alertmanager/alertmanager.yml": inhibitions,
     "grafana/provisioning/alerting/telemetry-rules.yaml": grafana_rules,
     **{f"grafana/dashboards/{page.uid}.json": page.to_json for page in PAGES},

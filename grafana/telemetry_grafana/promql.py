@@ -44,10 +44,12 @@ _INFO_LABELS = frozenset(
 # What Prometheus keeps of the alerts that it evaluates: the labels of their series, and those of the rule.
 _ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
 _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
+# Kubernetes' labels of a target, and the model of an inference server: the labels of counters that are not ours.
+_INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
 # What queries of panels join from other labels, to name a series.
 _NAME_LABELS = frozenset({"card", "node"})
-_GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS).union(
+_GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS).union(
     (metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values()
 )
 
@@ -56,7 +58,9 @@ _CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)")
-_OURS = re.compile(r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|(up|ALERTS|ALERTS_FOR_STATE)\Z")
+_OURS = re.compile(
+    r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|(pod|model_name|job_id):|(up|ALERTS|ALERTS_FOR_STATE)\Z"
+)
 _SELECTOR_OR_STRING = re.compile(r"(?P<selector>\{[^}]*\})|\"(?:[^\"\\]|\\.)*\"")
 _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 

@@ -120,6 +120,56 @@ def grouped(had: Had, labels: Sequence[str]) -> Key:
     return tuple(told.get(label, "") for label in labels)
 
 
+@dataclass(frozen=True)
+class Served:
+    """An inference server in a pod that has a card: what the recording rules keep of it."""
+
+    had: Had
+
+    @property
+    def labels(self) -> dict[str, str]:
+        model = f"llm-{self.had.card.number // 10 % 2}"
+        return {"namespace": "web", "pod": self.had.who["pod_name"], "model_name": model}
+
+    @property
+    def tokens(self) -> float:
+        return 10.0 + self.had.card.number
+
+    @property
+    def watts(self) -> float:
+        return self.had.share * self.had.card.watts
+
+
+SERVED = tuple(Served(had) for had in HAVE if had.who.get("pod_namespace") == "web")
+# Of a job that counts its steps: tokens a second, and what the rules keep of its energy.
+STEP_TOKENS, STEP_JOULES = {"0": 50.0, "1": 80.0}, {"0": 6.0, "1": 2.5}
+
+
+def served_by(labels: Sequence[str], value: Callable[[Served], float]) -> dict[Key, float]:
+    """The sum over the servers of each group."""
+    sums: dict[Key, float] = defaultdict(float)
+    for one in SERVED:
+        sums[tuple(one.labels[label] for label in labels)] += value(one)
+    return dict(sums)
+
+
+def tokens_and_energy() -> dict[tuple[str, Key], float]:
+    """The series of the recording rules about tokens, by name and labels."""
+    found: dict[tuple[str, Key], float] = {}
+    for scope, labels in (("pod", ("namespace", "pod", "model_name")), ("model_name", ("model_name",))):
+        tokens, watts = served_by(labels, lambda one: one.tokens), served_by(labels, lambda one: one.watts)
+        for key in tokens:
+            found[f"{scope}:inference_joules_per_output_token:rate5m", key] = watts[key] / tokens[key]
+            found[f"{scope}:inference_output_tokens_per_second_per_watt:rate5m", key] = tokens[key] / watts[key]
+            if scope == "pod":
+                found["pod:inference_output_tokens:rate5m", key] = tokens[key]
+                found["pod:inference_power_watts:rate5m", key] = watts[key]
+    for job_id, joules in STEP_JOULES.items():
+        found["job_id:steps_joules_per_token:rate5m", (job_id,)] = joules
+        found["job_id:steps_tokens_per_second_per_watt:rate5m", (job_id,)] = 1 / joules
+    return found
+
+
 def fleet() -> Series:
     """The whole course of the fleet, with a value a minute."""
     series: dict[str, str] = {}
@@ -154,4 +204,19 @@ def fleet() -> Series:
         count("accelerator_allocation_seconds_total", labels, had.share, steps)
         count("accelerator_allocation_busy_seconds_total", labels, had.share * had.card.busy, steps)
         count("accelerator_allocation_energy_joules_total", labels, had.share * had.card.watts, steps)
+    return {**series, **of_tokens()}
+
+
+def of_tokens() -> Series:
+    """The recorded series about tokens, and what two ranks of each job count."""
+    names = {"pod": ("namespace", "pod", "model_name"), "model_name": ("model_name",), "job_id": ("job_id",)}
+    series: dict[str, str] = {}
+    for (metric, key), value in tokens_and_energy().items():
+        labels = zip(names[metric.partition(":")[0]], key, strict=True)
+        texts = ",".join(f'{label}="{text}"' for label, text in labels)
+        series[f"{metric}{{{texts}}}"] = f"{value!r}x{STEPS}"
+    for job_id, tokens in STEP_TOKENS.items():
+        for rank in "01":
+            labels_of_rank = f'job="telemetry",instance="node0",id="GPU-{rank}",job_id="{job_id}",rank="{rank}"'
+            series[f"telemetry_steps_tokens_total{{{labels_of_rank}}}"] = f"9e6+{tokens / 2 * STEP_SECONDS!r}x{STEPS}"
     return series

@@ -11,7 +11,22 @@ from pathlib import Path
 import pytest
 
 from grafana.boards import panels_of
-from grafana.owned_fleet import CARDS, HAD, HAVE, OF_JOBS, RANGE_SECONDS, STEPS, Had, Key, fleet, grouped, summed
+from grafana.owned_fleet import (
+    CARDS,
+    HAD,
+    HAVE,
+    OF_JOBS,
+    RANGE_SECONDS,
+    STEP_TOKENS,
+    STEPS,
+    Had,
+    Key,
+    fleet,
+    grouped,
+    served_by,
+    summed,
+    tokens_and_energy,
+)
 from grafana.promtool import RECORDING, Sample, answers, groups_of
 from kits.captures import ROOT
 
@@ -21,6 +36,7 @@ WHO = ("owner_kind", "owner", "user", "account")
 GROUP = ("user", "pod_namespace", "account")
 JOB = ("job_id", "user")
 OF_CARD = ("instance", "device", "owner")
+POD_MODEL = ("namespace", "pod", "model_name")
 ALL: Key = ()
 WATTS = sum(card.watts for card in CARDS)
 OWNED_JOULES = sum(had.seconds * had.card.watts for had in HAD)
@@ -78,6 +94,28 @@ def now() -> dict[Target, Rows]:
     return {("Who has cards", "table", ref): (WHO, rows) for ref, rows in zip("ABCD", answers, strict=True)}
 
 
+def tokens() -> dict[Target, Rows]:
+    """What inference servers and training jobs make of their energy."""
+    recorded, found = tokens_and_energy(), dict[Target, Rows]()
+
+    def series(name: str) -> dict[Key, float]:
+        return {key: value for (metric, key), value in recorded.items() if metric == f"{name}:rate5m"}
+
+    ratios = ("inference_joules_per_output_token", "inference_output_tokens_per_second_per_watt")
+    for title, scope, labels in (("model", "model_name", POD_MODEL[2:]), ("pod", "pod", POD_MODEL)):
+        sums = (served_by(labels, lambda one: one.tokens), served_by(labels, lambda one: one.watts))
+        answers = (*sums, *(series(f"{scope}:{ratio}") for ratio in ratios))
+        found |= {
+            (f"Tokens by {title}", "table", ref): (labels, rows) for ref, rows in zip("ABCD", answers, strict=True)
+        }
+    jobs = (
+        {(job_id,): rate for job_id, rate in STEP_TOKENS.items()},
+        series("job_id:steps_joules_per_token"),
+        series("job_id:steps_tokens_per_second_per_watt"),
+    )
+    return found | {("Tokens by job", "table", ref): (("job_id",), rows) for ref, rows in zip("ABC", jobs, strict=True)}
+
+
 def one(value: float) -> Rows:
     return (), {ALL: value}
 
@@ -108,6 +146,7 @@ def expected_rows() -> dict[Target, Rows]:
         **bill("By namespace", ("pod_namespace",)),
         **bill("By job", JOB),
         **of_jobs(),
+        **tokens(),
     }
 
 
@@ -130,7 +169,7 @@ def test_each_query_gives_its_rows_and_numbers(tmp_path: Path) -> None:
     name = "accelerator:allocation_utilization_ratio:rate5m"
     (rule,) = (rule for group in groups_of(RECORDING) for rule in group["rules"] if rule["record"] == name)
     queries = [
-        re.sub(r'"\$\w+"', '".*"', text.replace("$__range", f"{RANGE_SECONDS}s"))
+        re.sub(r'"\$\w+"', '".*"', text.replace("$__range", f"{RANGE_SECONDS}s").replace("$__rate_interval", "5m"))
         for text in (*targets.values(), rule["expr"])
     ]
     *found, kept = answers(tmp_path, [], fleet(), [(query, f"{STEPS}m") for query in queries])

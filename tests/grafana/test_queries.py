@@ -44,6 +44,8 @@ EMPTY = {
     "telemetry-fleet Maintenance": "nobody works on these nodes",
     "telemetry-jobs Strangers": "simulated processes are all of the owners",
     "telemetry-jobs Names that fit no card": "all fit",
+    "telemetry-jobs Tokens by model": "no inference server is scraped",
+    "telemetry-jobs Tokens by pod": "no inference server is scraped",
 }
 
 

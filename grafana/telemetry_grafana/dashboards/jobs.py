@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import Column, Figure, Panel, card_table, number, numbers, stacked
 from telemetry_grafana.dashboards.query import query
 from telemetry_grafana.promql import CARD, PARTITIONS
+from telemetry_grafana.rules import recording_tokens as tokens
 
 _CARD = f"on ({CARD})"
 # The share of each card that an owner has: what is multiplied by it adds up to the cards' own.
@@ -26,6 +27,7 @@ _OF_CARD = (*shared.CARD_LABELS, "owner_kind", "owner", "user")
 _GROUP = "user, pod_namespace, account"
 _OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
 _JOB = "job_id, user"
+_JOB_OF_STEPS = "cluster, job_id"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
 
 
@@ -84,6 +86,26 @@ def _where_any(otherwise: str, title: str, what: str, labels: Sequence[str], *co
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
     return card_table(title, what, labels, columns, sort).sized(12, _LOW).saying(otherwise)
 
+
+def _tokens(title: str, what: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
+    """Return a table of tokens and their energy, the most expensive first."""
+    headings = tuple(columns)
+    units = {"power": "watt", "J/token": "joule"}
+    return card_table(
+        title,
+        what,
+        labels,
+        [Column(heading, text, units.get(heading, "short"), decimals=2) for heading, text in columns.items()],
+        sort=(f"-{headings[-2]}",),
+    ).sized(8, _LOW)
+
+
+def _of_clusters(series: str) -> str:
+    return f'{series}{{cluster=~"$$cluster"}}'
+
+
+_OF_MODEL = "cluster, model_name"
+_TOKENS_OF_JOB = f"sum by ({_JOB_OF_STEPS}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 
 JOBS = Page(
     uid="telemetry-jobs",
@@ -148,6 +170,40 @@ JOBS = Page(
             _bill("account", ("account",)),
             _bill("namespace", ("pod_namespace",)),
             _bill("job", ("job_id", "user")),
+        ),
+        "Tokens": (
+            _tokens(
+                "Tokens by model",
+                "Output tokens that inference servers (vLLM, SGLang, TGI) count in pods that have cards, and the energy of one.",
+                ("model_name",),
+                {
+                    "tokens/s": f"sum by ({_OF_MODEL}) ({_of_clusters(tokens.TOKENS)})",
+                    "power": f"sum by ({_OF_MODEL}) ({_of_clusters(tokens.WATTS)})",
+                    "J/token": _of_clusters(tokens.MODEL_JOULES),
+                    "tokens/s/W": _of_clusters(tokens.MODEL_TOKENS_PER_WATT),
+                },
+            ),
+            _tokens(
+                "Tokens by pod",
+                "The same by pod. A card that pods share counts by their shares.",
+                ("namespace", "pod", "model_name"),
+                {
+                    "tokens/s": _of_clusters(tokens.TOKENS),
+                    "power": _of_clusters(tokens.WATTS),
+                    "J/token": _of_clusters(tokens.POD_JOULES),
+                    "tokens/s/W": _of_clusters(tokens.POD_TOKENS_PER_WATT),
+                },
+            ),
+            _tokens(
+                "Tokens by job",
+                "Tokens or samples of jobs that count their steps (docs/profile.md), and the energy of one.",
+                ("job_id",),
+                {
+                    "tokens/s": _TOKENS_OF_JOB,
+                    "J/token": _of_clusters(tokens.JOB_JOULES),
+                    "tokens/s/W": _of_clusters(tokens.JOB_TOKENS_PER_WATT),
+                },
+            ),
         ),
         "Worth a look": (
             _where_any(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_grafana.promql import CARD, DEVICE, MODEL, MODEL_IN_NODE, NODE, PARTITIONS, beginning_with
 from telemetry_grafana.rules.recording_past import HIGHEST_POWER, IDLE_POWER, MEMORIES, PAST
+from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
 from telemetry_grafana.rules.rule import EVERY, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
@@ -251,6 +252,7 @@ GROUPS = (
     PAST,
     _BUSY_PEERS,
     _WORK_DONE,
+    TOKEN_ENERGY,
     RecordingGroup(
         "telemetry-sums",
         (

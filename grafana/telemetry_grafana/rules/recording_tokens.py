@@ -1,0 +1,96 @@
+"""Recording rules: tokens of inference servers and of training, joined with the energy of the pods and jobs that have the cards."""
+
+from __future__ import annotations
+
+from telemetry_grafana.rules.rule import Recording, RecordingGroup
+
+_POD = "cluster, namespace, pod"
+_POD_MODEL = f"{_POD}, model_name"
+_MODEL = "cluster, model_name"
+_JOB = "cluster, job_id"
+# Counters of generated tokens. vLLM and SGLang have a colon in their names, an underscore where Ray or a collector renames them.
+_COUNTERS = (
+    "vllm:generation_tokens_total",
+    "vllm_generation_tokens_total",
+    "ray_vllm_generation_tokens_total",
+    "sglang:generation_tokens_total",
+    "sglang_generation_tokens_total",
+    "tgi_request_generated_tokens_sum",
+)
+TOKENS = "pod:inference_output_tokens:rate5m"
+WATTS = "pod:inference_power_watts:rate5m"
+POD_JOULES = "pod:inference_joules_per_output_token:rate5m"
+POD_TOKENS_PER_WATT = "pod:inference_output_tokens_per_second_per_watt:rate5m"
+MODEL_JOULES = "model_name:inference_joules_per_output_token:rate5m"
+MODEL_TOKENS_PER_WATT = "model_name:inference_output_tokens_per_second_per_watt:rate5m"
+JOB_JOULES = "job_id:steps_joules_per_token:rate5m"
+JOB_TOKENS_PER_WATT = "job_id:steps_tokens_per_second_per_watt:rate5m"
+_ENERGY = "accelerator_allocation_energy_joules_total"
+_OF_PODS = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
+_POD_WATTS = f'sum by ({_POD}) (label_replace({_OF_PODS}, "pod", "$1", "pod_name", "(.*)"))'
+# Models of one pod share its power by their tokens, and equally while there are none.
+_SHARE = (
+    f"({TOKENS} / on ({_POD}) group_left () (sum by ({_POD}) ({TOKENS}) > 0)"
+    f" or ({TOKENS} * 0 + 1) / on ({_POD}) group_left () count by ({_POD}) ({TOKENS}))"
+)
+_JOB_WATTS = f'sum by ({_JOB}) (rate({_ENERGY}{{job_id!=""}}[5m]))'
+_JOB_TOKENS = f'sum by ({_JOB}) (rate(telemetry_steps_tokens_total{{job_id!=""}}[5m]))'
+
+
+def _per_watt(tokens: str, watts: str) -> str:
+    return f"{tokens} / ({watts} > 0)"
+
+
+def _of_model(series: str) -> str:
+    """Return the sum over the pods whose power is known."""
+    return f"sum by ({_MODEL}) ({series} and on ({_POD_MODEL}) {WATTS})"
+
+
+TOKEN_ENERGY = RecordingGroup(
+    "telemetry-tokens",
+    (
+        Recording(
+            TOKENS,
+            " or ".join(f'sum by ({_POD_MODEL}) (rate({counter}{{pod!=""}}[5m]))' for counter in _COUNTERS),
+            "Output tokens a second of each pod and model, as vLLM, SGLang and TGI count them.",
+            _POD_MODEL,
+        ),
+        Recording(
+            WATTS,
+            f"{_SHARE} * on ({_POD}) group_left () ({_POD_WATTS})",
+            "Power of the pod's shares of cards. Models of one pod share it by their tokens.",
+            _POD_MODEL,
+        ),
+        Recording(POD_JOULES, f"{WATTS} / ({TOKENS} > 0)", "Joules for each output token of a pod.", _POD_MODEL),
+        Recording(
+            POD_TOKENS_PER_WATT,
+            _per_watt(TOKENS, WATTS),
+            "Output tokens a second for each watt of a pod.",
+            _POD_MODEL,
+        ),
+        Recording(
+            MODEL_JOULES,
+            f"{_of_model(WATTS)} / ({_of_model(TOKENS)} > 0)",
+            "Joules for each output token of a model, with the power of its idle pods.",
+            _MODEL,
+        ),
+        Recording(
+            MODEL_TOKENS_PER_WATT,
+            _per_watt(_of_model(TOKENS), _of_model(WATTS)),
+            "Output tokens a second for each watt of a model, with the power of its idle pods.",
+            _MODEL,
+        ),
+        Recording(
+            JOB_JOULES,
+            f"{_JOB_WATTS} / ({_JOB_TOKENS} > 0)",
+            "Joules for each token or sample of a job that counts its steps.",
+            _JOB,
+        ),
+        Recording(
+            JOB_TOKENS_PER_WATT,
+            _per_watt(_JOB_TOKENS, _JOB_WATTS),
+            "Tokens or samples a second for each watt of such a job.",
+            _JOB,
+        ),
+    ),
+)
