@@ -8,7 +8,15 @@ All types are frozen. What is not known is None or missing, never 0. `device_tel
 that serve a page of prometheus-client.
 """
 
-from device_telemetry.node_types import Device, Node, NotReachableError, NotUnderstoodError, Source, TelemetryError
+from device_telemetry.node_types import (
+    Device,
+    Node,
+    NotReachableError,
+    NotUnderstoodError,
+    Source,
+    TelemetryError,
+    UnknownNameError,
+)
 from device_telemetry.reading import read, watch
 from device_telemetry.recorder import Recorder
 from device_telemetry.visible import visible
@@ -21,6 +29,7 @@ __all__ = [
     "Recorder",
     "Source",
     "TelemetryError",
+    "UnknownNameError",
     "read",
     "visible",
     "watch",

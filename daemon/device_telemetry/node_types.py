@@ -9,10 +9,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from telemetry_daemon.terminal.suggestions import nearest_or_all
+from telemetry_parsers.metrics import BY_KEY
+
 _SCHEMA = "telemetry.snapshot/1"
 _OTHER_SENSORS = ("memory", "hbm", "stack", "board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 
 Reading = float | Mapping[str, float]
+_DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope == "device")
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,33 @@ class Device:
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
-        """The number of a metric, with a label the one of that word; None where it was not read."""
+        """The number of a metric, with a label the one of that word; None where it was not read.
+
+        Raises UnknownNameError for a metric that does not exist, and for one whose label is missing or that has no label.
+        """
         found = self.readings.get(metric)
-        if isinstance(found, Mapping):
-            return found.get(label)
-        return found if not label else None
+        if isinstance(found, Mapping) if label else isinstance(found, float | int):
+            return found.get(label) if isinstance(found, Mapping) else found
+        self._check(metric, label)
+        return None
+
+    def _check(self, metric: str, label: str) -> None:
+        """Raise UnknownNameError unless the metric exists, and has a label if and only if this is not empty."""
+        read, absent = self.readings.get(metric), self.absent.get(metric)
+        listed = BY_KEY.get(metric)
+        if listed is None and read is None and absent is None:
+            near = nearest_or_all(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
+            raise UnknownNameError(f"no metric is called {metric!r}{near or '; docs/metrics.md lists them (JSON key)'}")
+        words = {*(read if isinstance(read, Mapping) else ()), *(absent if isinstance(absent, Mapping) else ())}
+        is_labelled = bool(words) or (listed is not None and read is None and bool(listed.label))
+        if is_labelled and not label:
+            example = min(words, default=listed.words[0] if listed is not None and listed.words else "LABEL")
+            raise UnknownNameError(
+                f"{metric} has a number for each {listed.label if listed is not None else 'label'}, "
+                f"so name it: value({metric!r}, {example!r}); here are: {', '.join(sorted(words)) or 'none'}"
+            )
+        if label and not is_labelled and (read is not None or listed is not None):
+            raise UnknownNameError(f"{metric} has no labels such as {label!r}: ask value({metric!r})")
 
     @property
     def temperature_celsius(self) -> float | None:
@@ -120,6 +146,14 @@ def _frozen(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 class TelemetryError(Exception):
     """Anything that keeps a reading from being made."""
+
+
+class UnknownNameError(TelemetryError, KeyError):
+    """No metric, label, stretch or device has the name; the message suggests the one that was meant."""
+
+    def __str__(self) -> str:
+        """Return the message without the quotes that a KeyError puts around it."""
+        return str(self.args[0])
 
 
 class NotReachableError(TelemetryError):

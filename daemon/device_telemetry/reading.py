@@ -24,7 +24,7 @@ _PATH = "/api/v1/snapshot"
 _EXACT_PATH = f"{_PATH}?counters=now"
 _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
-_SHORTEST_SECONDS = 0.1
+_SHORTEST_SECONDS, _INTERVAL_SECONDS = 0.1, 2.0
 
 # Waits for so many seconds, or less; returns whether exact counters are needed now.
 Pause = Callable[[float], bool]
@@ -43,13 +43,20 @@ def read(url: str | None = None, timeout: float = 20.0) -> Node:
     return node_of(read_document(url, timeout))
 
 
-def watch(interval: float = 2.0, url: str | None = None) -> Iterator[Node]:
-    """The node again and again, every `interval` seconds, until nobody asks any more. Raises TelemetryError where a daemon went away."""
+def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
+    """Yield the node again and again, every `interval` seconds. Raises TelemetryError where a daemon went away.
+
+    The address may also come first, as in `read`: `watch(url)` or `watch(url, interval)`.
+    """
+    if isinstance(interval, str):
+        interval, url = _INTERVAL_SECONDS if url is None else url, interval
     return nodes(interval, url, _sleep)
 
 
-def nodes(interval: float, url: str | None, pause: Pause) -> Iterator[Node]:
+def nodes(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
     """Yield the node again and again, after each pause. Raises TelemetryError where a daemon went away."""
+    if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
+        raise TypeError(f"give one address and one interval in seconds, not {interval!r} and {url!r}")
     if not interval >= _SHORTEST_SECONDS:
         raise ValueError(f"interval must be at least {_SHORTEST_SECONDS} seconds, not {interval}")
     return map(node_of, documents(interval, url, pause))
@@ -84,8 +91,10 @@ def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterat
 
 
 def _address(url: str | None) -> Address | None:
-    """Where the daemon is; None where this node has none. Raises NotReachableError for what is no address."""
+    """Where the daemon is; None where this node has none. Raises NotReachableError or TypeError for what is no address."""
     if url is not None:
+        if not isinstance(url, str):
+            raise TypeError(f"an address is a text such as 'localhost:{url}' or 'gpu-17', not {url!r}")
         try:
             return address_of(url)
         except AddressError as error:

@@ -23,22 +23,27 @@ def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.envir
 
     A list ends at its first entry that is no device, as CUDA reads it.
     """
+    return tuple(device for _, device in numbered(devices, environment))
+
+
+def numbered(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
+    """Return the visible devices with their numbers in this program, which counts from 0 what a variable lets it use."""
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)
-    return tuple(one for vendor, own in by_vendor.items() for one in _of_vendor(vendor, own, environment))
+    return tuple(pair for vendor, own in by_vendor.items() for pair in _of_vendor(vendor, own, environment))
 
 
-def _of_vendor(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[Device]:
-    told = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
-    if told is None:
-        return devices
-    chosen: list[Device] = []
-    for entry in filter(None, (part.strip() for part in told.split(","))):
-        found = _named(entry, devices)
-        if found is None:
+def _of_vendor(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
+    entries = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
+    if entries is None:
+        return [(device.device, device) for device in devices]
+    chosen: list[tuple[str, Device]] = []
+    for entry in filter(None, (part.strip() for part in entries.split(","))):
+        device = _named(entry, devices)
+        if device is None:
             break
-        chosen.append(found)
+        chosen.append((str(len(chosen)), device))
     return chosen
 
 

@@ -13,7 +13,16 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import device_telemetry
-from device_telemetry import Device, NotReachableError, NotUnderstoodError, TelemetryError, read, visible, watch
+from device_telemetry import (
+    Device,
+    NotReachableError,
+    NotUnderstoodError,
+    TelemetryError,
+    UnknownNameError,
+    read,
+    visible,
+    watch,
+)
 from device_telemetry.prometheus import Collector
 from kits.daemon import Daemon
 from kits.ports import free_address
@@ -30,6 +39,7 @@ PUBLIC = {
     "Recorder": "(devices='visible', interval=1.0, url=None, source=None)",
     "Source": "(source, state, reason)",
     "TelemetryError": "",
+    "UnknownNameError": "",
     "read": "(url=None, timeout=20.0)",
     "visible": "(devices, environment=…)",
     "watch": "(interval=2.0, url=None)",
@@ -63,8 +73,7 @@ def test_a_daemon_is_read_as_frozen_types(daemon: Daemon, form: str) -> None:
     card = node.devices[1]
     assert isinstance(card.value("power_watts"), float)
     assert card.value("temperature_celsius", "core") == card.temperature_celsius
-    assert card.value("no such metric") is None
-    assert card.value("power_watts", "core") is None
+    assert card.value("temperature_celsius", "no such sensor") is None
     with pytest.raises(AttributeError):
         card.model = "other"  # type: ignore[misc]  # that is the point
     with pytest.raises(TypeError):
@@ -76,6 +85,39 @@ def test_watching_goes_on(daemon: Daemon) -> None:
     assert times == sorted(times)
     with pytest.raises(ValueError, match="interval must be at least"):
         watch(0.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "label", "words"),
+    [
+        ("power_wats", "", "no metric is called 'power_wats'; did you mean power_watts"),
+        ("accelerator_power_watts", "", "did you mean power_watts"),
+        ("blood_pressure", "", "docs/metrics.md"),
+        ("temperature_celsius", "", r"value\('temperature_celsius', 'core'\); here are: core, memory"),
+        ("throttled", "", "has a number for each reason"),
+        ("clock_max_hertz", "", r"value\('clock_max_hertz', 'graphics'\); here are: none"),
+        ("power_watts", "core", r"power_watts has no labels such as 'core': ask value\('power_watts'\)"),
+        ("ecc_enabled", "on", "ecc_enabled has no labels"),
+    ],
+)
+def test_a_mistaken_name_is_an_error_that_suggests_the_right_one(metric: str, label: str, words: str) -> None:
+    readings = {"power_watts": 90.0, "temperature_celsius": {"core": 50.0, "memory": 60.0}, "of_a_plugin": 1.0}
+    absent = {"ecc_enabled": "not_supported", "throttled": {"thermal": "not_reported"}}
+    device = Device("nvidia", 0, "n", "0", "M", None, None, True, None, readings, absent)
+    assert device.value("ecc_enabled") is device.value("utilization_ratio") is device.value("throttled", "any") is None
+    assert device.value("of_a_plugin") == 1.0
+    with pytest.raises(UnknownNameError, match=words):
+        device.value(metric, label)
+
+
+def test_the_address_may_come_first_as_in_read(daemon: Daemon) -> None:
+    for arguments in ((daemon.address,), (daemon.address, 0.1), (0.1, daemon.address)):
+        assert len(next(watch(*arguments)).devices) == 3
+    for wrong in ((daemon.address, daemon.address), (0.1, 0.1)):
+        with pytest.raises(TypeError, match="give one address and one interval"):
+            watch(*wrong)
+    with pytest.raises(TypeError, match="'localhost:24030' or 'gpu-17', not 24030"):
+        read(24030)  # type: ignore[arg-type]  # what a hurried user writes
 
 
 def series(text: str) -> set[tuple[str, frozenset[tuple[str, str]]]]:

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from device_telemetry import Device, Node, NotReachableError, Recorder
-from device_telemetry.recorder import Sample, Stretch, folded
+from device_telemetry import Device, Node, NotReachableError, Recorder, UnknownNameError
+from device_telemetry.stretches import Sample, Stretch, folded
 
 
 def device(number: int, vendor: str = "nvidia", core: float | None = None, **readings: float) -> Device:
@@ -109,8 +109,10 @@ def test_stretches_nest_and_a_function_is_one() -> None:
     assert numbers["0/temperature_celsius/max"] == 60.0
     assert 0.04 < numbers["seconds"] < recorder.results("epoch")["seconds"] < recorder.results()["seconds"]
     assert all(isinstance(value, float) for value in recorder.results().values())
-    with pytest.raises(KeyError):
-        recorder.results("never")
+    with pytest.raises(KeyError, match=r"^no stretch 'epoc' has begun; did you mean epoch"):
+        recorder.results("epoc")
+    with pytest.raises(UnknownNameError, match=r"call start\(\) first"):
+        Recorder("all").results()
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,25 @@ def test_devices_are_chosen_and_have_their_vendor_before_their_number_where_ther
     with Recorder(wanted, source=Steady(*cards)) as recorder:  # type: ignore[arg-type]  # each form
         time.sleep(0.05)
     assert {name.split("/")[0] for name in recorder.results() if "/" in name} == expected
+
+
+def test_devices_that_are_not_there_are_an_error_and_a_node_without_any_is_a_warning() -> None:
+    steady = Steady(device(0), device(1))
+    for wanted in ([99], ["0", "99"]):
+        with pytest.raises(UnknownNameError, match="no device of this node is '99'; known: 0, 1"):
+            Recorder(wanted, source=steady).start()
+    with pytest.warns(RuntimeWarning, match="no devices are recorded"), Recorder("all", source=Steady()):
+        pass
+
+
+def test_visible_devices_have_the_numbers_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,1")
+    cards = [device(number, power_watts=100.0 * number) for number in range(3)]
+    with Recorder(source=Steady(*cards)) as recorder:
+        time.sleep(0.05)
+    numbers = recorder.results()
+    means = {name: value for name, value in numbers.items() if name.endswith("/power_watts/mean")}
+    assert means == {"0/power_watts/mean": pytest.approx(200.0), "1/power_watts/mean": pytest.approx(100.0)}
 
 
 def test_a_failure_ends_the_recording_and_what_was_recorded_before_stays() -> None:
