@@ -32,6 +32,7 @@ _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
 ## Every setting is listed with its default. To change one, remove the single # before it and edit the value.
+## Each line gives a setting's full name; headings of your own, such as [web], go below all lines in use.
 ## `telemetry config check` says what is wrong with a file; reloading the service (SIGHUP) applies the changes.
 """
 
@@ -139,25 +140,33 @@ def dotted(path: Iterable[str]) -> str:
 
 
 def default_toml() -> str:
-    """The full commented file: every setting with what it does and its default, as `# key = value`."""
+    """The full commented file: every setting with what it does and its default, as `# section.key = value`.
+
+    A full name stands for one setting wherever its line is: a script may uncomment it, and no heading needs to precede it.
+    """
     blocks = [_HEAD]
     for section in sections():
         if section.path:
-            path = tuple(_EXAMPLES.get(part, part) for part in section.path)
-            heading = f"# [{dotted(path)}]" if path != section.path else f"[{dotted(path)}]"
-            blocks.append("\n".join((*_comment(section.description), heading)) + "\n")
+            heading = (*_comment(section.description), f"## [{dotted(_example(section.path))}]")
+            blocks.append("\n".join(heading) + "\n")
         blocks += ["\n".join(_setting_lines(row)) + "\n" for row in section.settings]
     return "\n".join(blocks)
 
 
+def _example(path: KeyPath) -> KeyPath:
+    """Return the path with an example in the stead of each placeholder."""
+    return tuple(_EXAMPLES.get(part, part) for part in path)
+
+
 def _setting_lines(row: SettingRow) -> Iterator[str]:
+    name = dotted(_example(row.path))
     yield from _comment(f"{row.description} {limits(row)}".strip())
     if row.example is not None:
-        yield from _comment(f"Example: {row.path[-1]} = {toml_value(row.example)}")
+        yield from _comment(f"Example: {name} = {toml_value(row.example)}")
     if row.default is None:
         yield from _comment(f"Default: {NO_DEFAULT.get(row.path[0], 'none')}.")
     else:
-        yield f"# {row.path[-1]} = {toml_value(row.default)}"
+        yield f"# {name} = {toml_value(row.default)}"
 
 
 def limits(row: SettingRow) -> str:
