@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from doctor.played import Played
 from kits.command_line import run_main
-from kits.daemon import bare_config
+from kits.daemon import Daemon, bare_config
 from kits.fake_kubelet import SOCKET, RawServer
 
 
@@ -32,3 +34,29 @@ def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path
     assert why in words
     assert to_do in words
     assert "driver" not in words
+
+
+@pytest.mark.parametrize(("card", "status"), [("a1b2c3d4e5f60718", 0), ("7", 2)])
+def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
+    tmp_path: Path, card: str, status: int
+) -> None:
+    node = Played(tmp_path)
+    node.card(3)
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    job = {"scheduler": "slurm", "id": "12", "name": "12", "devices": [card], "started": 1.0, "ended": None}
+    (jobs / "slurm-12.json").write_text(json.dumps(job))
+    node.config += f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n'
+    asked = node.doctor("--source", "slurm")
+    assert (asked.status, "slurm: ok" in asked.output) == (status, True), asked.output
+    assert ("fits no device" in asked.words) == (status == 2)
+    assert "amdgpu-sysfs" not in asked.output
+    node.close()
+
+
+def test_of_a_simulated_node_it_says_that_its_cards_are_not_judged(tmp_path: Path) -> None:
+    with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 2)
+        status, said, _ = run_main("doctor", "--node", daemon.address)
+    assert "its cards are simulated or recorded: what is wrong with them is no finding" in said
+    assert status == 0

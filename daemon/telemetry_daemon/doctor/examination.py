@@ -69,7 +69,8 @@ def examined_afar(view: DaemonView) -> Examined:
         found += cards.broken([snapshot], {})
         found += cards.too_few([snapshot], view.expected)
         found += cards.contradictions_afar(view.on_bus, snapshot.devices)
-    return Examined(snapshot, patients, other=view, findings=tuple(found))
+    notes = () if view.is_real else ("its cards are simulated or recorded: what is wrong with them is no finding",)
+    return Examined(snapshot, patients, other=view, findings=tuple(found), notes=notes)
 
 
 def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
@@ -137,6 +138,7 @@ def _head(facts: Examined) -> Iterator[str]:
         version = f"version {other.version}" if other.version else "a version that it does not tell"
         yield f"the daemon of {facts.snapshot.hostname or other.name}, asked at {other.name}: {version}"
         yield f"accelerators on the PCI bus: {counts}"
+        yield from facts.notes
         return
     groups = f", in the groups {' '.join(machine.groups)}" if machine.groups else ""
     yield f"telemetry {__version__} on {facts.snapshot.hostname}, run as {machine.user}{groups}"

@@ -12,7 +12,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.doctor.cards import Listing, listings
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.node_sources import RealNode
+from telemetry_daemon.polling.node_sources import RealNode, tells_owners
 from telemetry_daemon.polling.oneshot import OneShot
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_daemon.readers.tool_path import Tool, Whereabouts
@@ -113,14 +113,20 @@ class Read:
 def read(
     loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, show_waiting: Callable[[Sequence[str]], None]
 ) -> Read:
-    """All sources asked once, or these; the machine's files lie below the root. `show_waiting` gets the sources that are waited for."""
+    """All sources asked once, or these; the machine's files lie below the root. `show_waiting` gets the sources that are waited for.
+
+    What a source says of owners is checked against the cards, so those that read them are asked as well.
+    """
     kept: list[tuple[Capture, Report | None]] = []
 
     def keep(capture: Capture, report: Report | None) -> None:
         kept.append((capture, report))  # each source adds its own from a thread
 
     node = RealNode(loaded, Clock(), keep, root / "sys/bus/pci/devices")
-    shot = OneShot(os.uname().nodename, node.sources(settings, only), Clock(), tell_waiting=show_waiting)
+    of_owners = any(item.parser.name in only and tells_owners(item.parser) for item in loaded.parsers)
+    others = [source.name for source in node.sources(settings)] if of_owners else ()
+    asked = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
+    shot = OneShot(os.uname().nodename, asked, Clock(), tell_waiting=show_waiting)
     with closing(shot):
         snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     captures = tuple(kept)
@@ -135,6 +141,7 @@ def read(
             {capture.poll: capture for capture, _ in captures if capture.source == status.source},
         )
         for status in snapshot.sources
+        if not only or status.source in only
     )
     return Read(snapshot, patients, tuple(_listed(patients, captures)), captures)
 
