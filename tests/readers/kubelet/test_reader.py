@@ -18,8 +18,7 @@ from kits.pod_resources import allocatable, listed, pod
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.kubelet import reader
-from telemetry_daemon.readers.kubelet.reader import KubeletReader
+from telemetry_daemon.readers.kubelet import KubeletReader, reader
 from telemetry_parsers.model import Capture, Command
 from telemetry_parsers.owners.kubelet import PARSER
 from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES

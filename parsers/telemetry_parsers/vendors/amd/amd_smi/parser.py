@@ -11,10 +11,9 @@ from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys
+from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, saved_csv, saved_sections, saved_tables
 from telemetry_parsers.vendors.amd.amd_smi.cards import fill, without_cards
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
-from telemetry_parsers.vendors.amd.amd_smi.saved import csv_rows, sections, tables
 
 _NO_GROUPS = "add the user to the groups render and video"
 _LOAD = "load the module amdgpu"
@@ -84,10 +83,10 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 _SHAPES = (
-    _of_blocks(sections.is_sections, sections.read_sections),
-    _of_blocks(tables.is_table, tables.read_table),
-    of_lines(tables.is_box, tables.read_box),
-    _of_blocks(csv_rows.is_csv, csv_rows.read_csv),
+    _of_blocks(saved_sections.is_sections, saved_sections.read_sections),
+    _of_blocks(saved_tables.is_table, saved_tables.read_table),
+    of_lines(saved_tables.is_box, saved_tables.read_box),
+    _of_blocks(saved_csv.is_csv, saved_csv.read_csv),
     _of_blocks(_is_version, _read_version),
 )
 

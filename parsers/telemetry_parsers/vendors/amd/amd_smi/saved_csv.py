@@ -19,7 +19,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
     VIOLATION_END,
     is_quiet,
 )
-from telemetry_parsers.vendors.amd.amd_smi.saved.sections import list_items
+from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _NOT_VALUES = frozenset({"gpu", "timestamp"})
 # Which of two keys of one name is meant: the first, where one of these stands beside it.

@@ -12,8 +12,8 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.answers import PROCESS_TABLE, misfit, no_row
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.intel.xpu_smi import keys
-from telemetry_parsers.vendors.intel.xpu_smi.grids import split_label, target_of
+from telemetry_parsers.vendors.intel import keys
+from telemetry_parsers.vendors.intel.grids import split_label, target_of
 
 _INDEX = ("deviceid", "device id")
 _TILE = "tileid"

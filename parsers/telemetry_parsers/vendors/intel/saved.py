@@ -12,8 +12,8 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.answers import no_row
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.intel.xpu_smi import keys
-from telemetry_parsers.vendors.intel.xpu_smi.rows import memory_of
+from telemetry_parsers.vendors.intel import keys
+from telemetry_parsers.vendors.intel.rows import memory_of
 
 _MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
 _LONGEST = 2000

@@ -14,8 +14,8 @@ from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.answers import CUT_LINE, without_key
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.intel.xpu_smi import keys
-from telemetry_parsers.vendors.intel.xpu_smi.keys import judge
+from telemetry_parsers.vendors.intel import keys
+from telemetry_parsers.vendors.intel.keys import judge
 
 _BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
 _ITEM = re.compile(r"([0-9]{1,2})\.[ \t]{1,4}(\S.{0,60})\Z")

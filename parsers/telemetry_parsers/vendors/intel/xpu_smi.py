@@ -1,4 +1,4 @@
-"""Intel's xpu-smi: which of its shapes a text has, the one parser for all of them, and the JSON of `discovery` and `health`."""
+"""Intel's xpu-smi, 1.x with sub-commands and 2.x with a table like nvidia-smi's: which of its shapes a text has, the one parser for all of them, and the JSON of `discovery` and `health`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from telemetry_parsers.reports.tool import Shape, Text, Tool, may_be_empty, of_l
 from telemetry_parsers.text.answers import ErrorText, cut_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.intel.xpu_smi import grids, keys, rows, saved
-from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY, judge
+from telemetry_parsers.vendors.intel import grids, keys, rows, saved
+from telemetry_parsers.vendors.intel.keys import BOX, QUERY, judge
 
 # One of these is in each of the documents.
 _MARKS = (

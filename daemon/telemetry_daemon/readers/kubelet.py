@@ -14,8 +14,8 @@ from pathlib import Path
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import connected
+from telemetry_daemon.readers import kubelet_places
 from telemetry_daemon.readers.base import Begun, Reader, Targets
-from telemetry_daemon.readers.kubelet import places
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll, Reason
 from telemetry_parsers.owners.device_ids import is_wanted
@@ -52,7 +52,7 @@ class KubeletReader(Reader):
 
     def __init__(self, root: str, kubelet_socket: str, own: frozenset[str]) -> None:
         self._root = root
-        self._sockets = (kubelet_socket,) if kubelet_socket else tuple(places.sockets(root))
+        self._sockets = (kubelet_socket,) if kubelet_socket else tuple(kubelet_places.sockets(root))
         self._own = own
         self._turn = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -86,13 +86,13 @@ class KubeletReader(Reader):
         data: dict[str, Plain] = {
             name: listed,
             "resources": sorted(self._own),
-            "render_nodes": places.render_nodes(self._root),
+            "render_nodes": kubelet_places.render_nodes(self._root),
         }
         if call == "pods":
             # In this order: a pod has its cgroup before its folder, and whoever has ended loses the cgroup first.
-            data["folders"] = places.log_folders(self._root)
-            data["links"] = places.log_links(self._root)
-            data["living_pod_uids"] = places.living_pods(self._root)
+            data["folders"] = kubelet_places.log_folders(self._root)
+            data["links"] = kubelet_places.log_links(self._root)
+            data["living_pod_uids"] = kubelet_places.living_pods(self._root)
         return data
 
     def _decoded(self, call: str, decode: _Decode, answer: bytes) -> list[Plain]:
@@ -124,7 +124,7 @@ class KubeletReader(Reader):
         try:
             with self._connection(place, ends) as connection:
                 # Only where a kubelet is: h2 takes 1.6 MiB.
-                from telemetry_daemon.readers.kubelet.call import call
+                from telemetry_daemon.readers.kubelet_call import call
 
                 return call(connection, method, ends)
         except ReaderRefusal as refusal:
