@@ -22,6 +22,7 @@ import derived_files
 import doc_tables
 import document_schemas
 import helm_chart
+import otel_names
 from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
@@ -99,6 +100,8 @@ FILES = (
     Generated("daemon/telemetry_daemon/masking/tool_words.txt", derived_files.tool_words),
     Generated("docs/check.md", doc_tables.numbers_table),
     Generated("docs/compatibility.md", compatibility_tables),
+    Generated("docs/compatibility.md", otel_names.table, "of OpenTelemetry"),
+    Generated("deploy/agents/otelcol.yaml", otel_names.transform, "of OpenTelemetry's names"),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),
     Versioned("docs/kubernetes.md"),

@@ -6,13 +6,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from kits.captures import ROOT
 from telemetry_daemon.config.settings import DEFAULT_PORT
+from telemetry_parsers.metrics import BY_NAME
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,6 +86,87 @@ def test_the_collector_uses_what_it_declares() -> None:
     assert document["service"]["extensions"] == [document["exporters"]["otlphttp"]["sending_queue"]["storage"]]
     # Only whole dollar signs: any other would be a variable of the collector.
     assert "$" not in text("otelcol.yaml").replace("$$", "").replace("a dollar sign", "")
+
+
+# The forms of statements that the block has: what each does to a metric and to one of its points.
+_COPY = re.compile(r'copy_metric\(name="([^"]+)", unit="([^"]+)"\)')
+_TO_SUM = re.compile(r'convert_gauge_to_sum\("cumulative", false\)')
+_SET = re.compile(r'set\(datapoint\.attributes\["([^"]+)"\], (?:"([^"]*)"|datapoint\.attributes\["([^"]+)"\])\)')
+_RENAME = re.compile(r'set\(metric\.name, "([^"]+)"\)')
+
+
+def holds(condition: str, metric: Mapping[str, Any]) -> bool:
+    """Whether a statement applies to the metric."""
+    name, _, other = condition.partition(" and ")
+    pattern = re.fullmatch(r'IsMatch\(metric\.name, "(.*)"\)', name)
+    exact = re.fullmatch(r'metric\.name == "(.*)"', name)
+    assert pattern or exact, condition
+    wanted = pattern[1].replace("$$", "$") if pattern else f"^{exact[1]}$" if exact else ""
+    if not re.search(wanted, metric["name"]):
+        return False
+    attribute = re.fullmatch(r'datapoint\.attributes\["(.*?)"\] (== "(.*)"|!= nil)', other)
+    assert attribute or not other, condition
+    return attribute is None or metric["attributes"].get(attribute[1]) in (
+        {attribute[3]} if attribute[3] else metric["attributes"].values()
+    )
+
+
+def applied(action: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
+    """Apply what a statement does to the metric; the metrics that it adds."""
+    if match := _COPY.fullmatch(action):
+        return [{**metric, "name": match[1], "unit": match[2], "attributes": dict(metric["attributes"])}]
+    if match := _SET.fullmatch(action):
+        metric["attributes"][match[1]] = match[2] if match[3] is None else metric["attributes"][match[3]]
+    elif match := _RENAME.fullmatch(action):
+        metric["name"] = match[1]
+    else:
+        assert _TO_SUM.fullmatch(action), action
+        metric["kind"] = "sum"
+    return []
+
+
+def transformed(name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What the block adds to a gauge with one point, by the meaning that the Collector gives to its statements."""
+    blocks = yaml.safe_load(text("otelcol.yaml"))["processors"]["transform/hw"]["metric_statements"]
+    metrics: list[dict[str, Any]] = [{"name": name, "kind": "gauge", "attributes": dict(labels)}]
+    for block in blocks:
+        for metric in tuple(metrics):
+            for statement in block["statements"]:
+                action, _, condition = statement.partition(" where ")
+                metrics += applied(action, metric) if holds(condition, metric) else []
+    assert metrics[0] == {"name": name, "kind": "gauge", "attributes": dict(labels)}
+    return metrics[1:]
+
+
+CARD = {"id": "GPU-1", "device": "0", "vendor": "nvidia", "model": "H100"}
+HARDWARE = {"hw.id": "GPU-1", "hw.name": "0", "hw.vendor": "nvidia", "hw.model": "H100", "hw.type": "gpu"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "labels", "expected", "kind", "attributes"),
+    [
+        ("accelerator_power_watts", {}, "hw.power", "gauge", {}),
+        ("accelerator_utilization_ratio", {}, "hw.gpu.utilization", "gauge", {"hw.gpu.task": "general"}),
+        ("accelerator_engine_utilization_ratio", {"engine": "encoder"}, "hw.gpu.utilization", "gauge", {"hw.gpu.task": "encoder"}),
+        ("accelerator_memory_used_bytes", {}, "hw.gpu.memory.usage", "sum", {}),
+        ("accelerator_temperature_celsius", {"sensor": "memory"}, "hw.temperature", "gauge", {"hw.sensor_location": "memory", "hw.type": "temperature", "hw.parent": "GPU-1"}),
+        ("accelerator_health", {"state": "alarm"}, "hw.status", "sum", {"hw.state": "degraded"}),
+        ("accelerator_ecc_corrected_total", {}, "hw.errors", "gauge", {"error.type": "corrected"}),
+    ],
+)  # fmt: skip
+def test_the_collector_adds_opentelemetrys_names(
+    metric: str, labels: Mapping[str, str], expected: str, kind: str, attributes: Mapping[str, str]
+) -> None:
+    (copy,) = transformed(metric, CARD | labels)
+    assert (copy["name"], copy["kind"]) == (expected, kind)
+    assert copy["attributes"] == CARD | labels | HARDWARE | attributes
+
+
+def test_the_collector_knows_metrics_that_there_are() -> None:
+    found = re.findall(r'where metric\.name == "(accelerator_\w+)"', text("otelcol.yaml"))
+    assert len(found) >= 15
+    assert set(found) <= set(BY_NAME)
+    assert transformed("accelerator_up", CARD) == []
 
 
 def test_alloys_blocks_refer_to_each_other() -> None:
