@@ -41,6 +41,22 @@ def test_id(devices, expected):
     assert ids(Node().see(reported("nvml", [(device, {}) for device in devices]))) == expected
 
 
+@pytest.mark.parametrize("addresses", [(BUS0, BUS1), (None, None)], ids=["with addresses", "with numbers alone"])
+@pytest.mark.parametrize("order", [("own", "one"), ("one", "own")], ids=["later", "at first"])
+def test_one_uuid_for_two_cards_makes_none_of_them_lost(addresses, order):
+    """A uuid that stands twice in a list is no identity, be it that of the first polls or of later ones."""
+    uuids = {"own": (UUID0, UUID1), "one": (UUID0, UUID0)}
+    node, seen = Node(), []
+    for now, kind in enumerate(kind for kind in (*order, order[0]) for _ in range(4)):
+        cards = [card(at, uuid=uuids[kind][at], bus_id=addresses[at]) for at in (0, 1)]
+        listed = reported("nvml", [(each, {"power_watts": 10.0 + at}) for at, each in enumerate(cards)], taken=now)
+        merged = node.see(listed, now=float(now))
+        seen.append([(one.id, one.readings[0].value, one.up) for one in merged.devices])
+        assert not merged.events or now == 0
+    assert seen == [seen[0]] * len(seen)
+    assert [power for _, power, _ in seen[0]] == [10.0, 11.0]
+
+
 def test_partition_labels_and_parent():
     """A partition is `0:1` of device 0 and names its parent's id."""
     devices = [card(0, uuid=UUID0, bus_id=BUS0), card(5, bus_id=BUS0, partition="1", parent=0)]

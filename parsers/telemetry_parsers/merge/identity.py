@@ -70,7 +70,7 @@ class _Remembered:
     def find(self, group: Group) -> Identity | None:
         """The identity that this device was published under before."""
         for identity in self._candidates(group):
-            if identity.id not in self.claimed and not differ(identity.uuid, group.device.uuid):
+            if identity.id not in self.claimed and not differ(identity.uuid, self.unique_uuid(group)):
                 self.claimed.add(identity.id)
                 return identity
         return None
@@ -81,6 +81,14 @@ class _Remembered:
         if uuid := self.unique_uuid(group):
             candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
         candidates += self._at_address(group)
+        if uuid is None and canonical_uuid(device.uuid) and device.index is not None and not candidates:
+            # A uuid of several devices names none of them: the number is all that is left.
+            numbered = (group.vendor, device.index, device.partition)
+            candidates += [
+                identity
+                for identity in self.identities.values()
+                if (identity.vendor, identity.index, identity.partition) == numbered
+            ]
         for name in (_by_chip_place(group), _by_index(group)):
             by_index = self.identities.get(name)
             if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
@@ -164,13 +172,13 @@ def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank:
     return str(rank if index is None else index)
 
 
-def _refresh(identity: Identity, device: Device, parent: Identity | None) -> Identity:
+def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
     """The identity with what was learnt since it was published; id, device and model stay."""
     facts = dict(device.facts)
     return replace(
         identity,
         index=device.index if device.index is not None else identity.index,
-        uuid=identity.uuid or device.uuid,
+        uuid=identity.uuid or uuid,
         bus_id=_fuller(device.bus_id, identity.bus_id),
         serial=identity.serial or device.serial,
         parent=parent.id if parent else identity.parent,
@@ -243,7 +251,8 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
             if identity is None:
                 nameless.append(group)
                 continue
-        identity = _refresh(identity, shown.device, parent)
+        uuid = None if remembered.unique_uuid(shown) is None else shown.device.uuid
+        identity = _refresh(identity, shown.device, uuid, parent)
         remembered.identities[identity.id] = identity
         named[id(group)] = Named(shown, identity)
     return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless), weighed)
