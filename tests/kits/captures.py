@@ -140,7 +140,11 @@ def shared_folder() -> Path | None:
 def shared_files(tool: str = "**") -> list[Path]:
     """The shared captures of a tool, or all of them; empty where the folder is not."""
     folder = shared_folder()
-    return [] if folder is None else sorted(path for path in folder.glob(f"{tool}/*.txt"))
+    return (
+        []
+        if folder is None
+        else sorted(path for ending in ("txt", "out") for path in folder.glob(f"{tool}/*.{ending}"))
+    )
 
 
 def shared_text(path: Path) -> str:

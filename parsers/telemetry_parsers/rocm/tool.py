@@ -20,6 +20,7 @@ from telemetry_parsers.rocm.saved import read_csv
 from telemetry_parsers.rocm.sections import CUT, is_of_card, miss_the_end, read_blocks, read_sections
 from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, quote
+from telemetry_parsers.text.tool_marks import foreign_tool
 
 # `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
 _BARE_ROW = re.compile(
@@ -145,6 +146,8 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
+        if listing is not None and not listing.cards and foreign_tool(text.joined, brand.name) is not None:
+            return False  # many tools print a line such as `Driver Version : 3.5.0`
         if listing is not None:
             read_cards(listing, brand.gives, draft)
             processes.read_usage(text.lines, draft)

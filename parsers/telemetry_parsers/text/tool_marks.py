@@ -15,6 +15,8 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "mthreads-gmi": ("mthreads-gmi", "MTBios Version", "MPC Capable"),
     "npu-smi": ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"),
     "hccn_tool": ("hccn_tool", "link status:", "roce_rx_"),
+    # Moffett's tool is called mx-smi, too.
+    "Moffett's mx-smi": ("MOFFETT-SMI", "SOLA Version"),
     "cnmon": ("CNMON",),
     "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
     "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
