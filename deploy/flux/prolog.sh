@@ -3,6 +3,8 @@
 # two seconds, whatever becomes of telemetry. README.md says where to put it.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
+# A job's variables may keep Python from starting, or have it import the job's own files.
+for name in $(env | sed -n 's/^\(PYTHON[A-Z0-9_]*\)=.*/\1/p'); do unset "$name"; done
 # Flux tells only the id of the job and the number of its user; these say which of the job's cards are this node's, and whose it is.
 # What cannot be asked is empty; what these say of it would stand in the job's output.
 FLUX_JOB_R=$(timeout -s KILL 0.4 flux job info "${FLUX_JOB_ID:-}" R 2>/dev/null)

@@ -99,6 +99,16 @@ def directory(folder: Path) -> dict[str, str]:
     return {"TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": str(folder)}
 
 
+# A machine whose usual folder is the first argument; the second is a configuration.
+_WITH_USUAL_FOLDER = """
+import sys
+from telemetry_daemon import cli
+from telemetry_daemon.commands import job
+job.DEFAULT_JOB_DIRECTORY = sys.argv[1]
+cli.main(["job", "start", "--config", sys.argv[2]])
+"""
+
+
 def test_the_configuration_says_where(tmp_path: Path, folder: Path) -> None:
     file = tmp_path / "telemetry.toml"
     file.write_text(f'[attribution]\njob_directory = "{folder}"\n')
@@ -106,6 +116,19 @@ def test_the_configuration_says_where(tmp_path: Path, folder: Path) -> None:
     assert record(folder)["id"] == "1234"
     call("end", environment={**JOB, "TELEMETRY_CONFIG": str(file)})
     assert record(folder)["ended"]
+
+
+@pytest.mark.parametrize(
+    "content", ['[attribution\njob_directory = "/elsewhere"\n', '[attribution]\njob_directory = "jobs"\n', None]
+)
+def test_a_configuration_that_cannot_be_used_is_reported(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "telemetry.toml"
+    if content is not None:
+        file.write_text(content)
+    command = [sys.executable, "-c", _WITH_USUAL_FOLDER, str(tmp_path / "usual"), str(file)]
+    done = ended_well(command, {**PATIENT_JOB, **JOB})
+    assert "`telemetry config check` shows what is wrong with it" in done.stderr
+    assert record(tmp_path / "usual")["id"] == "1234"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,25 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PYTHONHOME", "/nowhere"),
+        ("PYTHONMALLOC", "nonsense"),
+        ("PYTHONHASHSEED", "nonsense"),
+        ("PYTHONIOENCODING", "nonsense"),
+        ("PYTHONPATH", "{folder}/of_the_job"),
+    ],
+)
+def test_no_variable_of_python_keeps_a_job_from_being_recorded(tmp_path: Path, name: str, value: str) -> None:
+    (tmp_path / "of_the_job").mkdir()
+    (tmp_path / "of_the_job/json.py").write_text("raise SystemExit(1)\n")
+    put(tmp_path, "telemetry", f'#!/bin/sh\nexec {TELEMETRY} "$@"\n')
+    prolog = hook(tmp_path, "slurm/prolog.sh", waits_for="telemetry")
+    run(["sh", str(prolog)], tmp_path, SLURM_JOB_ID="12", **{name: value.format(folder=tmp_path)})
+    assert record(tmp_path)["id"] == "12"
+
+
 def test_flux(tmp_path: Path) -> None:
     put(tmp_path, "telemetry", WRAPPER)
     put(

@@ -95,6 +95,21 @@ def test_a_full_folder_has_room_for_the_next_job(
     assert sorted(opened.changed()) == ["slurm-12.json", "slurm-3.json"]
 
 
+def test_a_hook_that_finds_thousands_of_old_files_removes_some_and_the_next_one_goes_on(
+    tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files._MOST_REMOVED", 2)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 5)
+    for number in range(5):
+        begin(opened, Job("slurm", str(number), ""), NOW - 9_000)
+        end(opened, Job("slurm", str(number), ""), NOW - 8_000)
+        os.utime(tmp_path / "jobs" / file_name("slurm", str(number)), (NOW - 8_000 + number,) * 2)
+    begin(opened, FIRST, NOW)
+    assert sorted(opened.names()) == ["slurm-12.json", "slurm-2.json", "slurm-3.json", "slurm-4.json"]
+    end(opened, FIRST, NOW)
+    assert sorted(opened.names()) == ["slurm-12.json", "slurm-4.json"]
+
+
 def test_a_folder_full_of_running_jobs_takes_no_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("telemetry_daemon.readers.jobs.files.MOST_FILES", 1)
     begin(opened, AGAIN, NOW)

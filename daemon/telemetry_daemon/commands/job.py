@@ -8,12 +8,17 @@ import time
 from pathlib import Path
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY, job_directory, runtime_directory
+from telemetry_daemon.config.inputs import (
+    DEFAULT_JOB_DIRECTORY,
+    DEFAULT_RUNTIME_DIRECTORY,
+    job_directory,
+    runtime_directory,
+)
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs import files
 from telemetry_daemon.readers.jobs.environment import job_of
 from telemetry_daemon.readers.jobs.files import nudge
-from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
@@ -43,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if job is None:
         remedy = "call it from the prolog and epilog of Slurm or Flux, or from a hook of PBS"
         raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")
-    directory = arguments.directory or job_directory(arguments.config, os.environ)
+    directory = arguments.directory or job_directory(arguments.config, os.environ) or _usual_directory()
     of_daemon = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY
     try:
         with OwnFolder.made(Path(directory), _FOLDER_MODE) as folder:
@@ -54,6 +59,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{job.scheduler} job {job.id} is not told of: {directory}: {why}") from None
     nudge(of_daemon, job.scheduler)
     return exits.OK
+
+
+def _usual_directory() -> str:
+    """Return where jobs are recorded if the configuration cannot be used, and say so: the daemon may look elsewhere."""
+    streams.say(
+        f"the configuration does not say where jobs are recorded, so it is done in {DEFAULT_JOB_DIRECTORY}; "
+        "`telemetry config check` shows what is wrong with it"
+    )
+    return DEFAULT_JOB_DIRECTORY
 
 
 def _let_service_read(folder: OwnFolder, runtime_directory: str) -> None:

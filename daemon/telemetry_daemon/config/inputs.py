@@ -103,16 +103,15 @@ def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str |
     return _folder(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
-def job_directory(path: str | None, environment: Mapping[str, str]) -> str:
-    """Where the same say that the files of jobs are; the usual place where they say nothing that can be used."""
-    found = _folder(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
-    return found or DEFAULT_JOB_DIRECTORY
+def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
+    """Where the same say that the files of jobs are; None if they say nothing that can be used."""
+    return _folder(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
 def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str, str], default: str) -> str | None:
     section, name = setting
     if variable := environment.get(VARIABLE_PREFIX + "_".join(setting).upper()):
-        return variable
+        return variable if variable.startswith("/") else None
     try:
         content = _content(path, environment)
         found = toml_in(content.decode()).get(section, {}).get(name, default) if name.encode() in content else default

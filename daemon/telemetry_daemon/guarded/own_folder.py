@@ -99,6 +99,11 @@ class OwnFolder:
         """Whose group the folder is."""
         return self._owner[1]
 
+    def names(self) -> list[str]:
+        """Return the names of all files in the folder."""
+        with _opened(self._descriptor) as folder, os.scandir(folder) as listed:
+            return [entry.name for entry in listed]
+
     def changed(self) -> dict[str, float]:
         """When each file in the folder was last written, in seconds of the wall clock."""
         return {name: status.st_mtime for name, status in self._listed().items()}

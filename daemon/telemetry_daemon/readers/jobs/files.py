@@ -19,6 +19,8 @@ BOOT_ID = "proc/sys/kernel/random/boot_id"
 # A daemon that was down for that long has missed the end.
 _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
+# Looking at so many files takes a fraction of the time that a hook has.
+_MOST_LOOKED_AT, _MOST_REMOVED = 2_000, 200
 _LONGEST_NUMBER = 20
 _PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.+[]")
 _PATIENCE_SECONDS = 0.3
@@ -106,23 +108,26 @@ def _is_later(run: str, than: str) -> bool:
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
-    """Where there are too many files, remove those of jobs that have ended; raises NoRoomError if there are too many after that."""
-    for kept in (_KEPT_SECONDS, _KEPT_WHERE_FULL_SECONDS):
-        if len(folder.changed()) < MOST_FILES:
-            return
-        _remove_old(folder, now - kept)
-    if len(folder.changed()) >= MOST_FILES:
+    """Where there are too many files, remove those of jobs that have ended; raises NoRoomError if none of them may go."""
+    if len(folder.names()) >= MOST_FILES and not _remove_old(folder, now - _KEPT_WHERE_FULL_SECONDS):
         raise NoRoomError(f"it has {MOST_FILES:,} files, as many as it may; remove those of jobs that are gone")
 
 
-def _remove_old(folder: OwnFolder, until: float) -> None:
-    """Remove the files of jobs that ended until then, or before the machine started anew."""
-    boot = boot_id("/")
-    for name, changed in folder.changed().items():
-        if name.endswith(SUFFIX) and changed < until:
-            record = _read(folder, name)
-            if record and (record.get("ended") is not None or record.get("boot_id") != boot):
-                folder.remove(name)
+def _remove_old(folder: OwnFolder, until: float) -> int:
+    """Remove the oldest files of jobs that ended until then, or before the machine last started; return how many were removed.
+
+    A hook has little time, so a call looks at some files only; the next call goes on.
+    """
+    boot, removed = boot_id("/"), 0
+    old = sorted((changed, name) for name, changed in folder.changed().items() if changed < until)
+    for _, name in [one for one in old if one[1].endswith(SUFFIX)][:_MOST_LOOKED_AT]:
+        record = _read(folder, name)
+        if record and (record.get("ended") is not None or record.get("boot_id") != boot):
+            folder.remove(name)
+            removed += 1
+            if removed == _MOST_REMOVED:
+                break
+    return removed
 
 
 def group_of_service(*folders: str) -> int:
