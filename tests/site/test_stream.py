@@ -10,10 +10,10 @@ import pytest
 
 from kits import snapshots as kit
 from kits.stepped_loop import SteppedLoop
-from telemetry_daemon.site.stream import MOST_STREAMS, MOST_UNREAD_BYTES, Streams
+from telemetry_daemon.site.stream import MOST_LOCAL_STREAMS, MOST_STREAMS, MOST_UNREAD_BYTES, TURN_SECONDS, Streams
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
-from telemetry_daemon.web.messages import Request
+from telemetry_daemon.web.messages import LOCAL_SOCKET, Request
 from telemetry_parsers.past import SLOT_SECONDS
 
 
@@ -151,6 +151,38 @@ def test_there_are_only_so_many():
     assert (refused.status, dict(refused.headers)["Retry-After"]) == (503, "5")
     followers[0].close()
     assert node.follow()
+
+
+def asks(node, client):
+    """The stream that a client gets; None if it is refused."""
+    follower = node.streams.follow(Request("GET", "/api/v1/events", client=client)).pieces
+    if follower is not None:
+        follower.begin(lambda: None, lambda: node.dropped.append(follower))
+    return follower
+
+
+def test_one_client_keeps_no_other_from_following():
+    node = Node()
+    greedy = [asks(node, "10.0.0.1") for _ in range(MOST_STREAMS)]
+    assert asks(node, "10.0.0.2")
+    assert node.dropped == greedy[:1]
+    assert asks(node, "10.0.0.1") is None
+    assert len(node.streams) == MOST_STREAMS
+
+
+def test_the_local_socket_has_streams_of_its_own():
+    node = Node()
+    assert all(asks(node, f"10.0.0.{number}") for number in range(MOST_STREAMS))
+    assert all(asks(node, LOCAL_SOCKET) for _ in range(MOST_LOCAL_STREAMS))
+    assert (asks(node, LOCAL_SOCKET), asks(node, "10.0.0.99"), node.dropped) == (None, None, [])
+
+
+def test_a_stream_that_has_lasted_a_minute_makes_room_for_a_newcomer():
+    node = Node()
+    streams = [asks(node, f"10.0.0.{number}") for number in range(MOST_STREAMS)]
+    node.loop.advance(TURN_SECONDS)
+    assert asks(node, "10.0.0.99")
+    assert node.dropped == streams[:1]
 
 
 def test_who_does_not_read_is_dropped():

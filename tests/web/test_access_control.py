@@ -29,10 +29,10 @@ from kits.web_server import (
 )
 from telemetry_daemon.web import clients
 from telemetry_daemon.web.access import access_control
-from telemetry_daemon.web.access.access_control import load_rules
+from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.addresses import WebConfigError
-from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
-from telemetry_daemon.web.messages import Response
+from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, Caller, RateLimits, TokenBucket
+from telemetry_daemon.web.messages import Request, Response
 from web.scraper import Scraper
 
 WebFile = Callable[[str], Path]
@@ -66,6 +66,15 @@ def test_a_client_spends_the_share_of_its_own_address_only(web_file: WebFile) ->
     with running_server(config_file=web_file("rate_limit: {interval: 1h, burst: 3}\n")) as running:
         for source in ("127.0.0.2", "127.0.0.3"):
             assert [fetch(running.port, source=source).status for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_ports_that_share_limits_count_a_client_together(web_file: WebFile) -> None:
+    rules, limits = load_rules(str(web_file("rate_limit: {interval: 1h, burst: 3}\n"))), RateLimits()
+    ports = [AccessControl(rules, limits) for _ in range(2)]
+    refusals: list[Response | None] = []
+    for port in ports * 2:
+        port.decide(Request("GET", "/metrics"), Caller("10.0.0.7", ()), refusals.append)
+    assert [refusal and refusal.status for refusal in refusals] == [None, None, None, 429]
 
 
 def test_requests_without_a_login_do_not_use_up_the_limit_of_a_user_at_the_same_address(web_file: WebFile) -> None:

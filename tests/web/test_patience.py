@@ -19,8 +19,8 @@ from kits.web_server import basic, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.clients import Caller
 from telemetry_daemon.web.messages import Handler, Request, Response
-from telemetry_daemon.web.server.connection import WRITE_BYTES, Connection
-from telemetry_daemon.web.server.open_connections import Deadlines, OpenConnections, Phase, Shared
+from telemetry_daemon.web.server.connection import Connection
+from telemetry_daemon.web.server.open_connections import WRITE_BYTES, Deadlines, OpenConnections, Phase, Shared
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FAR = 1000.0

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -249,9 +249,16 @@ class Inbox:
 
     def entries(self, wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:
         """The first files with such names, by name."""
+        return self.entries_of(sorted(self.names(wanted, most)))
+
+    def names(self, wanted: Callable[[str], bool], most: int) -> frozenset[str]:
+        """The first such names of files."""
         with os.scandir(self._descriptor) as listed:
-            names = list(islice((one.name for one in listed if wanted(one.name)), most))
-        found = ((name, self._entry(name)) for name in sorted(names))
+            return frozenset(islice((entry.name for entry in listed if wanted(entry.name)), most))
+
+    def entries_of(self, names: Iterable[str]) -> Mapping[str, Entry]:
+        """The files of these names that exist, in the order of the names."""
+        found = ((name, self._entry(name)) for name in names)
         return {name: entry for name, entry in found if entry is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:

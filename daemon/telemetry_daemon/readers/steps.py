@@ -19,8 +19,8 @@ from telemetry_parsers.steps import SOURCE
 MOST_NEW, MOST_NEW_OF_A_USER = 4096, 1024
 _SECONDS = 3600.0
 LARGEST_BYTES = 4096
-# Far beyond what is kept, so that many bad files do not hide a good one.
-MOST_LISTED, MOST_READ, MOST_READ_OF_A_USER = 16384, 4096, 2048
+# Every file is looked at, far beyond what is kept: one user's files must not hide those of others.
+MOST_LISTED, MOST_READ, MOST_READ_OF_A_USER = 262_144, 4096, 2048
 SUFFIX = ".json"
 _FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
 _FUTURE_SECONDS = 60.0
@@ -111,11 +111,13 @@ class StepsReader(Reader):
     def _look(self, now: float) -> list[Plain]:
         self._newcomers.forget(now)
         with Inbox.of_everybody(self._path) as inbox:
-            entries = inbox.entries(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
+            names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MOST_LISTED)
+            # A file that was read before is looked at even if it is beyond the limit by now.
+            entries = inbox.entries_of(sorted(self._known.keys() | names))
             self._known = {name: self._current(inbox, name, entry, now) for name, entry in self._fresh(entries, now)}
         too_many = {"file": str(self._path), "problem": f"has {MOST_LISTED} files or more: not all are looked at"}
         return [
-            *([too_many] if len(entries) == MOST_LISTED else ()),
+            *([too_many] if len(names) == MOST_LISTED else ()),
             *(_told(read, now) for read in sorted(self._known.values(), key=lambda read: read.first)),
         ]
 

@@ -50,6 +50,7 @@ from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import WebError, local_socket_in
+from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
 from telemetry_parsers.past import SLOT_SECONDS
@@ -117,6 +118,7 @@ class Service:
         self._site = self._site_of(clock)
         textfile, of_owners = self._settings.export.textfile.path, _owner_series(self._settings.attribution)
         self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
+        self._rate_limits = RateLimits()
         self._web = self._web_server()
         self._control = self._control_server(node)
         runtime = self._settings.state.runtime_directory
@@ -159,8 +161,8 @@ class Service:
         )
 
     def _web_server(self) -> WebServer:
-        web = self._settings.web
-        return WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
+        web, answer, limits = self._settings.web, self._site.respond, self._rate_limits
+        return WebServer(answer, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts, limits=limits)
 
     def _control_server(self, node: Node) -> ControlServer:
         operators = Operators(self._store, self._poller, self._source, self._metrics, self._remember)
@@ -186,7 +188,7 @@ class Service:
         self._site.stream_on(loop)
         self._store.tell_changes(self._site.snapshot_changed)
         await self._web.start()
-        await self._other_names.serve(self._settings, self._site.respond)
+        await self._other_names.serve(self._settings, self._site.respond, self._rate_limits)
         self._reload_by_signal()
         await self._start_local(self._control, _WITHOUT_CONTROL)
         await self._start_local(self._local_site, _WITHOUT_LOCAL)
@@ -319,7 +321,7 @@ class Service:
             settings = await asyncio.to_thread(self._start.reload_settings)
             web = settings.web
             await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
-            await self._other_names.serve(settings, self._site.respond)
+            await self._other_names.serve(settings, self._site.respond, self._rate_limits)
             await asyncio.to_thread(self._apply, settings)
             self._given = given
         except (ConfigError, WebError) as error:

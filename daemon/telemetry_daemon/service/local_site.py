@@ -11,7 +11,7 @@ from telemetry_daemon.guarded.named import is_own_user_or_group
 from telemetry_daemon.guarded.own_folder import own_socket
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
-from telemetry_daemon.web.messages import Handler, Request, Response
+from telemetry_daemon.web.messages import LOCAL_SOCKET, Handler, Request, Response
 from telemetry_daemon.web.server.listeners import Listener, listening
 from telemetry_daemon.web.server.web_server import WebServer
 
@@ -40,7 +40,7 @@ class LocalSite:
         return listening(f"{UNIX_PREFIX}{self._path}", own_socket(self._path, _GROUP_MODE), str(self._path))
 
     def _respond(self, request: Request) -> Response:
-        response = self._site(request)
+        response = self._site(replace(request, client=LOCAL_SOCKET))
         if request.path != SNAPSHOT_PATH:
             return response
         return replace(response, headers=(*response.headers, *self._reads().items()))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.web.addresses import WebError
+from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.messages import Handler
 
 if TYPE_CHECKING:  # imported when somebody asks for such a page
@@ -66,12 +67,12 @@ class OtherNames:
         usual = {name: Usual(one.version, one.hostname_label) for name, one in self._settings.compat.items()}
         return PeerPages(node, usual)
 
-    async def serve(self, settings: Settings, site: Handler) -> None:
+    async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:
         """Serve the pages that have an address of their own in these settings; a taken address is tried again. Raises WebError."""
         if self._sites is None and any(compat.listen_address for compat in settings.compat.values()):
             from telemetry_daemon.service.peer_sites import PeerSites
 
-            self._sites = PeerSites(site)
+            self._sites = PeerSites(site, limits)
         if self._sites is not None:
             await self._serve(self._sites, settings)
         if any(self._problems.values()) and self._retry is None:

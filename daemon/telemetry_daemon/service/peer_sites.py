@@ -11,6 +11,7 @@ from telemetry_daemon.config.optional_sections import CompatSettings
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.site.routes import HEALTH_PATH, PAGE_PATH, PEERS_PATH, READY_PATH
 from telemetry_daemon.web.addresses import ListenError, WebError
+from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.web_server import WebServer
 
@@ -23,8 +24,9 @@ _TEXT = "text/plain; charset=utf-8"
 class PeerSites:
     """Serves the pages of the exporters that have an address in the settings, with the web side's own rules of access."""
 
-    def __init__(self, site: Handler) -> None:
+    def __init__(self, site: Handler, limits: RateLimits) -> None:
         self._site = site
+        self._limits = limits
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
@@ -53,7 +55,9 @@ class PeerSites:
                 await self._servers[name].reconfigure(compat.listen_address, web.config_file, web.allowed_hosts)
                 return ""
             answer = partial(self._answer, name)
-            server = WebServer(answer, compat.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
+            server = WebServer(
+                answer, compat.listen_address, web.config_file, allowed_hosts=web.allowed_hosts, limits=self._limits
+            )
             await server.start()
             self._servers[name] = server
         except ListenError as error:

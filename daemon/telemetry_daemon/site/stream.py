@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from itertools import chain
 from urllib.parse import parse_qs
 
 from telemetry_daemon.state.history import History
 from telemetry_daemon.version import __version__
-from telemetry_daemon.web.messages import Request, Response, status_page
+from telemetry_daemon.web.messages import LOCAL_SOCKET, Request, Response, status_page
 from telemetry_exporters.documents import history_json, stream_json
 from telemetry_exporters.documents.json_values import encoded, utc_time
 from telemetry_exporters.documents.stream_json import Entry
@@ -21,6 +20,10 @@ from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import KEPT
 
 MOST_STREAMS = 32
+# What comes through the local socket has streams of its own.
+MOST_LOCAL_STREAMS = 8
+# A stream that has lasted so long makes room for a newcomer; its client may come again.
+TURN_SECONDS = 60.0
 MOST_UNREAD_BYTES = 64 << 10
 HEARTBEAT_SECONDS = 15.0
 SHORTEST_PAUSE_SECONDS = 1.0
@@ -40,7 +43,11 @@ class Follower:
     Of the numbers that come while it still takes what it gets first, which may be megabytes, only the newest wait.
     """
 
-    def __init__(self, first: Iterator[bytes], leave: Callable[[Follower], None]) -> None:
+    def __init__(
+        self, first: Iterator[bytes], leave: Callable[[Follower], None], client: str = "", begun: float = 0.0
+    ) -> None:
+        self.client = client
+        self.begun = begun
         self._first = first
         self._leave = leave
         self._is_up_to_date = False
@@ -60,6 +67,11 @@ class Follower:
             return first
         self._is_up_to_date = True
         return self._taken(self._waiting.popleft) if self._waiting else b""
+
+    def drop(self) -> None:
+        """Hang up on the client."""
+        self._leave(self)
+        self._drop()
 
     def close(self) -> None:
         """It is gone."""
@@ -114,9 +126,10 @@ class Streams:
         """A stream for this request; 503 when there are too many."""
         if request.method == "HEAD":
             return Response(200, (), _CONTENT_TYPE, _HEADERS, Follower(iter(()), self._leave))
-        if len(self._followers) >= MOST_STREAMS:
+        if not self._has_room_for(request.client):
             return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
-        follower = Follower(self._first(self._make_in_turn(), _last_seen(request)), self._leave)
+        first = self._first(self._make_in_turn(), self._state, _last_seen(request))
+        follower = Follower(first, self._leave, request.client, self._loop.time())
         self._followers[follower] = None
         self._look_again()
         if self._next_beat is None:
@@ -129,6 +142,23 @@ class Streams:
             self._is_on_its_way = True
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever followed
                 self._loop.call_soon_threadsafe(self._look)
+
+    def _has_room_for(self, client: str) -> bool:
+        """Whether a stream may begin; the oldest of the client that has most, or one that has had its turn, makes room."""
+        is_local = client == LOCAL_SOCKET
+        streams = [follower for follower in self._followers if (follower.client == LOCAL_SOCKET) == is_local]
+        if len(streams) < (MOST_LOCAL_STREAMS if is_local else MOST_STREAMS):
+            return True
+        clients = Counter(follower.client for follower in streams)
+        greediest = max(clients, key=clients.__getitem__)
+        if clients[greediest] > clients[client] + 1:
+            leaving = next(follower for follower in streams if follower.client == greediest)
+        elif self._loop.time() - streams[0].begun >= TURN_SECONDS:
+            leaving = streams[0]
+        else:
+            return False
+        leaving.drop()
+        return True
 
     def _leave(self, follower: Follower) -> None:
         self._followers.pop(follower, None)
@@ -194,11 +224,12 @@ class Streams:
         """From where on to tell the past to whoever has seen everything until now."""
         return f"{self._instance}.{self._history.newest()}"
 
-    def _first(self, snapshot: Snapshot, seen: str) -> Iterator[bytes]:
+    def _first(self, snapshot: Snapshot, state: Entry, seen: str) -> Iterator[bytes]:
         """What a new follower gets: the state, the numbers, what it missed. It has seen everything with the last of that."""
-        state = self._event("state", encoded(self._state), seen)
-        missed = self._missed(seen) if seen else iter(())
-        return chain((state, self._readings(snapshot, seen)), missed)
+        yield self._event("state", encoded(state), seen)
+        yield self._readings(snapshot, seen)
+        if seen:
+            yield from self._missed(seen)
 
     def _missed(self, seen: str) -> Iterator[bytes]:
         """The slots since the last event that it saw; all that are kept if another daemon told that."""

@@ -23,6 +23,11 @@ class Caller:
     local_address: object
 
 
+def host_of(peer: object) -> str:
+    """How a log line names the other end, by its address as `getpeername` gives it."""
+    return str(peer[0]) if isinstance(peer, tuple) else "a local client"
+
+
 def client_of(peer: object) -> str:
     """The client that owns an address, as `getpeername` gives it; everybody at a Unix socket is one client."""
     if not isinstance(peer, tuple):
@@ -82,6 +87,24 @@ class Buckets:
         if len(self._buckets) > MOST_CLIENTS:
             del self._buckets[next(iter(self._buckets))]
         return bucket
+
+
+class RateLimits:
+    """How often each client may ask; all listeners that share these limits count together."""
+
+    def __init__(self) -> None:
+        self._terms = (0.0, 0)
+        self._buckets: Buckets | None = None
+
+    def use(self, interval_seconds: float, burst: int) -> None:
+        """Let these limits be in force; an interval of 0 means none. What was counted stays while they do not change."""
+        if (interval_seconds, burst) != self._terms:
+            self._terms = interval_seconds, burst
+            self._buckets = Buckets(interval_seconds, burst) if interval_seconds else None
+
+    def allow(self, client: Hashable, now: float) -> bool:
+        """Count a request, and return whether it is within the client's limit."""
+        return self._buckets is None or self._buckets.of(client).allow(now)
 
 
 class SeldomLogger:

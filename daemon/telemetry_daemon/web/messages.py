@@ -7,16 +7,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+# The client of requests through the daemon's own socket in the runtime directory.
+LOCAL_SOCKET = "local.sock"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD whose head was read whole; header names are lower case, `authority` is the host (and port) asked for."""
+    """A GET or HEAD whose head was read whole; header names are lower case, `authority` is the host (and port) asked for, `client` who asks."""
 
     method: str
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     authority: str = ""
+    client: str = ""
 
 
 class Pieces(Protocol):
@@ -61,6 +65,9 @@ Handler = Callable[[Request], Response]
 def status_page(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """A response that says its status in words and nothing else."""
     return Response(status, (f"{http.HTTPStatus(status).phrase}\n".encode(),), headers=headers)
+
+
+NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 
 @dataclass(frozen=True, slots=True)

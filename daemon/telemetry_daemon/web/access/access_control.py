@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.web.access.auth import BasicAuth, LoginResult
 from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_config
 from telemetry_daemon.web.addresses import WebConfigError
-from telemetry_daemon.web.clients import Buckets, Caller, SeldomLogger, ip_address
+from telemetry_daemon.web.clients import Caller, RateLimits, SeldomLogger, ip_address
 from telemetry_daemon.web.messages import Channel, Request, Response, status_page
 
 if TYPE_CHECKING:  # a daemon without TLS does without ssl, which is 4.4 MiB
@@ -96,11 +96,11 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 class AccessControl:
     """Decides by the rules in force; while their files are bad every request is refused, and the log says why."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, limits: RateLimits | None = None) -> None:
         self._rules = rules
         self._trouble = ""
         self._looked_at = time.monotonic()
-        self._limits: Buckets | None = None
+        self._limits = limits or RateLimits()
         self._auth = BasicAuth()
         self._host_log = SeldomLogger(logger)
         self._host_rule = HostRule()
@@ -142,15 +142,11 @@ class AccessControl:
 
     def use(self, rules: Rules) -> None:
         """Let these rules be in force from now on."""
-        old, new = self._rules.config, rules.config
+        new = rules.config
         self._rules = rules
         self._trouble = ""
         self._auth.set_users(new.users)
-        limits_changed = (old.rate_interval_seconds, old.rate_burst) != (new.rate_interval_seconds, new.rate_burst)
-        if new.rate_interval_seconds == 0.0:
-            self._limits = None
-        elif limits_changed or self._limits is None:
-            self._limits = Buckets(new.rate_interval_seconds, new.rate_burst)
+        self._limits.use(new.rate_interval_seconds, new.rate_burst)
 
     def allow_hosts(self, names: Sequence[str], listening_at: Sequence[object]) -> None:
         """Answer from now on for these host names, and as always for the addresses themselves."""
@@ -193,7 +189,7 @@ class AccessControl:
 
     def _is_within_limit(self, client: str, user: bytes | None) -> bool:
         """Count the request. A logged-in user has a limit of their own, apart from others at the same address."""
-        return self._limits is None or self._limits.of((client, user)).allow(time.monotonic())
+        return self._limits.allow((client, user), time.monotonic())
 
     def _reload(self) -> None:
         try:

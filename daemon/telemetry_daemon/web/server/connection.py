@@ -8,20 +8,15 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from telemetry_daemon.web.clients import Caller, client_of
-from telemetry_daemon.web.messages import Channel, HandshakeError, Pieces, Request, Response, status_page
+from telemetry_daemon.web.clients import Caller, client_of, host_of
+from telemetry_daemon.web.messages import NOT_TLS, Channel, HandshakeError, Pieces, Request, Response, status_page
 from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
-from telemetry_daemon.web.server.open_connections import Phase, Shared
-
-WRITE_BYTES = 65536
-LINGER_BYTES = 1024 * 1024
+from telemetry_daemon.web.server.open_connections import FOLLOWER_BYTES, LINGER_BYTES, WRITE_BYTES, Phase, Shared
 
 logger = logging.getLogger(__name__)
-
-_NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -99,6 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self._phase = Phase.LEAVING
         self._shared.open_connections.remove(self)
         self._shared.access.forget(self.caller)
+        self._shared.turns.forget(self.caller.client, self)
         self._to_send.clear()
         self._close_pieces()
         if self._deadline is not None:
@@ -129,7 +125,9 @@ class Connection(asyncio.BufferedProtocol):
         try:
             received = channel.receive(data)
         except HandshakeError as failure:
-            self._shared.handshake_log.warning("no TLS with %s: %s", self._client(), failure)
+            self._shared.handshake_log.warning(
+                "no TLS with %s: %s", host_of(self._transport.get_extra_info("peername")), failure
+            )
             self._transport.write(failure.alert)
             self._leave()
             return
@@ -163,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         channel = access.channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
-            self._answer_with(_NOT_TLS, final=True)
+            self._answer_with(NOT_TLS, final=True)
         return channel
 
     def _hear_end(self) -> None:
@@ -217,16 +215,22 @@ class Connection(asyncio.BufferedProtocol):
         self._wait_until_answered()
 
     def _answer(self, request: Request, refusal: Response | None) -> None:
-        if self._phase is Phase.ANSWERING:  # else the client is gone by now
-            self._respond(refusal or self._ask_the_site(request), final=False)
+        if self._phase is not Phase.ANSWERING:  # the client is gone by now
+            return
+        if refusal is None and not request.query:
+            self._respond_to(request)
+        elif refusal is None:  # its answer is made for it alone
+            self._shared.turns.wait(self.caller.client, self, functools.partial(self._respond_to, request))
+        else:
+            self._respond(refusal, final=False)
 
-    def _ask_the_site(self, request: Request) -> Response:
+    def _respond_to(self, request: Request) -> None:
         try:
-            return self._shared.handler(request)
-        except Exception:
-            # A page that cannot be made costs one request only.
+            response = self._shared.handler(replace(request, client=self.caller.client))
+        except Exception:  # a page that cannot be made costs one request only
             logger.exception("no answer could be made for %s %r", request.method, request.path)
-            return status_page(500)
+            response = status_page(500)
+        self._respond(response, final=False)
 
     # Answers.
 
@@ -276,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._pieces is None:
             self._answered()
         else:
-            self._take_piece(self._pieces)
+            self._shared.turns.wait(self.caller.client, self, self._take_piece)
 
     def _begin_pieces(self, pieces: Pieces) -> None:
         if self._conversation.is_whole:  # the client asked for the head only
@@ -288,16 +292,18 @@ class Connection(asyncio.BufferedProtocol):
         self._terms = self._shared.access.terms
         pieces.begin(self._more_pieces, self.abort)
 
-    def _take_piece(self, pieces: Pieces) -> None:
-        """Take up the next piece, in the loop's next round, so that others get their turn; or wait for one."""
-        piece = self._next_of(pieces)
+    def _take_piece(self) -> None:
+        """Send the next piece, or wait for one."""
+        if self._pieces is None or self._write_blocked:
+            return
+        piece = self._next_of(self._pieces)
         if piece is None:
             self._end_pieces()
         elif piece:
             self._enter(Phase.ANSWERING)
             self._to_send.append(memoryview(self._conversation.piece(piece)))
             self._within(self._shared.deadlines.answer, self.abort)
-            asyncio.get_running_loop().call_soon(self._send_on)
+            self._send_on()
         elif self._is_last_answer or self._client_finished:
             self._end_pieces()
         else:
@@ -317,6 +323,7 @@ class Connection(asyncio.BufferedProtocol):
         self._enter(Phase.FOLLOWING)
         if self._deadline is not None:
             self._deadline.cancel()
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FOLLOWER_BYTES)
         self._go_on_reading()
 
     def _more_pieces(self) -> None:
@@ -374,10 +381,6 @@ class Connection(asyncio.BufferedProtocol):
                 self.abort()
 
     # Helpers.
-
-    def _client(self) -> str:
-        name = self._transport.get_extra_info("peername")
-        return str(name[0]) if isinstance(name, tuple) else "a local client"
 
     def _enter(self, phase: Phase) -> None:
         self._shared.open_connections.move(self, self._phase, phase)

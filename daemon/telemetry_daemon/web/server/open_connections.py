@@ -13,14 +13,19 @@ from typing import Protocol
 from telemetry_daemon.web.access.access_control import AccessControl
 from telemetry_daemon.web.clients import Caller, SeldomLogger
 from telemetry_daemon.web.messages import Handler
+from telemetry_daemon.web.server.turns import Turns
 
 READ_BYTES = 16384
+WRITE_BYTES = 65536
+LINGER_BYTES = 1024 * 1024
 MOST_CONNECTIONS = 512
 # Of those who have not asked yet, and of those who do not take their answer. An honest client needs milliseconds for
 # either, so the oldest of these are not honest.
 MOST_IN_PROGRESS = 256
 LARGEST_SHARE = 0.25  # of these; while there are too many, a client that has more gives up its own oldest
 FEWEST_CONNECTIONS = 8
+# The smallest that Linux gives: a client that follows and does not read is noticed when the kernel's buffers are full.
+FOLLOWER_BYTES = 4608
 DESCRIPTORS_KEPT_FREE_FOR_READERS = 64
 # Children inherit the limit, and some vendor tools close every number up to it before they start:
 # with the 2^30 of some container runtimes that takes minutes.
@@ -175,6 +180,7 @@ class Shared:
     access: AccessControl
     open_connections: OpenConnections
     deadlines: Deadlines
+    turns: Turns = field(default_factory=Turns)
     # The event loop reads for one connection at a time, so one buffer is enough.
     read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
     handshake_log: SeldomLogger = field(default_factory=lambda: SeldomLogger(logger))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
-from telemetry_daemon.web.clients import SeldomLogger
+from telemetry_daemon.web.clients import RateLimits, SeldomLogger
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.connection import Connection
 from telemetry_daemon.web.server.listeners import BACKLOG, Listener, covers, open_listener
@@ -61,8 +61,10 @@ class WebServer:
         config_file: str,
         deadlines: Deadlines | None = None,
         allowed_hosts: Sequence[str] = (),
+        limits: RateLimits | None = None,
     ) -> None:
         self._handler = handler
+        self._limits = limits
         self._listen = tuple(dict.fromkeys(listen))
         self._config_file = config_file
         self._allowed_hosts = tuple(allowed_hosts)
@@ -86,7 +88,7 @@ class WebServer:
 
     async def start(self) -> None:
         """Listen on all addresses; a WebError (bad address, port taken, bad file) leaves none of them open."""
-        access = AccessControl(load_rules(self._config_file))
+        access = AccessControl(load_rules(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 

@@ -1,0 +1,41 @@
+"""Work that takes milliseconds is done once in each round of the event loop, so that scrapes are answered in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+
+
+class Turns:
+    """The work that waits, of each connection at most one piece; clients take turns."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[Hashable, Callable[[], None]]] = {}
+        self._is_scheduled = False
+
+    def wait(self, client: str, connection: Hashable, work: Callable[[], None]) -> None:
+        """Do this work when it is the client's turn."""
+        self._waiting.setdefault(client, {})[connection] = work
+        self._schedule()
+
+    def forget(self, client: str, connection: Hashable) -> None:
+        """Do no work for a connection that has ended."""
+        if client in self._waiting:
+            self._waiting[client].pop(connection, None)
+
+    def _schedule(self) -> None:
+        if self._waiting and not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._is_scheduled = False
+        while self._waiting:
+            client = next(iter(self._waiting))
+            works = self._waiting.pop(client)
+            if works:
+                work = works.pop(next(iter(works)))
+                self._waiting[client] = works
+                self._schedule()
+                work()
+                return
