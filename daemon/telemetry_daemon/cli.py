@@ -6,9 +6,10 @@ import argparse
 import errno
 import importlib
 import os
+import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -43,6 +44,7 @@ _ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
 
 
 # What a full disk, a broken terminal or a closed descriptor says.
+_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)  # as argparse words it
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
@@ -50,11 +52,29 @@ class _Parser(argparse.ArgumentParser):
     """argparse with the exit status of sysexits(3), and examples at the end of the help."""
 
     examples: Mapping[str, str] = {}
+    refused: Callable[[str], int] | None = None
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and end with 64."""
-        streams.say(f"{message}; see '{self.prog} --help'", self.prog)
+        """Report wrong usage in one line, with the nearest word for a mistyped choice, and exit."""
+        wrong = _CHOICE.search(message)
+        if wrong is not None:
+            from telemetry_daemon.terminal.suggestions import nearest_or_all
+
+            hint = nearest_or_all(wrong[1], re.findall(r"[\w.:-]+", wrong[2]))
+            message = message.replace(wrong[0], f"no such choice: '{wrong[1]}'{hint}")
+        message = f"{message}; see '{self.prog} --help'"
+        if self.refused is not None:
+            sys.exit(self.refused(message))
+        streams.say(message, self.prog)
         sys.exit(exits.USAGE)
+
+    def refuse(self, arguments: Sequence[str]) -> NoReturn:
+        """Exit because of arguments that the command does not have."""
+        from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
+
+        name = arguments[0].partition("=")[0]
+        near = nearest(name, self._option_string_actions) if name.startswith("-") else ()
+        self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(near)}")
 
     def format_help(self) -> str:
         """The help, with examples at its end."""
@@ -67,7 +87,7 @@ def _overview() -> str:
     return "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS)
 
 
-def build_parser(command: str | None) -> argparse.ArgumentParser:
+def build_parser(command: str | None) -> _Parser:
     """The parser of one command, or of all of them without their arguments."""
     if command is None:
         parser = _Parser(
@@ -93,6 +113,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     module = module_of(command)
     module.configure(parser)
     parser.examples = module.EXAMPLES
+    parser.refused = getattr(module, "refused", None)
     return parser
 
 
@@ -177,7 +198,10 @@ def _dispatch(arguments: list[str]) -> int:
         arguments = [*arguments[1:], "--help"]
     if arguments and arguments[0] in names:
         command = arguments[0]
-        parsed = build_parser(command).parse_args(arguments[1:])
+        parser = build_parser(command)
+        parsed, others = parser.parse_known_args(arguments[1:])
+        if others:
+            parser.refuse(others)
         return module_of(command).run(parsed)
     if arguments and not arguments[0].startswith("-"):
         from telemetry_daemon.commands import options

@@ -52,6 +52,13 @@ def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str)
     assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(nobody)"]
 
 
+def test_a_mistyped_user_is_answered_with_the_nearest_one(tmp_path: Path, config: str) -> None:
+    keep(tmp_path)
+    status, out, error = run_main("jobs", "--user", "u1707", "--config", config)
+    assert (status, out) == (64, "")
+    assert "unknown user 'u1707'; did you mean 'u1077'?" in error
+
+
 def test_files_of_several_nodes_are_joined(tmp_path: Path) -> None:
     keep(tmp_path, host="1")
     keep(tmp_path, host="2")
@@ -116,5 +123,6 @@ def test_what_is_no_file_is_told_in_one_line(tmp_path: Path, kind: str) -> None:
             file.truncate(1 << 30)
     status, out, error = run_main("jobs", str(path))
     assert (status, out) == (64, "")
-    assert error.startswith(f"telemetry: cannot read '{path}': ")
+    reason = "no such file: '{}'" if kind == "missing" else "cannot read '{}': "
+    assert error.startswith(f"telemetry: {reason.format(path)}")
     assert error.count("\n") == 1

@@ -61,7 +61,7 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
         (("on", "--reason", "two\nlines"), "printable characters on one line"),
         (("off", "--for", "1h"), "go with 'telemetry maintenance on'"),
         (("--reason", "why"), "go with 'telemetry maintenance on'"),
-        (("begin",), "invalid choice: 'begin'"),
+        (("begin",), "no such choice: 'begin'"),
     ],
 )
 def test_a_wrong_request_is_refused(arguments: tuple[str, ...], words: str) -> None:

@@ -134,9 +134,9 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
     [
         (("--why", "--format", "json"), "--why is for the table"),
         (("--width", "80", "--format", "csv"), "--width is for the table"),
-        (("--width", "8"), "'8' is no number of columns; write one from 20 to 10000"),
+        (("--width", "8"), "--width: must be a number from 20 to 10000"),
         (("--all", "temp*", "--format", "json"), "--all takes metrics for the table only"),
-        (("--all", "temprature_celsius", "--demo"), "did you mean 'temperature_celsius'?"),
+        (("--all", "temprature_celsius", "--demo"), "did you mean temperature_celsius or"),
         (("--node", "x", "--source", "nvml"), "a daemon tells all"),
         (("--node", "x", "--format", "prometheus"), "/metrics"),
         (("--node", "x", "--demo"), "not allowed with argument"),

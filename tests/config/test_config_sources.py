@@ -101,7 +101,7 @@ def test_a_variable_sets_what_its_name_says(bench: Workbench, variable: str, tex
          "web.listen_address: must not be empty; leave it out for the default, not []"),
         ("TELEMETRY_SOURCES_A__B_MODE", "never",
          "sources.a--b: the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi"),
-        ("TELEMETRY_SOURCES_MODE", "never", "no such setting; did you mean TELEMETRY_SOURCES_NAME_MODE or TELEMETRY_SOURCES_NAME_PATH?"),
+        ("TELEMETRY_SOURCES_MODE", "never", "no such setting; did you mean TELEMETRY_SOURCES_NAME_MODE?"),
         ("TELEMETRY_STATE_DIRECTORY", "caf\udce9", ("state.directory: must be an absolute path, starting with /, "
          'not "caf\\udce9"')),
         ("TELEMETRY_LOG_FORMAT", "\udcff", 'log.format: must be a string of valid UTF-8, not the string "\\udcff"'),

@@ -147,7 +147,7 @@ def test_how_it_ended_says_what_to_do(ended: str, remedy: str) -> None:
 
 def test_what_is_said_of_it() -> None:
     assert list(notes(replace(BESIDE, view=VIEW))) == ["version 1.0, 1 device, sources: 1 ok"]
-    assert list(notes(replace(BESIDE, why_not="why"))) == ["it does not answer: why"]
+    assert list(notes(replace(BESIDE, why_not="why"))) == ["why"]
     played = replace(VIEW, snapshot=replace(HERE, recorded=Recorded(1e9, "n")))
     assert "plays a recording" in list(notes(replace(BESIDE, view=played)))[1]
     assert (fine(replace(BESIDE, view=VIEW)), fine(replace(BESIDE, view=played))) == ({"nvml"}, frozenset())

@@ -52,14 +52,14 @@ BAD_INPUT = {
     ("parse", "mthreads-gmi", "/"): (64, "'/'", "directory"),
     ("snapshot", "--format", "xml"): (64, "xml", "table"),
     ("snapshot", "--timeout", "soon"): (64, "soon", "seconds"),
-    ("record", "--for", "0"): (64, "'0'", "10m"),
+    ("record", "--for", "0"): (64, "--for: must be greater than 0", "10m"),
     ("record", "-o", "/no/such/folder/file"): (64, "/no/such/folder/file"),
     ("config", "check", "--config", "/no/such/file"): (78, "/no/such/file"),
     ("doctor", "--source", "nvmll"): (64, "unknown source 'nvmll'; did you mean 'nvml'?"),
     ("release", "nvml"): (69, "control.sock", "start it"),
     ("release",): (64, "SOURCE"),
     ("release", "host", "--for", "soon"): (64, "write 90s, 10m, 1h30m or 2d"),
-    ("completions", "csh"): (64, "choose from", "fish"),
+    ("completions", "csh"): (64, "known: bash, fish, zsh"),
 }
 BAD_SERVE = {
     ("--replay", __file__): (64, "line 1", "`telemetry record`"),

@@ -9,11 +9,13 @@ import signal
 import socket
 from pathlib import Path
 
+from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import cheap_hash
 from telemetry_daemon.config.inputs import READS_HEADER
+from telemetry_daemon.terminal.exits import NOTHING_FOUND
 from telemetry_daemon.web.addresses import local_socket_in
 
 DEMO = ("--demo", "1xnvidia")
@@ -78,6 +80,10 @@ def test_a_simulation_does_not_pass_for_this_node(tmp_path: Path) -> None:
     with Daemon(tmp_path, arguments=DEMO) as daemon:
         status, reads, body = got(daemon)
         assert (status, reads, json.loads(body)["schema"]) == (200, "", "telemetry.snapshot/1")
+        nothing = ToolFolder(tmp_path / "tools").environment
+        shown = run_main("snapshot", "--config", str(daemon.config_path), environment=nothing)
+        if shown.status == NOTHING_FOUND:  # this machine has no card
+            assert "shows simulated cards; `telemetry snapshot --from daemon`" in shown.stderr
 
 
 def test_a_daemon_that_cannot_have_it_serves_all_the_same_and_says_so_once(tmp_path: Path) -> None:

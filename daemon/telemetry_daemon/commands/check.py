@@ -109,6 +109,12 @@ def run(arguments: argparse.Namespace) -> int:
     return statuses.get(arguments.format, int)(checkup.status)
 
 
+def refused(why: str) -> int:
+    """Report wrong arguments as a monitoring plugin must: in its first line, and with the status for unknown."""
+    print(f"TELEMETRY UNKNOWN - {why}")
+    return _UNKNOWN
+
+
 def _checkup(arguments: argparse.Namespace) -> Checkup:
     """The verdict on the node. Raises CommandError where there is none."""
     from telemetry_exporters.judgement import thresholds
@@ -120,7 +126,7 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
     shown = screen(answer.snapshot).snapshot
     wanted = None
     if arguments.device is not None:
-        wanted = {one.id for one in shown.devices if arguments.device in (str(one.index), one.device, one.id)}
+        wanted = {device.id for device in shown.devices if options.is_called(device, arguments.device)}
         if not wanted:
             raise CommandError(f"no device is called {arguments.device!r}; `telemetry snapshot` lists them")
     with thresholds.changed(changes.numbers):

@@ -218,6 +218,16 @@ def _of_daemon_over_http(arguments: argparse.Namespace) -> Answer | None:
     return None if is_played else answer
 
 
+def shows_simulated_cards(arguments: argparse.Namespace) -> bool:
+    """Return whether a daemon of this node answers and shows simulated cards."""
+    given = credentials(arguments)
+    for address in addresses_here(options.settings(arguments)):
+        with contextlib.suppress(NodeError):  # none answers there
+            answer = _answer(_fetch(address, given, _SHORT_PATIENCE_SECONDS, _SNAPSHOT), "", None)
+            return any(device.simulated for device in answer.snapshot.devices)
+    return False
+
+
 def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
     """Whether the daemon of this node runs, and reads what this command would."""
     with contextlib.closing(_client_here(arguments)) as client:

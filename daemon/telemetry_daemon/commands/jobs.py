@@ -69,13 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     bill = Bill(arguments.by)
     skipped: list[str] = []
-    found = False
+    found, users = False, set[str]()
     for name, content in _contents(arguments):
         for record in _records(name, content, skipped):
+            users.add(record.owner.user)
             if _is_wanted(record, arguments):
                 found = True
                 bill.add(record)
-    sys.stdout.write(_text(bill, arguments.format))
+    if found or not (skipped or arguments.user):
+        sys.stdout.write(_text(bill, arguments.format))
+    elif arguments.user and users:
+        raise options.unknown("user", arguments.user, users)
     if skipped:
         return exits.PROBLEMS
     return exits.OK if found else exits.NOTHING_FOUND
@@ -145,7 +149,8 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
     if wrong:
         quoted = "; ".join(wrong[:_QUOTED_LINES]) + ("; …" if len(wrong) > _QUOTED_LINES else "")
         lines = "line is no record and was" if len(wrong) == 1 else "lines are no records and were"
-        streams.say(f"{name}: {len(wrong)} {lines} skipped: {quoted}")
+        remedy = "" if len(wrong) < number else "; give a jobs.jsonl or a ledger.json"
+        streams.say(f"{name}: {len(wrong)} {lines} skipped: {quoted}{remedy}")
     skipped += wrong
 
 

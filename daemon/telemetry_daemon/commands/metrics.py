@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # a listing of the own catalogue needs no table
     from telemetry_exporters.prometheus.compat.table import Peer
 
 EXAMPLES = {
-    "telemetry metrics | grep temperature": "Find a metric.",
+    "telemetry metrics temperature": "Find a metric.",
     "telemetry metrics --names dcgm-exporter --dashboard 12239.json": "See which of its metrics a board for another exporter finds here.",
 }
 
@@ -25,7 +26,8 @@ _PATIENCE_SECONDS = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which form, or whose names."""
+    """Which metrics, which form, or whose names."""
+    parser.add_argument("words", metavar="WORD", nargs="*", help="list only metrics whose name or help has these words")
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
         "--names",
@@ -51,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dashboard is not None and arguments.names is None:
         raise CommandError("--dashboard needs --names, which says whose names the dashboard asks for")
     if arguments.names is None:
-        text = metrics_doc.metrics_markdown() if arguments.format == "markdown" else metrics_doc.metrics_list()
-        print(text, end="")
+        print(metrics_doc.metrics_markdown() if arguments.format == "markdown" else _listed(arguments.words), end="")
         return exits.OK
     from telemetry_exporters.prometheus.compat import doc, peer, version_problem
 
@@ -64,6 +65,21 @@ def run(arguments: argparse.Namespace) -> int:
         print(doc.names_list(table), end="")
         return exits.OK
     return _compare(arguments, table)
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return the lines of the metrics with all these words. Raises CommandError if there is none."""
+    from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings
+    from telemetry_parsers.metrics import CATALOGUE
+
+    lines = metrics_doc.metrics_list().splitlines(keepends=True)
+    found = [line for line in lines if all(word.lower() in line.lower() for word in words)]
+    if not found:
+        near = [hint for word in words for hint in near_beginnings(word, (metric.key for metric in CATALOGUE))]
+        raise CommandError(
+            f"no metric has the words '{' '.join(words)}'{did_you_mean(near)}", status=exits.NOTHING_FOUND
+        )
+    return "".join(found)
 
 
 def _compare(arguments: argparse.Namespace, table: Peer) -> int:

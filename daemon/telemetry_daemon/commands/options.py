@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it
     from telemetry_daemon.plugins.loading import Loaded
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.survey import Moment
+    from telemetry_parsers.model import MergedDevice
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the name of a variable
 # How a snapshot may be shown.
@@ -132,8 +133,16 @@ def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
 
     try:
         return read_stream(sys.stdin.buffer, most_bytes, path) if path == "-" else read_file(path, most_bytes)
+    except FileNotFoundError:
+        raise CommandError(f"no such file: '{path}'; {remedy}") from None
     except OSError as error:
         raise CommandError(f"cannot read '{path}': {error.strerror or error}; {remedy}") from None
+
+
+def is_called(device: MergedDevice, text: str) -> bool:
+    """Return whether a text is the device's index, `device` label, both with its vendor as `check` prints them, or id."""
+    names = (str(device.index), device.device)
+    return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
 
 def warn_of_failures(loaded: Loaded) -> None:
@@ -153,6 +162,8 @@ def seconds(text: str) -> float:
     from telemetry_daemon.times import seconds_of
 
     duration = seconds_of(text)
+    if duration == 0:
+        raise argparse.ArgumentTypeError("must be greater than 0; write 90s, 10m, 1h30m or 2d, or seconds")
     if not duration:
         raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m or 2d, or seconds")
     return duration

@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _columns(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 20 <= int(text[:6]) <= 10_000):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of columns; write one from 20 to 10000")
+        raise argparse.ArgumentTypeError("must be a number from 20 to 10000")
     return int(text)
 
 
@@ -193,14 +193,25 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
         if is_first:
             _check_patterns(arguments.all or (), answer)
         ids = _chosen(answer.snapshot, arguments)
-        sys.stdout.write(_text(answer, ids, arguments, is_first=is_first))
-        sys.stdout.flush()
-        if answer.snapshot.devices and not ids:
+        is_unmatched = bool(answer.snapshot.devices) and not ids
+        if is_unmatched:
             streams.say(_unmatched(arguments, answer.snapshot.devices))
+        if not is_unmatched or arguments.format != "table":
+            sys.stdout.write(_text(answer, ids, arguments, is_first=is_first))
+            sys.stdout.flush()
+        if not answer.snapshot.devices and not is_elsewhere and arguments.origin is None and is_first:
+            _mention_simulation(arguments)
         if arguments.watch is None:
             return _status(answer.snapshot, ids)
         is_first = False
         time.sleep(arguments.watch)
+
+
+def _mention_simulation(arguments: argparse.Namespace) -> None:
+    from telemetry_daemon.commands import daemons
+
+    if daemons.shows_simulated_cards(arguments):
+        streams.say("the daemon of this node shows simulated cards; `telemetry snapshot --from daemon` shows them, too")
 
 
 def _with_processes(answer: Answer) -> Answer:
@@ -280,22 +291,26 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
     """Refuse a pattern that names no metric. Raises CommandError."""
     if not patterns:
         return
-    from telemetry_daemon.commands.options import unknown
+    from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings, nearest
     from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 
     known = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *answer.metrics)
     for pattern in patterns:
         if not any(matches(metric, (pattern,)) for metric in known):
-            raise unknown("metric", pattern, (metric.key for metric in known), "`telemetry metrics` lists them")
+            keys, word = [metric.key for metric in known], pattern.strip("*")
+            near = nearest(word, keys) or near_beginnings(word, keys)
+            raise CommandError(
+                f"unknown metric '{clean(pattern)}'{did_you_mean(near) or '; `telemetry metrics` lists them'}"
+            )
 
 
 def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]:
     """The ids of the devices that are to be shown, as they are shown."""
 
     def is_shown(device: MergedDevice) -> bool:
-        names = (str(device.index), device.device, device.id)
-        return (arguments.vendor in (None, device.vendor)) and (arguments.device is None or arguments.device in names)
+        is_named = arguments.device is None or options.is_called(device, arguments.device)
+        return arguments.vendor in (None, device.vendor) and is_named
 
     return frozenset(clean(device.id) for device in snapshot.devices if is_shown(device))
 

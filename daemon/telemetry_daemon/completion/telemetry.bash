@@ -136,6 +136,7 @@ _telemetry_operand() {
         'profile '*) kind=folder words='' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm steps xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
+        'metrics '*) kind=free words='' ;;
         'config 0') kind=words words='check show default peaks' ;;
         'config 1') kind=free words='' ;;
         'forget 0') kind=free words='' ;;

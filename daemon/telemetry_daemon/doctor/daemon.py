@@ -207,7 +207,7 @@ def find(addresses: Iterable[Address], given: Credentials, page_path: str, own: 
         if found.view is not None or found.is_broken:
             return found
         silent = silent or (found if found.why_not else None)
-    return silent or replace(own, why_not="no daemon of this node answers")
+    return silent or replace(own, why_not="no daemon answers on this node")
 
 
 def _asked(address: Address, given: Credentials, page_path: str, own: Beside) -> Beside:
@@ -247,7 +247,7 @@ def notes(beside: Beside) -> Iterator[str]:
     """What is said of the daemon, whether or not something is wrong."""
     view = beside.view
     if view is None:
-        yield f"it does not answer: {beside.why_not}"
+        yield beside.why_not
         return
     version = f"version {view.version}, " if view.version else ""
     devices = counted(sum(device.up is True for device in view.snapshot.devices), "device")

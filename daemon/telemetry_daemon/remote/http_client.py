@@ -362,6 +362,8 @@ def _node_error(error: Exception) -> NodeError:
         why = "no answer in time"
     elif isinstance(error, FileNotFoundError | ConnectionRefusedError):
         why = "no daemon answers there; start it"
+    elif isinstance(error, socket.gaierror):
+        why = f"{error.strerror}; check the name, or give the node's address"
     elif isinstance(error, UnsafeError):
         why = str(error)
     elif isinstance(error, PermissionError):

@@ -54,6 +54,8 @@ def by_vendor(groups: Groups) -> dict[str, int]:
 
 def _group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
+    if match is None and part.isdecimal():
+        raise _error(part, f"no vendor is named; did you mean {part}xnvidia?")
     if match is None:
         raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
     if match[2] not in PLAYED:

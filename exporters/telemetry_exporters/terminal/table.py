@@ -83,7 +83,7 @@ def table(
     elif shown.devices:
         blocks.append(_device_lines(rows(shown, verdict), width, colour))
     else:
-        blocks.append(_looked_with(shown, width))
+        blocks.append(_without_devices(shown, width))
     if Detail.PROCESSES in detail:
         from telemetry_exporters.terminal import details  # for most tables it is not needed
 
@@ -101,9 +101,13 @@ def _head(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[s
     return [paint(line, style, colour) for text, style in parts for line in wrapped(text, width, "  ")]
 
 
-def _looked_with(snapshot: Snapshot, width: int) -> list[str]:
-    looked = [f"{source.source} ({source_condition(source).word})" for source in snapshot.sources]
-    return wrapped(f"Sources tried: {', '.join(looked)}" if looked else "No source was tried.", width, "  ")
+def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
+    """Return what a user of a node without accelerators may try, with the sources that are installed."""
+    present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
+    words = ", ".join(f"{source.source} ({source_condition(source).word})" for source in present)
+    found = f"No accelerator found{f' by {words}' if words else ''}."
+    ways = ("Try it with simulated cards: `telemetry top --demo`.", "To find out why: `telemetry doctor`.")
+    return [line for text in (found, *ways) for line in wrapped(text, width, "  ")]
 
 
 def _trouble_lines(trouble: Trouble, width: int, colour: Colour) -> Iterator[str]:

@@ -1,0 +1,91 @@
+"""A mistyped command line gets one line that names the problem and the remedy, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kits.command_line import run_main
+
+USAGE, UNAVAILABLE, CONFIGURATION, PROBLEMS, NOTHING, UNKNOWN = 64, 69, 78, 2, 3, 3
+# The command line, its exit status, and what its line must say.
+CASES = (
+    ("snpashot", USAGE, "did you mean 'snapshot'?"),
+    ("snapshot --wdith 40", USAGE, "did you mean --width"),
+    ("snapshot --format jsno", USAGE, "did you mean json?"),
+    ("snapshot --watch 0", USAGE, "--watch: must be greater than 0"),
+    ("snapshot --watch soon", USAGE, "write 90s, 10m, 1h30m or 2d"),
+    ("snapshot --timeout 0", USAGE, "--timeout: must be greater than 0"),
+    ("snapshot --width 5", USAGE, "--width: must be a number from 20 to 10000"),
+    ("snapshot --width wide", USAGE, "--width: must be a number from 20 to 10000"),
+    ("snapshot --demo --all tmep", USAGE, "did you mean 'temp*'?"),
+    ("snapshot --demo --all pwoer", USAGE, "did you mean 'power*'?"),
+    ("snapshot --demo --all xyzzy", USAGE, "`telemetry metrics` lists them"),
+    ("snapshot --demo 8xnvidia --device 99", NOTHING, "no device matches --device 99; there are nvidia 0, 1"),
+    ("snapshot --demo 8xnvidia --device card0", NOTHING, "there are nvidia 0, 1"),
+    ("snapshot --demo 8xnvidia --vendor amd", NOTHING, "there are nvidia 0, 1"),
+    ("snapshot --demo --vendor nvida", USAGE, "did you mean 'nvidia'?"),
+    ("snapshot --source nvlm", USAGE, "did you mean 'nvml'?"),
+    ("snapshot --source nvidia-smi", USAGE, "did you mean 'nvml'?"),
+    ("snapshot --demo 8", USAGE, "did you mean 8xnvidia?"),
+    ("snapshot --demo 8xnvidai", USAGE, "did you mean 8xnvidia?"),
+    ("snapshot --demo x", USAGE, "write for example 8xnvidia,4xhygon"),
+    ("snapshot --demo 999xnvidia", USAGE, "more than 256"),
+    ("snapshot --at 5m", USAGE, "give it with --replay FILE"),
+    ("snapshot --replay /nope", USAGE, "give a file that `telemetry record` wrote"),
+    ("snapshot --node no-such-host.invalid", UNAVAILABLE, "check the name, or give the node's address"),
+    ("snapshot --node 127.0.0.1:1", UNAVAILABLE, "no daemon answers there; start it"),
+    ("snapshot --password-file /nope --node 127.0.0.1:1", USAGE, "no such file: '/nope'"),
+    ("config chekc", USAGE, "did you mean check?"),
+    ("config check --config /nope", CONFIGURATION, "`telemetry config default` prints one"),
+    ("check --thresholds /nope", UNKNOWN, "no such file: '/nope'; give a TOML file"),
+    ("check --thresholds /etc/passwd", UNKNOWN, "is not valid TOML"),
+    ("check --demo 8xnvidia --device 'nvidia 9'", UNKNOWN, "`telemetry snapshot` lists them"),
+    ("check --timeout soon", UNKNOWN, "write 90s, 10m, 1h30m or 2d"),
+    ("check --format nagois", UNKNOWN, "did you mean nagios?"),
+    ("check --demo 8", UNKNOWN, "did you mean 8xnvidia?"),
+    ("jobs /etc/passwd", PROBLEMS, "give a jobs.jsonl or a ledger.json"),
+    ("jobs /nope", USAGE, "no such file: '/nope'; give a jobs.jsonl"),
+    ("jobs --since yesterday", USAGE, "a day such as 2026-11-01"),
+    ("jobs --by usr", USAGE, "did you mean user?"),
+    ("metrics tmep", NOTHING, "did you mean 'temp*'?"),
+    ("metrics --names dcgm", USAGE, "did you mean dcgm-exporter?"),
+    ("metrics --dashboard x", USAGE, "--dashboard needs --names"),
+    ("parse rocm-smy x", USAGE, "did you mean 'rocm-smi'?"),
+    ("parse rocm-smi /nope", USAGE, "'/nope'"),
+    ("record -o /nope/x", USAGE, "a folder that you may write to"),
+    ("replay sek 5", USAGE, "did you mean seek?"),
+    ("maintenance onn", USAGE, "did you mean on?"),
+    ("completions zhs", USAGE, "did you mean zsh?"),
+    ("profile /nope", USAGE, "give a profiler's file"),
+)
+
+
+@pytest.mark.parametrize(("typed", "status", "words"), CASES, ids=[typed for typed, _, _ in CASES])
+def test_a_mistake_gets_one_line_with_the_remedy(typed: str, status: int, words: str) -> None:
+    arguments = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", typed)]
+    ended = run_main(*arguments)
+    lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines()]
+    assert (ended.status, len(lines)) == (status, 1), lines
+    assert words in lines[0]
+
+
+def test_a_section_that_resembles_no_other_gets_no_suggestion(tmp_path) -> None:
+    file = tmp_path / "telemetry.toml"
+    file.write_text("[alerts]\n")
+    (line,) = run_main("config", "check", "--config", str(file)).stderr.splitlines()
+    assert "alerts: no such section; known: attribution" in line
+
+
+def test_a_device_is_found_by_the_name_that_check_prints() -> None:
+    ended = run_main("check", "--demo", "8xnvidia", "--device", "nvidia 1")
+    assert (ended.status, "TELEMETRY OK" in ended.stdout) == (0, True)
+
+
+def test_metrics_are_searched() -> None:
+    found = run_main("metrics", "margin", "temperature").stdout.splitlines()
+    assert [line.split()[0] for line in found] == [
+        "accelerator_temperature_margin_celsius",
+        "accelerator_temperature_margin_limit_celsius",
+    ]
