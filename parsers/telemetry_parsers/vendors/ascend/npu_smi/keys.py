@@ -208,6 +208,8 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
     End("hbm bandwidth usage rate", instead="aivector usage rate"),  # usages of 910A
     *map(End, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
     End("temperature", beside="aicore freq", instead="aicore count"),  # common of 310P
+    # Older ones print no clocks; where there is HBM, its rate stands above the temperature.
+    End("temperature", beside="memory usage rate", instead="hbm usage rate"),
     End("temperature", instead="aicore usage rate"),  # temp
     *map(End, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
     *map(End, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
