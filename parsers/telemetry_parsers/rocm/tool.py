@@ -146,7 +146,12 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
-        if listing is not None and not listing.cards and foreign_tool(text.joined, brand.name) is not None:
+        if (
+            listing is not None
+            and listing.system
+            and not listing.cards
+            and foreign_tool(text.joined, brand.name) is not None
+        ):
             return False  # many tools print a line such as `Driver Version : 3.5.0`
         if listing is not None:
             read_cards(listing, brand.gives, draft)
