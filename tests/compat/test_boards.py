@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +18,7 @@ from kits.grafana_board import queries
 from kits.ports import free_address
 from kits.prometheus import ConfiguredPrometheus
 from kits.waiting import until
-from telemetry_exporters.prometheus.compat import PLACES
+from telemetry_exporters.prometheus.compat import PLACES, dcgm
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.long]
 
@@ -110,6 +111,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredP
         node = stack.enter_context(Daemon(tmp_path_factory.mktemp("node"), OWNERS + ports, ("--demo", CARDS)))
         jobs = [job(name, node.address) for name in PLACES]
         jobs.append({"job_name": "own port", "static_configs": [{"targets": [port]}]})
+        parted = stack.enter_context(Daemon(tmp_path_factory.mktemp("parted"), "", ("--demo", "1xh100mig")))
+        jobs.append({**job("dcgm-exporter", parted.address), "job_name": "parted"})
+        jobs.append({**job("dcgm-exporter", parted.address), "job_name": "parted, ours", "metrics_path": "/metrics"})
+        jobs.append({**job("dcgm-exporter", node.address), "job_name": "new names", "params": {"version": ["4.9"]}})
         jobs.append({**job("dcgm-exporter", node.address), "job_name": "everybody", "params": {"vendors": ["all"]}})
         config = folder / "prometheus.yml"
         config.write_text(
@@ -153,6 +158,29 @@ def test_each_dashboard_is_asked() -> None:
 )
 def test_autoscalers_and_alerts_are_answered(query: str, prometheus: ConfiguredPrometheus) -> None:
     assert prometheus.query(query)[1] != []
+
+
+def test_a_board_with_the_new_names_answers_as_the_old_one(prometheus: ConfiguredPrometheus) -> None:
+    """Board 12239 with the names of 4.9: each query answers, from the page of that version."""
+    folder = boards()
+    if folder is None:
+        return
+    names = {f"DCGM_FI_{old}": f"DCGM_FI_{new}" for old, new, _ in dcgm.DEFAULT_RENAMES}
+    asked = [
+        re.sub(r"\bDCGM_FI_\w+", lambda match: names.get(match[0], match[0]), query)
+        for query in queries(folder / "dcgm-exporter-12239.json", prometheus, {})
+    ]
+    found = [name for query in asked for name in re.findall(r"\bDCGM_FI_\w+", query)]
+    assert len(asked) == 8
+    assert set(found) <= set(names.values())
+    new = [re.sub(r"(\bDCGM_FI_\w+)\{", r'\1{job="new names",', query) for query in asked]
+    assert [query for query in new if not prometheus.query(query)[1]] == []
+
+
+def test_memory_of_a_card_with_partitions_is_counted_once(prometheus: ConfiguredPrometheus) -> None:
+    card = 'accelerator_memory_used_bytes{job="parted, ours"} unless on (id) accelerator_info{parent!=""}'
+    query = f'abs(sum(DCGM_FI_DEV_FB_USED{{job="parted"}}) * 1048576 - sum({card})) < 1048576'
+    until(lambda: prometheus.query(query)[1], "the same memory")
 
 
 def test_all_vendors_are_on_one_board(prometheus: ConfiguredPrometheus) -> None:
