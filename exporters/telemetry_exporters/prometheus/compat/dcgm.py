@@ -97,6 +97,13 @@ _DCGM_ROWS = (
     Row("PROF_PCIE_TX_BYTES", "Bytes sent over PCIe in a second.", one("pcie_transmit_bytes_per_second"), near="only where the card measures the rate itself"),
     Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe in a second.", one("pcie_receive_bytes_per_second"), near="only where the card measures the rate itself"),
 )
+_DCGM_MISSING = (
+    Missing("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
+    Missing("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
+    Missing("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
+    Missing("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
+    Missing("DCGM_EXP_*", "counts of dcgm-exporter itself"),
+)
 # fmt: on
 
 DCGM = Peer(
@@ -120,16 +127,7 @@ DCGM = Peer(
         Label("container", facts.container),
     ),
     rows=_DCGM_ROWS,
-    missing=(
-        Missing(
-            "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
-            "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes",
-        ),
-        Missing("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
-        Missing("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
-        Missing("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
-        Missing("DCGM_EXP_*", "counts of dcgm-exporter itself"),
-    ),
+    missing=_DCGM_MISSING,
     has_partitions=True,
     hostname_labels=("Hostname", "hostname"),
     version="4.8",

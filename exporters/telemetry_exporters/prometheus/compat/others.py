@@ -61,6 +61,15 @@ _NPU_ROWS = (
     Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}")),
     Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}")),
 )
+_NPU_MISSING = (
+    Missing("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
+    Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is told as that of HBM cards"),
+    Missing("npu_chip_info_error_code*", "`accelerator_event_open` tells each open error code"),
+    Missing("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates, or not read; `accelerator_link_…` counts what hccn_tool counts"),
+    Missing("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
+    Missing("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
+    Missing("time stamps of samples", "a sample is of the time of its scrape"),
+)
 # fmt: on
 
 NPU = Peer(
@@ -80,22 +89,7 @@ NPU = Peer(
     ),
     rows=_NPU_ROWS,
     node_rows=(NodeRow("machine_npu_nums", "Chips of this node."),),
-    missing=(
-        Missing("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
-        Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is told as that of HBM cards"),
-        Missing("npu_chip_info_error_code*", "`accelerator_event_open` tells each open error code"),
-        Missing(
-            "npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, "
-            "npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*",
-            "rates, or not read; `accelerator_link_…` counts what hccn_tool counts",
-        ),
-        Missing("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
-        Missing(
-            "container_npu_*, npu_container_info, vnpu_pod_*",
-            "pods are labels of each series; virtual NPUs are not read",
-        ),
-        Missing("time stamps of samples", "a sample is of the time of its scrape"),
-    ),
+    missing=_NPU_MISSING,
 )
 
 _NO_VF = (("vf", ""),)
@@ -132,6 +126,18 @@ _MLU_ROWS = (
     Row("remapped_correct_rows", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
     Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", one("remapped_rows{uncorrectable}"), kind="counter"),
     Row("container", "Always 1; its labels are the pod that has the card.", OfFact(facts.is_owned, readings=("up",)), labels=_NO_VF),
+)
+_MLU_MISSING = (
+    Missing("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
+    Missing("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
+    Missing("mlu_allocated", "`sum(mlu_container)` is the same number"),
+    Missing("mlu_activity, mlu_core_utilization, mlu_tensor_util", "one utilization is read: `mlu_utilization`"),
+    Missing("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
+    Missing("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
+    Missing("mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error", "not read"),
+    Missing("mlu_arm_os_*, mlu_bar4_*, mlu_ddr_*_width, mlu_default_frequency, mlu_image_codec_utilization, mlu_tiny_core_*", "not read"),
+    Missing("mlu_compute_mode, mlu_driver_state, mlu_env_share_exhausted, mlu_heartbeat_count, mlu_numa_node_id, mlu_optical_status", "not read"),
+    Missing("mlu_pcie_{read,write}_throughput, mlu_pcie_info, mlu_rdma_device_info, mlu_version", "not read"),
 )
 # fmt: on
 
@@ -170,33 +176,7 @@ MLU = Peer(
         ),
     ),
     node_label="node",
-    missing=(
-        Missing("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
-        Missing("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
-        Missing("mlu_allocated", "`sum(mlu_container)` is the same number"),
-        Missing("mlu_activity, mlu_core_utilization, mlu_tensor_util", "one utilization is read: `mlu_utilization`"),
-        Missing(
-            "mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*",
-            "not read",
-        ),
-        Missing(
-            "mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status",
-            "not read",
-        ),
-        Missing(
-            "mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error",
-            "not read",
-        ),
-        Missing(
-            "mlu_arm_os_*, mlu_bar4_*, mlu_ddr_*_width, mlu_default_frequency, mlu_image_codec_utilization, mlu_tiny_core_*",
-            "not read",
-        ),
-        Missing(
-            "mlu_compute_mode, mlu_driver_state, mlu_env_share_exhausted, mlu_heartbeat_count, mlu_numa_node_id, mlu_optical_status",
-            "not read",
-        ),
-        Missing("mlu_pcie_{read,write}_throughput, mlu_pcie_info, mlu_rdma_device_info, mlu_version", "not read"),
-    ),
+    missing=_MLU_MISSING,
 )
 _DIE = (("die_id", "0"),)
 _VRAM = (*_DIE, ("type", "vram"))
@@ -227,6 +207,12 @@ _MX_ROWS = (
     Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each(("link_transmit_bytes_total",), "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` is our word for the link"),
     Row("gpu_state", "1 while the GPU is available.", one("up")),
 )
+_MX_MISSING = (
+    Missing('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
+    Missing("further dies", "a card is one device: `die_id` is 0"),
+    Missing("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
+    Missing("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
+)
 # fmt: on
 
 MX = Peer(
@@ -247,16 +233,7 @@ MX = Peer(
         Label("exported_container", facts.container),
     ),
     rows=_MX_ROWS,
-    missing=(
-        Missing('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
-        Missing("further dies", "a card is one device: `die_id` is 0"),
-        Missing("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
-        Missing(
-            "mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, "
-            "mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*",
-            "not read",
-        ),
-    ),
+    missing=_MX_MISSING,
     hostname_labels=("Hostname",),
 )
 
@@ -281,6 +258,11 @@ _IX_ROWS = (
     Row("ecc_sbe_vol_status", "1 after a corrected error.", Turned(total("ecc_corrected_total"), _status), near="from the count of errors"),
     Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Turned(total("ecc_uncorrected_total"), _status), near="from the count of errors"),
 )
+_IX_MISSING = (
+    Missing("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
+    Missing("ix_xid_errors", "the tool reports no events"),
+    Missing("ix_process_info", "`accelerator_process_memory_bytes` has memory by process"),
+)
 # fmt: on
 
 IX = Peer(
@@ -299,11 +281,7 @@ IX = Peer(
         Label("container", facts.some(facts.container)),
     ),
     rows=_IX_ROWS,
-    missing=(
-        Missing("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
-        Missing("ix_xid_errors", "the tool reports no events"),
-        Missing("ix_process_info", "`accelerator_process_memory_bytes` has memory by process"),
-    ),
+    missing=_IX_MISSING,
 )
 _HOTTEST = "the sensor's value, which Intel's driver calls the hottest of its part"
 _RECEIVE = (("network_io_direction", "receive"),)
@@ -342,6 +320,11 @@ _XPUMD_ROWS = (
     Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI,)),
     Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI,)),
 )
+_XPUMD_MISSING = (
+    Missing('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of theirs; Prometheus has `min_over_time` and `max_over_time`"),
+    Missing("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
+    Missing("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
+)
 # fmt: on
 
 XPUMD = Peer(
@@ -356,12 +339,5 @@ XPUMD = Peer(
         Label("node", facts.hostname),
     ),
     rows=_XPUMD_ROWS,
-    missing=(
-        Missing(
-            '`statistic="min"`, `aggregation="min"`, `"max"`',
-            "extremes of a window of theirs; Prometheus has `min_over_time` and `max_over_time`",
-        ),
-        Missing("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
-        Missing("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
-    ),
+    missing=_XPUMD_MISSING,
 )

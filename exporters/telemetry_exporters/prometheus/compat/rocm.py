@@ -8,8 +8,6 @@ hcu-exporter: the names of pkg/util/metrics_define.go (HYGON-AI/hcu-exporter @ d
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from telemetry_exporters.prometheus.compat import facts
 from telemetry_exporters.prometheus.compat.table import (
     GIGATRANSFERS,
@@ -108,8 +106,18 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Numbered(("link_transmit_bytes_total",), "link_index"), KIBI, near=_OF_LINKS),
     Row("gpu_health", "1 for a healthy GPU.", number_of("health", HEALTHY), near="only where the card itself tells its health"),
 )
+_DEVICE_METRICS_MISSING = (
+    Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of single dies is not read"),
+    Missing("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
+    Missing("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
+    Missing("pcie_replay_rollover_count", "not read"),
+    Missing("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
+    Missing("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
+    Missing("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first"),
+)
 # fmt: on
 
+_NONE = facts.always("none")
 _PART_NUMBER = facts.fact("oam_part_number", "part_number", "board_part_number")
 DEVICE_METRICS = Peer(
     name="device-metrics-exporter",
@@ -126,8 +134,8 @@ DEVICE_METRICS = Peer(
         Label("card_vendor", facts.always("Advanced Micro Devices, Inc. [AMD/ATI]")),
         Label("hostname", facts.hostname),
         Label("gpu_partition_id", facts.partition_number),
-        Label("gpu_compute_partition_type", facts.lower(facts.either(facts.fact("compute_partition"), "none"))),
-        Label("gpu_memory_partition_type", facts.lower(facts.either(facts.fact("memory_partition"), "none"))),
+        Label("gpu_compute_partition_type", facts.lower(facts.either(facts.fact("compute_partition"), _NONE))),
+        Label("gpu_memory_partition_type", facts.lower(facts.either(facts.fact("memory_partition"), _NONE))),
         Label("deployment_mode", facts.always("baremetal")),
         Label("driver_version", facts.driver),
         Label("vbios_version", facts.fact("firmware")),
@@ -141,24 +149,7 @@ DEVICE_METRICS = Peer(
     rows=_DEVICE_METRICS_ROWS,
     node_rows=(NodeRow("gpu_nodes_total", "GPUs of this node."),),
     node_label="hostname",
-    missing=(
-        Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of single dies is not read"),
-        Missing(
-            "pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth",
-            "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them",
-        ),
-        Missing(
-            "gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram",
-            "not read",
-        ),
-        Missing("pcie_replay_rollover_count", "not read"),
-        Missing("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
-        Missing("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
-        Missing(
-            "label cluster_name",
-            "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first",
-        ),
-    ),
+    missing=_DEVICE_METRICS_MISSING,
     has_partitions=True,
     hostname_labels=("hostname",),
 )
@@ -186,6 +177,11 @@ _OMNISTAT_ROWS = (
     *(Row(f"ras_{block}_correctable_count", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
     *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
 )
+_OMNISTAT_MISSING = (
+    Missing("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
+    Missing("omnistat_*", "node_exporter has host and network"),
+    Missing("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
+)
 # fmt: on
 
 OMNISTAT = Peer(
@@ -197,14 +193,7 @@ OMNISTAT = Peer(
     labels=(Label("card", facts.number),),
     rows=_OMNISTAT_ROWS,
     node_rows=(NodeRow("num_gpus", "GPUs of this node."),),
-    missing=(
-        Missing(
-            "rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage",
-            "not read in this form",
-        ),
-        Missing("omnistat_*", "node_exporter has host and network"),
-        Missing("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
-    ),
+    missing=_OMNISTAT_MISSING,
 )
 
 
@@ -226,38 +215,36 @@ _DCU_ROWS = (
     Row("ce_count", "Correctable errors by block.", Each(("ecc_corrected_total",), "block_type", _block), near="by the blocks that the tool names"),
     Row("ue_count", "Uncorrectable errors by block.", Each(("ecc_uncorrected_total",), "block_type", _block), near="by the blocks that the tool names"),
 )
+_DCU_MISSING = (
+    Missing("dcu_pciebw_mb", "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it"),
+    Missing("vdcu_*", "virtual DCUs are not read"),
+)
 # fmt: on
 
 
-def _labels(word: str, pod: Callable[[Fact], Fact]) -> tuple[Label, ...]:
-    """Return the labels of both exporters. Those of pods begin with the exporter's own word, and `pod` decides when they are present."""
+def _labels(word: str, *owners: Fact) -> tuple[Label, ...]:
+    """Return the labels of both exporters. Those of the pod begin with the exporter's own word."""
+    names = (f"{word}_pod_namespace", f"{word}_pod_name", "container")
     return (
         Label("device_id", facts.serial),
         Label("minor_number", facts.number),
         Label("name", facts.model),
         Label("node", facts.hostname),
         Label("pcieBus_number", facts.bus_id),
-        Label(f"{word}_pod_namespace", pod(facts.namespace)),
-        Label(f"{word}_pod_name", pod(facts.pod)),
-        Label("container", pod(facts.container)),
+        *map(Label, names, owners),
     )
 
 
+_POD = (facts.namespace, facts.pod, facts.container)
 DCU = Peer(
     name="dcu-exporter",
     source="fossabot/dcu-exporter",
     vendors=("hygon",),
     port=16080,
     prefix="dcu_",
-    labels=_labels("dcu", facts.as_it_is),
+    labels=_labels("dcu", *_POD),
     rows=_DCU_ROWS,
-    missing=(
-        Missing(
-            "dcu_pciebw_mb",
-            "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it",
-        ),
-        Missing("vdcu_*", "virtual DCUs are not read"),
-    ),
+    missing=_DCU_MISSING,
 )
 _SENSORS = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
 
@@ -289,6 +276,12 @@ _HCU_ROWS = (
     Row("compute_unit_count", "Compute units.", one("compute_units")),
     Row("health_status", "1 for a healthy card.", number_of("health", HEALTHY), near="only where the tool reports it"),
 )
+_HCU_MISSING = (
+    Missing("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
+    Missing("hcu_cu_usage, hcu_wave_*, hcu_se_usage", "not read"),
+    Missing("hcu_compute_unit_remaining_count, hcu_memory_remaining", "not read"),
+    Missing("vhcu_*, hcu_process_*", "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process"),
+)
 # fmt: on
 
 HCU = Peer(
@@ -297,15 +290,7 @@ HCU = Peer(
     vendors=("hygon",),
     port=16080,
     prefix="hcu_",
-    labels=_labels("hcu", facts.some),
+    labels=_labels("hcu", *map(facts.some, _POD)),
     rows=_HCU_ROWS,
-    missing=(
-        Missing("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
-        Missing("hcu_cu_usage, hcu_wave_*, hcu_se_usage", "not read"),
-        Missing("hcu_compute_unit_remaining_count, hcu_memory_remaining", "not read"),
-        Missing(
-            "vhcu_*, hcu_process_*",
-            "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process",
-        ),
-    ),
+    missing=_HCU_MISSING,
 )
