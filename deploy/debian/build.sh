@@ -90,9 +90,14 @@ add_optional() { # add_optional FROM TO: generated files that a checkout may lac
 add_documents() {
     local doc=/usr/share/doc/device-telemetry
     "$root$home/bin/python" -I deploy/debian/copyright.py >"$root$doc/copyright"
-    # Where the alerts' runbook_url leads, and where that page leads.
-    put 644 docs/alerts.md "$doc/alerts.md"
-    put 644 docs/troubleshooting.md "$doc/troubleshooting.md"
+    # What the person on call reads. Links to pages that are not installed become their names.
+    local page
+    for page in alerts troubleshooting; do
+        sed -E -e 's/\]\((alerts|troubleshooting)\.md/](=\1.md/g' \
+            -e 's/\[([^]]*)\]\(([a-z.-]+\.(md|json)[^)]*)\)/\1 (docs\/\2)/g' -e 's/\]\(=/](/g' \
+            "docs/$page.md" >"$root$doc/$page.md"
+        chmod 644 "$root$doc/$page.md"
+    done
     put_gzipped "$doc/changelog.gz" <CHANGELOG.md
     put_gzipped "$doc/changelog.Debian.gz" <<EOF
 device-telemetry ($version) unstable; urgency=medium

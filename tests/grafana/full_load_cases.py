@@ -46,6 +46,11 @@ def _job(*cards: dict[str, str]) -> dict[str, str]:
     return {name: values for card in cards for name, values in card.items()}
 
 
+def _nodes(*busy: int) -> dict[str, str]:
+    """A job with four cards on each of these nodes, which are so busy."""
+    return _job(*(_of_job(f"node{n}", str(card), busy=rate) for n, rate in enumerate(busy) for card in range(4)))
+
+
 _NODE1 = [_of_job("node1", str(number)) for number in range(3)]
 _NODE2 = [_of_job("node2", str(number)) for number in range(3)]
 _SLOW = _of_job("node2", "3", busy=30)
@@ -73,19 +78,29 @@ FULL_LOAD = (
     ),
     Case(
         "AcceleratorSlowerThanPeers",
-        _peers(4, (470, 1.27e9)),
+        _peers(4, (480, 1.28e9)),
         {
-            "almost as fast": _peers(4, (470, 1.29e9)),
-            "draws almost as much": _peers(4, (490, 1.27e9)),
-            "too few peers": _peers(3, (470, 1.27e9)),
+            "almost as fast": _peers(4, (470, 1.38e9)),
+            "draws almost as much": _peers(4, (520, 1.28e9)),
+            "too few peers": _peers(3, (480, 1.28e9)),
         },
     ),
     Case(
         "AcceleratorNodeSlow",
-        _peers(4, (470, 1.27e9), "node"),
+        _peers(4, (480, 1.28e9), "node"),
         {
-            "almost as fast": _peers(4, (470, 1.29e9), "node"),
-            "too few peers": _peers(3, (470, 1.27e9), "node"),
+            "almost as fast": _peers(4, (470, 1.38e9), "node"),
+            "too few peers": _peers(3, (480, 1.28e9), "node"),
+        },
+    ),
+    Case(
+        "AcceleratorJobSlowestNode",
+        _nodes(54, 54, 32),
+        {
+            "a little less": _nodes(54, 54, 44),
+            "two nodes": _nodes(54, 32),
+            "nodes that do different work": _nodes(54, 40, 20),
+            "of another job": _job(*_NODE1, *_NODE2, *(_of_job("node3", str(n), "42", 32) for n in range(3))),
         },
     ),
     Case(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
+from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
@@ -17,6 +18,7 @@ from kits.waiting import until
 
 pytestmark = [pytest.mark.needs("prometheus", "prometheus-alertmanager"), pytest.mark.timeout(300)]
 
+CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
 RULES = sorted((ROOT / "deploy" / "prometheus" / "rules").glob("*.yml"))
 FAST = (
     '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 5.0\nmode = "always"\n[expect]\ndevices = {moorethreads = 2}\n'
@@ -33,7 +35,7 @@ def tools(tmp_path: Path) -> ToolFolder:
 @pytest.fixture
 def manager(tmp_path: Path, tools: ToolFolder) -> Iterator[Alertmanager]:
     with ExitStack() as stack:
-        receiver = stack.enter_context(Alertmanager(tmp_path))
+        receiver = stack.enter_context(Alertmanager(tmp_path, CONFIG))
         daemon = stack.enter_context(Daemon(tmp_path, FAST, environment=tools.environment))
         daemon.until_state("mthreads-gmi", "ok")
         prometheus = Prometheus(tmp_path, [daemon.address], impatient(RULES, tmp_path), receiver.address)
@@ -43,8 +45,10 @@ def manager(tmp_path: Path, tools: ToolFolder) -> Iterator[Alertmanager]:
 
 
 def test_heat_a_hung_tool_a_missing_and_a_lost_card_arrive_at_alertmanager(
-    manager: Alertmanager, tools: ToolFolder
+    manager: Alertmanager, tools: ToolFolder, tmp_path: Path
 ) -> None:
+    """Then a maintenance holds back what is open, and resolves nothing."""
+
     until(lambda: "AcceleratorsFewerThanExpected" in manager.names(), "one card fewer than expected")
     hot = TABLE.replace("|58C ", "|99C ")
     assert hot != TABLE
@@ -57,3 +61,7 @@ def test_heat_a_hung_tool_a_missing_and_a_lost_card_arrive_at_alertmanager(
     card = next(line for line in TABLE.splitlines() if "MTT" in line)
     tools.prints("mthreads-gmi", TABLE.replace(card, card.replace("0 ", "1 ", 1)).replace(":1a:", ":1b:"))
     until(lambda: "AcceleratorLost" in manager.names(), "another card in the place of the first one")
+    maintenance = ("maintenance", "on", "--config", str(tmp_path / "telemetry.toml"))
+    assert run_main(*maintenance)[0] == 0
+    until(lambda: {alert["alertname"] for alert in manager.uninhibited()} == {"TelemetryMaintenance"}, "silence")
+    assert "AcceleratorLost" in manager.names()

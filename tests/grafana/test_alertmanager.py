@@ -78,6 +78,12 @@ HELD_BACK = {
         "TelemetryDown; TelemetrySourceFailing, other cluster",
         "TelemetryDown TelemetrySourceFailing",
     ),
+    "a node that stays down": ("TelemetryDown; TelemetryStillDown; AcceleratorLost, card", "TelemetryStillDown"),
+    "a node whose cooling fails": (
+        "AcceleratorsHot, vendor; AcceleratorHot, card; AcceleratorThermalThrottling, other card; TelemetryRestarting",
+        "AcceleratorsHot TelemetryRestarting",
+    ),
+    "a job that hangs": ("AcceleratorJobHangs, card; AcceleratorAllocatedIdle, card", "AcceleratorJobHangs"),
     "somebody else's alert": ("TelemetryDown; DiskFull", "TelemetryDown DiskFull"),
 }
 
@@ -105,14 +111,11 @@ def test_one_trouble_is_told_once(manager: Alertmanager) -> None:
 
 def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_path: Path) -> None:
     """And one more when a ninth follows; none of their loss, which comes minutes later."""
-    config, cards = tmp_path / "ours.yml", [{**VENDOR, "device": str(n), "id": f"GPU-{n}"} for n in range(9)]
+    cards = [{**VENDOR, "device": str(n), "id": f"GPU-{n}"} for n in range(9)]
     fallen = [alert("AcceleratorEventCritical", {**card, "code": "xid_79"}) for card in cards]
     with Messages() as messages:
-        document = yaml.safe_load(CONFIG.read_text())
-        document["route"].update(group_wait="1s", group_interval="1s")
-        document["receivers"][0]["webhook_configs"][0]["url"] = messages.url
-        config.write_text(yaml.safe_dump(document))
-        with Alertmanager(tmp_path, config) as manager:
+        urls = dict.fromkeys(("device-telemetry", "device-telemetry-info"), messages.url)
+        with Alertmanager(tmp_path, delivering(tmp_path, urls)) as manager:
             until(lambda: manager.get("/api/v2/status"), "an Alertmanager")
             manager.send(fallen[:8])
             until(lambda: messages.of("AcceleratorEventCritical"), "the message")
@@ -129,7 +132,7 @@ def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanag
     """Each one that its alert names, and on no other card."""
     weaker = {one.name: one.held_back_by for group in ALERTS for one in group.alerts if one.held_back_by}
     pairs = [(name, stronger) for name, others in weaker.items() for stronger in others]
-    cards = {pair: {**CARD, "id": f"GPU-{number}"} for number, pair in enumerate(pairs)}
+    cards = {pair: {**CARD, "instance": f"node-{number}", "id": f"GPU-{number}"} for number, pair in enumerate(pairs)}
     alerts = [alert(name, cards[pair]) for pair in pairs for name in pair]
     free = [alert(name, {**OTHER_CARD, "id": f"well-{name}"}) for name in weaker]
     manager.send([*alerts, *free])
@@ -139,6 +142,35 @@ def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanag
         lambda: {(labels["alertname"], labels["id"]) for labels in manager.uninhibited()} == wanted,
         "that the weaker alerts are held back",
     )
+
+
+def delivering(tmp_path: Path, urls: Mapping[str, str]) -> Path:
+    """Our configuration, which sends at once to these URLs of its receivers."""
+    document = yaml.safe_load(CONFIG.read_text())
+    document["route"].update(group_wait="1s", group_interval="1s")
+    for receiver in document["receivers"]:
+        for webhook in receiver.get("webhook_configs", ()):
+            webhook["url"] = urls[receiver["name"]]
+    config = tmp_path / "ours.yml"
+    config.write_text(yaml.safe_dump(document))
+    return config
+
+
+def test_a_maintenance_holds_back_without_resolving_and_info_goes_elsewhere(tmp_path: Path) -> None:
+    lost, other = alert("AcceleratorLost", CARD), alert("TelemetryDown", OTHER_NODE)
+    with Messages() as pager, Messages() as mailbox:
+        urls = {"device-telemetry": pager.url, "device-telemetry-info": mailbox.url}
+        with Alertmanager(tmp_path, delivering(tmp_path, urls)) as manager:
+            until(lambda: manager.get("/api/v2/status"), "an Alertmanager")
+            manager.send([lost, alert("AcceleratorAllocatedIdle", CARD | {"instance": "node3"})])
+            until(lambda: pager.of("AcceleratorLost") and mailbox.of("AcceleratorAllocatedIdle"), "both messages")
+            manager.send([alert("TelemetryMaintenance", NODE)])
+            until(lambda: lost not in manager.uninhibited(), "that the lost card is held back")
+            manager.send([alert("AcceleratorEventCritical", {**CARD, "code": "xid_74"}), other])
+            until(lambda: pager.of("TelemetryDown"), "what came last, from another node")
+    assert pager.resolved == []
+    assert pager.of("AcceleratorEventCritical") == pager.of("TelemetryMaintenance") == []
+    assert mailbox.of("TelemetryMaintenance") == pager.of("AcceleratorAllocatedIdle") == []
 
 
 def test_many_nodes_are_one_message() -> None:

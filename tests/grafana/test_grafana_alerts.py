@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
+from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana import outputs
 from telemetry_grafana.outputs import ALERTS, handbook
-from telemetry_grafana.rules.alerts_monitor import FOR_EVERY_CARD
+from telemetry_grafana.rules.alerts_monitor import FOR_EVERY_CARD, MAINTENANCE
 from telemetry_grafana.rules.recording import GROUPS
-from telemetry_grafana.rules.rule import INSTALLED, MAINTENANCE_END, SETTING
+from telemetry_grafana.rules.rule import MAINTENANCE_END, SETTING
 from telemetry_parsers.model import Command
 
 RARELY = {rule.name for group in GROUPS if group.every == "10m" for rule in group.rules}
@@ -37,15 +39,17 @@ def expressions() -> list[str]:
 
 
 def test_they_are_the_alerts_of_prometheus() -> None:
-    mine = [(rule["title"], rule["labels"]) for rule in grafanas()]
-    assert mine == [(rule["alert"], rule["labels"]) for rule in alerts()]
-    held_back = {alert.name for alert in OURS if alert.held_back_by or alert.held_back_by_event}
-    for rule, theirs in zip(grafanas(), alerts(), strict=True):
-        expression = rule["data"][0]["model"]["expr"]
-        assert expression == theirs["expr"] or (
-            rule["title"] in held_back and expression.startswith(f"({theirs['expr']}) unless on ")
+    theirs = [rule for rule in alerts() if rule["alert"] != MAINTENANCE]
+    assert [(rule["title"], rule["labels"], rule["for"]) for rule in grafanas()] == [
+        (rule["alert"], rule["labels"], rule.get("for", "0m")) for rule in theirs
+    ]
+    ours = {alert.name: alert for alert in OURS}
+    for rule in grafanas():
+        expression, alert = rule["data"][0]["model"]["expr"], ours[rule["title"]]
+        is_held_back = alert.held_back_by or alert.held_back_by_event
+        assert expression == alert.outside_maintenance or (
+            is_held_back and expression.startswith(f"({alert.outside_maintenance}) unless on ")
         )
-    assert [rule["for"] for rule in grafanas()] == [rule.get("for", "0m") for rule in alerts()]
 
 
 def test_nothing_in_a_rule_is_lost_by_grafanas_expansion() -> None:
@@ -56,22 +60,38 @@ def test_nothing_in_a_rule_is_lost_by_grafanas_expansion() -> None:
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", rule["uid"])
 
 
-def links(text: str) -> list[str]:
-    groups = yaml.safe_load(text)["groups"]
-    return [rule["annotations"]["runbook_url"] for group in groups for rule in group["rules"]]
+def runbooks(text: str) -> list[dict[str, str]]:
+    rules = [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+    return [{key: value for key, value in rule["annotations"].items() if "runbook" in key} for rule in rules]
 
 
-@pytest.mark.parametrize("setting", ["", "https://wiki.example.com/alerts.md"])
-def test_a_runbook_is_a_real_url_from_one_setting(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
-    """In Prometheus' rules, from which the Helm chart takes them, and in Grafana's; without it what the package installs."""
+@pytest.mark.parametrize(
+    ("setting", "key", "page"),
+    [
+        ("", "runbook", "docs/alerts.md"),
+        ("https://wiki.example.com/alerts.md", "runbook_url", "https://wiki.example.com/alerts.md"),
+    ],
+)
+def test_a_runbook_is_a_link_where_the_setting_says_so(
+    monkeypatch: pytest.MonkeyPatch, setting: str, key: str, page: str
+) -> None:
+    """In Prometheus' rules, from which the Helm chart takes them, and in Grafana's; else it is the name of a section."""
     monkeypatch.setenv(SETTING, setting)
-    page = setting or INSTALLED
     names = [alert.name for alert in OURS]
-    assert (
-        links(outputs.alert_rules()) == links(outputs.grafana_rules()) == [f"{page}#{name.lower()}" for name in names]
-    )
+    assert runbooks(outputs.alert_rules()) == [{key: f"{page}#{name.lower()}"} for name in names]
+    assert runbooks(outputs.grafana_rules()) == [
+        {key: f"{page}#{name.lower()}"} for name in names if name != MAINTENANCE
+    ]
     for name in names:
         assert f"### {name}\n" in handbook(), "the anchor that a link leads to"
+
+
+def test_alerts_and_the_verdict_advise_the_same() -> None:
+    advised = {alert.name: alert.action for alert in OURS}
+    for condition in CONDITIONS:
+        if condition.alert:
+            said = condition.remedy.replace("{id}", "ID") + "."
+            assert advised[condition.alert] == said[0].upper() + said[1:]
 
 
 @pytest.mark.parametrize("setting", ["docs/alerts.md", "https://wiki/a b", "http://w/$1"])
@@ -84,11 +104,14 @@ def test_a_runbook_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, se
 def test_the_package_installs_the_page_of_the_runbooks() -> None:
     assert (ROOT / "docs" / "alerts.md").read_text() == handbook()
     script = (ROOT / "deploy" / "debian" / "build.sh").read_text()
-    folder = re.search(r"^ +local doc=(\S+)$", script, re.MULTILINE)
-    assert folder is not None
-    for page in ("alerts.md", *re.findall(r"\]\((\w[^)#]*)", handbook())):
-        assert f'put 644 docs/{page} "$doc/{page}"' in script, "nor does a link of it lead nowhere"
-    assert f"file://{folder[1]}/alerts.md" == INSTALLED
+    commands = re.search(r"for page in ([a-z ]+); do\n(.*?)>", script, re.DOTALL)
+    assert commands is not None
+    installed = commands[1].split()
+    for page in installed:
+        told = ["bash", "-c", f"page={page}; {commands[2]}"]
+        text = subprocess.run(told, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        linked = set(re.findall(r"\]\((\w[^)#]*)", text))
+        assert linked <= {f"{name}.md" for name in installed}, "a link of it leads nowhere"
 
 
 def test_every_recorded_series_is_used() -> None:
@@ -121,7 +144,7 @@ def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes() -> None:
         text = expression.replace("telemetry_remembers_since_timestamp_seconds", "memory")
         # The end of a maintenance is recorded by the clock of Prometheus.
         text = text.replace(MAINTENANCE_END, "maintenance")
-        rest = re.sub(r"last_over_time\(maintenance\[\w+\]\) > time\(\)", "", text)
+        rest = re.sub(r"last_over_time\(maintenance\[\w+\]\) (>|-) time\(\)( - \d+\) <= time\(\))?", "", text)
         assert not re.search(r"(?<!\w)time\(\)", rest), expression
         assert "telemetry_time_seconds" in text or not re.search(r"_time(?:stamp)?_seconds(?! *\[)", text), expression
 

@@ -22,6 +22,7 @@ def hot_card() -> Node:
     return node.tells(steady(110), "slowdown", "junction", 'id="id3"')
 
 
+DOWN = {"TelemetryDown": 1, "TelemetryStillDown": 1}
 # Two times out of three.
 FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
@@ -174,11 +175,11 @@ def scenes() -> dict[str, Scene]:
             {"AcceleratorsFewerThanExpected": 2, "AcceleratorNotListed": 2},
         ),
         "a pod for each vendor": quiet(of_one_vendor("a"), of_one_vendor("b")),
-        "one of two nodes dies": fires("TelemetryDown", Node().dead(), Node("node2:19820")),
+        "one of two nodes dies": Scene((Node().dead(), Node("node2:19820")), DOWN),
         "the agent of one of two clusters dies": Scene(
             (clustered("a").unscraped(), clustered("b")), {"TelemetryAbsent": 1}, (50, 62)
         ),
-        "a node comes and goes": fires("TelemetryDown", Node().answering(FLAPPING)),
+        "a node comes and goes": Scene((Node().answering(FLAPPING),), DOWN),
         "the driver hangs": fires("TelemetrySourceStuck", Node().failing("stuck")),
         "the driver is gone": Scene(
             (Node().failing("failed").tells(steady(2), "telemetry_source_problems"),),

@@ -97,5 +97,5 @@ def test_who_holds_back_is_an_alert_of_a_card_that_is_held_for_a_shorter_time() 
     for alert in by_name.values():
         for stronger in (by_name[name] for name in alert.held_back_by):
             assert "{device}" in alert.summary
-            assert "{device}" in stronger.summary
+            assert "{instance}" in stronger.summary
             assert int(stronger.hold[:-1]) < int(alert.hold[:-1])

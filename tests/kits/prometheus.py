@@ -148,10 +148,11 @@ class Prometheus(ConfiguredPrometheus):
 
 
 class Messages:
-    """Takes what an Alertmanager sends to people: for each message, the alerts in it that fire."""
+    """Takes what an Alertmanager sends to people: for each message, the alerts in it that fire, and all that were resolved."""
 
     def __init__(self) -> None:
         self.taken: list[list[dict[str, str]]] = []
+        self.resolved: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
     def __enter__(self) -> Messages:
@@ -171,12 +172,13 @@ class Messages:
         return [message for message in self.taken if any(labels["alertname"] == alert for labels in message)]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        taken = self.taken
+        taken, resolved = self.taken, self.resolved
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:  # the name that http.server calls
                 alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]
                 taken.append([alert["labels"] for alert in alerts if alert["status"] == "firing"])
+                resolved.extend(alert["labels"] for alert in alerts if alert["status"] == "resolved")
                 self.send_response(200)
                 self.end_headers()
 

@@ -78,6 +78,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "throttled_share": Threshold(
         0.6, "share of ten minutes in which heat or the power brake holds the clocks down", "gpud"
     ),
+    "often_throttled_share": Threshold(0.05, "the same share of each of three hours, for heat", "own figure"),
     "flaps": Threshold(6, "changes of a card or link within an hour: three times down and up", "gpud, for links"),
     "long_flaps": Threshold(3, "the same of a card that was away for long: lost, back, and lost again", "own figure"),
     "flapping_up_share": Threshold(0.9, "share of that hour below which it was away for long", "own figure"),
@@ -96,6 +97,15 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards", "own figure"),
     "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work", "own figure"),
+    "same_work_memory": Threshold(
+        0.03, "distance from the peers' memory use of cards that do the same work", "own figure: one job's ranks"
+    ),
+    "node_less_share": Threshold(
+        0.25, "utilization of a job's node below the median of its nodes, as a share of it", "own figure"
+    ),
+    "job_nodes": Threshold(3, "nodes of a job that make a median meaningful", "the fewest of which one can be alone"),
+    "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails", "own figure"),
+    "hung_seconds": Threshold(3000, "seconds for which a job's card with memory held is idle", "own figure"),
     "slower_ratio": Threshold(0.5, "steps a second of a job as a share of the most within an hour", "own figure"),
     "straggler_peers": Threshold(4, "devices of a model that make a median meaningful", "own figure"),
     "hung_busy_ratio": Threshold(
@@ -118,7 +128,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "same_load_ratio": Threshold(0.9, "utilization of cards that are compared by their speed", "own figure"),
     "busy_minutes": Threshold(15, "minutes of the last thirty in which what is compared was busy", "own figure"),
-    "slower_share": Threshold(0.8, "clock and power as a share of the peers' median", "own figure"),
+    "slower_share": Threshold(
+        0.85, "clock and power as a share of the peers' median", "own figure: cards of a model differ by up to 8 %"
+    ),
     "lower_cap_share": Threshold(
         0.95, "power limit as a share of the peers' median that explains a slower card", "own figure"
     ),

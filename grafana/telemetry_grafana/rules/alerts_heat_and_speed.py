@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from telemetry_grafana.promql import CARD, MODEL, MODEL_IN_NODE, beginning_with
+from telemetry_grafana.promql import CARD, MODEL, MODEL_IN_NODE, NODE, beginning_with
+from telemetry_grafana.rules.recording import OWNED_WORK
+from telemetry_grafana.rules.recording_past import LOST_CLOCK, THROTTLED
 from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
@@ -48,7 +50,22 @@ def _held_by(reasons: str) -> str:
 # What comes and goes must not explain a slow card every other minute: then neither alert would ever fire.
 _MOSTLY_HELD = _mostly_held_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
-_LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
+# Like is compared with like: the cards of one owner in the node, or those without a known owner.
+_LIKE = f"{MODEL_IN_NODE}, owner_kind, owner"
+_LESS_WORK = f"(quantile by ({_LIKE}) (0.5, {OWNED_WORK}) - on ({_LIKE}) group_right () {OWNED_WORK})"
+_HELD = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"
+_OTHER_WORK = f"abs({_HELD} - on ({_LIKE}) group_left () quantile by ({_LIKE}) (0.5, {_HELD})) > $same_work_memory"
+_EACH_HOUR = f" and on ({CARD}) ".join(
+    f"avg_over_time({THROTTLED}[1h]{offset}) >= $often_throttled_share" for offset in ("", " offset 1h", " offset 2h")
+)
+_IS_HOT = (
+    f"{_T} and {_MARGIN} < $limit_margin_celsius or"
+    f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|$inner_sensors"}} > $hot_celsius'
+    f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
+)
+_VENDORS = f"{NODE}, vendor"
+# Each card once, although two agents may send it.
+_HOT_CARDS = f"count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_IS_HOT}))"
 
 HEAT_AND_SPEED = AlertGroup(
     "telemetry-heat-and-speed",
@@ -56,17 +73,24 @@ HEAT_AND_SPEED = AlertGroup(
     (
         warning(
             name="AcceleratorHot",
-            condition=(
-                f"{_T} and {_MARGIN} < $limit_margin_celsius or"
-                f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|$inner_sensors"}} > $hot_celsius'
-                f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
-            ),
+            condition=_IS_HOT,
             hold="10m",
-            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling"),
+            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor of the card is close to the temperature at which the card slows down; if it reports no limit of its own, above a common figure.",
             check="Whether its neighbours are hot as well (dashboard Node): one card: its cooler; all: the air or water of the node.",
-            remedy="Clean filters and coolers, check fans and flow; lower the power limit meanwhile.",
+        ),
+        critical(
+            name="AcceleratorsHot",
+            condition=(
+                f"{_HOT_CARDS} >= $straggler_peers and on ({_VENDORS})"
+                f" {_HOT_CARDS} >= $hot_share * count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_T}))"
+            ),
+            hold="4m",
+            summary="{value} {vendor} cards on {instance} are hot at the same time: its cooling fails",
+            meaning="At least three quarters of the node's cards, and no fewer than four, are as hot as AcceleratorHot says: not one cooler is the cause, but the air or water of the node or room.",
+            check="The fans, pumps and the inlet temperature of the node (its BMC), and whether the nodes beside it are hot, too.",
+            remedy="Restore the cooling; until then lower the power limits or drain the node, before the cards switch themselves off.",
         ),
         critical(
             name="AcceleratorTemperatureCritical",
@@ -80,7 +104,6 @@ HEAT_AND_SPEED = AlertGroup(
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor has reached what the vendor calls critical; if the card reports none, what is critical for most, unless the card would not even slow down.",
             check="Which sensor (dashboard Card), and the others; the cooling of the node.",
-            remedy="Stop the jobs on the card; it may switch itself off.",
         ),
         warning(
             name="AcceleratorHotterThanPeers",
@@ -90,7 +113,12 @@ HEAT_AND_SPEED = AlertGroup(
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
-            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorHot"),
+            held_back_by=(
+                "AcceleratorTemperatureCritical",
+                "AcceleratorThermalThrottling",
+                "AcceleratorHot",
+                "AcceleratorsHot",
+            ),
             summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
             meaning="One card is much hotter than the others of its model in the node, and neither works nor draws more than they do.",
             check="Its cooler, its paste, its place.",
@@ -107,17 +135,26 @@ HEAT_AND_SPEED = AlertGroup(
             summary="the fan of {vendor} {device} on {instance} stands still while the card is hot",
             meaning="The fan is broken, or held at zero by a setting. Where no fan of a model has ever turned for ten minutes, its cards count as having none.",
             check="The fan by eye; the fan setting.",
-            remedy="Replace the fan; give its control back to the card.",
         ),
         warning(
             name="AcceleratorThermalThrottling",
             condition=_held_by("$heat_reasons"),
             hold="5m",
-            held_back_by=("AcceleratorTemperatureCritical",),
+            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} slows down because of heat",
             meaning="The card holds its clocks down to stay within its temperature, all the time or again and again.",
             check="The reason that it gives, its temperature against its limit and its neighbours (dashboard Node).",
-            remedy="As for AcceleratorHot.",
+        ),
+        warning(
+            name="AcceleratorThrottledForHours",
+            condition=f"avg_over_time({LOST_CLOCK}[3h]) and on ({CARD}) {_EACH_HOUR}",
+            hold="10m",
+            counted_over_seconds=10_800,
+            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
+            summary="heat has slowed {vendor} {device} on {instance} down in each of the last three hours, which cost {value:humanizePercentage} of its clock",
+            meaning="Heat held the clocks down for at least a twentieth of each of the last three hours. The value is the clock that was lost on average, against the best five minutes of that time. A single hot hour does not fire it.",
+            check="When it is throttled (dashboard Card): under which load, at which inlet temperature, and whether its neighbours are.",
+            remedy="Clean filters and coolers, check fans and flow; a lower power limit may cost less than the throttling does.",
         ),
         warning(
             name="AcceleratorPowerBrake",
@@ -126,7 +163,6 @@ HEAT_AND_SPEED = AlertGroup(
             summary="{vendor} {device} on {instance} is held down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",
             check="The power supplies of the node.",
-            remedy="Replace the supply; spread the load.",
         ),
         info(
             name="AcceleratorIdleWithMemoryHeld",
@@ -145,15 +181,18 @@ HEAT_AND_SPEED = AlertGroup(
         info(
             name="AcceleratorStraggler",
             condition=(
-                f"{_LESS_WORK} > $straggler_ratio and {_WORK} > $idle_ratio"
-                f" and on ({MODEL_IN_NODE}) quantile by ({MODEL_IN_NODE}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
-                f" and on ({MODEL_IN_NODE}) count by ({MODEL_IN_NODE}) ({_WORK}) >= $straggler_peers"
+                f"{_LESS_WORK} > $straggler_ratio and {OWNED_WORK} > $idle_ratio"
+                f" and on ({_LIKE}) quantile by ({_LIKE}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
+                f" and on ({_LIKE}) count by ({_LIKE}) ({OWNED_WORK}) >= $straggler_peers"
+                f" unless on ({CARD}) {_OTHER_WORK}"
+                # Where neither owner nor memory says what a card works on, it may be another job.
+                f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
                 # Beside cards that hang, the one that works is no straggler.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than its node's other cards",
-            meaning="The card works, but less than the others of its model in the node, which are all alike: in one job over all of them it is the cause or the victim.",
+            meaning="The card works, but less than the others of its model and owner in the node, which are all alike and hold as much memory: in one job over all of them it is the cause or the victim. Cards of other owners, or with other memory in use, do other work and are not compared.",
             check="The dashboard Stragglers: clocks, temperature and links beside those of the peers.",
             remedy="Take the node out of the job and test it.",
         ),

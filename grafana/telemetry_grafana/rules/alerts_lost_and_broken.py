@@ -48,7 +48,6 @@ PRESENCE = AlertGroup(
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
             check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the others have now.",
-            remedy="Drain the node and power-cycle it; a reboot alone often does not bring the card back. A card taken out for good: `telemetry forget ID`.",
         ),
         critical(
             name="AcceleratorFlapping",
@@ -121,7 +120,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware. The alert lasts until the card is repaired: until it was reset or bound anew to its driver, or the node was started. Then it ends within five minutes.",
             check="`dmesg | grep -i xid`; the vendor's table of the code.",
-            remedy="Drain the card; reset it, load its driver anew or reboot the node; repeated: have it replaced. If the alert goes on after a repair: `telemetry forget ID`.",
         ),
         warning(
             name="AcceleratorEvent",
@@ -133,7 +131,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an event that may come before worse. An Xid is told for an hour, an error code for as long as the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
-            remedy="Nothing, if the application explains it; otherwise watch the card.",
         ),
         warning(
             name="AcceleratorRecoveryNeeded",
@@ -142,7 +139,6 @@ BROKEN = AlertGroup(
             summary="the driver asks to {action} {vendor} {device} on {instance}",
             meaning="The driver itself says that the card needs this before it works properly again.",
             check="The events and memory errors of the card (dashboard Card).",
-            remedy="Do what it asks once the jobs have ended; `telemetry release` lets go of the card for a reset.",
         ),
         critical(
             name="AcceleratorUnhealthy",
@@ -151,7 +147,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance} says of itself: {state}",
             meaning="The card's own health state is bad.",
             check="The vendor's tool names the error codes (Ascend: `npu-smi info -t health -i ID`).",
-            remedy="By code; mostly a reset, else a replacement.",
         ),
         critical(
             name="AcceleratorUncorrectedErrors",
@@ -160,7 +155,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
             check="Where they were, and whether rows were remapped or pages retired since (dashboard Card).",
-            remedy="Reset the card, so that rows are remapped. Repeated after a reset: replace it.",
         ),
         warning(
             name="AcceleratorCorrectedErrorStorm",
@@ -172,7 +166,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
             meaning="So many corrected errors come before uncorrected ones, and cost time.",
             check="How fast the number grows.",
-            remedy="Plan a replacement.",
         ),
         critical(
             name="AcceleratorRowRemapFailed",
@@ -180,7 +173,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance} has no spare memory rows left",
             meaning="A bad row could not be replaced.",
             check="`accelerator_remapped_rows`.",
-            remedy="Replace the card; vendors take it back for this.",
         ),
         warning(
             name="AcceleratorResetNeededForMemory",
@@ -190,7 +182,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
             meaning="Bad memory was found and stays in use until the card is reset.",
             check="The uncorrected errors of the card.",
-            remedy="Drain the card, `telemetry release`, reset it.",
         ),
         warning(
             name="AcceleratorMemoryWearingOut",
@@ -202,7 +193,6 @@ BROKEN = AlertGroup(
             summary="{vendor} {device} on {instance}: {value} memory pages or rows are out of use",
             meaning="The card has taken much of its memory out of use.",
             check="How fast the number grows.",
-            remedy="Plan a replacement.",
         ),
         warning(
             name="AcceleratorLinkDown",
@@ -215,7 +205,6 @@ BROKEN = AlertGroup(
             summary="{value} links of {vendor} {device} on {instance} are down",
             meaning="Links between devices, or to the network of the cards, were up and are down. Jobs over several cards hang or crawl. It fires until they are up again; a link that flaps has its own alert.",
             check="Which links (dashboard Card), their error counters, and their other ends.",
-            remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back. Where one was taken out for good: a silence for the card.",
         ),
         warning(
             name="AcceleratorLinkFlapping",
@@ -259,7 +248,6 @@ BROKEN = AlertGroup(
             summary="the PCIe link of {vendor} {device} on {instance} runs below what it can",
             meaning="Fewer lanes, or a lower generation although the card is busy (an idle card slows its link down to save power).",
             check="`lspci -vvv`: LnkCap against LnkSta, of the card and of the bridge before it.",
-            remedy="Reseat the card; check the slot's setting in the BIOS.",
         ),
     ),
 )

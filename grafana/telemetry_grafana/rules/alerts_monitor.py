@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_daemon.config.settings import DEFAULT_PORT
-from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
+from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, info, warning
 
 # A source in one of these states is silent on purpose.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
@@ -22,22 +22,41 @@ _OF_EVERY_CARD = " or ".join(
 )
 _A_SECOND_EACH = f"({_OF_EVERY_CARD}) <= on (cluster, job, instance) group_left () count by (cluster, job, instance) (accelerator_up)"
 
+_DOWN = (
+    "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
+    f" and (up and on (cluster, job, instance) last_over_time(instance:telemetry:once[1h]) or up and {_OF_OUR_JOBS})"
+)
+MAINTENANCE = "TelemetryMaintenance"
 
 MONITOR = AlertGroup(
     "telemetry-monitor",
     "The monitor",
     (
-        critical(
+        info(
+            name=MAINTENANCE,
+            condition=f"last_over_time({MAINTENANCE_END}[1h]) - time() > 0",
+            summary="{instance} is in maintenance for another {value:humanizeDuration}",
+            meaning="Somebody announced that the node is worked on. This alert goes to no receiver: in Alertmanager it holds back the node's other alerts without resolving them, so incidents that are open stay open.",
+            check="`telemetry maintenance` on the node says until when and why.",
+            remedy="Nothing; `telemetry maintenance off` ends it earlier.",
+        ),
+        warning(
             name="TelemetryDown",
-            condition=(
-                "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
-                f" and (up and on (cluster, job, instance) last_over_time(instance:telemetry:once[1h]) or up and {_OF_OUR_JOBS})"
-            ),
+            condition=_DOWN,
             hold="3m",
             summary="telemetry on {instance} is not answering",
             meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped before, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
             check=f"`systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node; the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first. A node that is gone for good: take it out of the targets.",
+        ),
+        critical(
+            name="TelemetryStillDown",
+            condition=_DOWN,
+            hold="15m",
+            summary="telemetry on {instance} has not answered for a quarter of an hour",
+            meaning="TelemetryDown has lasted for longer than a node takes to reboot.",
+            check="As for TelemetryDown; the node's console and BMC.",
+            remedy="As for TelemetryDown. If the node hangs while it starts, power-cycle it.",
         ),
         critical(
             name="TelemetryAbsent",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
+from telemetry_grafana.rules.recording_past import HELD_IDLE
 from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _CARD = f"on ({CARD})"
@@ -12,6 +13,26 @@ _OWNED = "max without (basis) (accelerator_allocation_ratio)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
 _LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
+
+# The nodes of a job beside one another, by the work and the memory of the cards that it has there.
+_ALIKE = f"{_JOB}, vendor, model"
+_NODE_OF_JOB = f"{_JOB}, instance, vendor, model"
+_NODE_WORK = f"avg by ({_NODE_OF_JOB}) ({_OF_JOBS})"
+_NODE_HELD = f"avg by ({_NODE_OF_JOB}) (({_OF_JOBS} > bool -1) * {_CARD} group_left () max by ({CARD}) (accelerator_memory_used_ratio))"
+
+
+def _median(series: str) -> str:
+    return f"on ({_ALIKE}) group_left () quantile by ({_ALIKE}) (0.5, {series})"
+
+
+_NODE_LESS = f"(1 - {_NODE_WORK} / {_median(_NODE_WORK)})"
+_SLOWEST_NODE = (
+    f"{_NODE_LESS} > $node_less_share and {_NODE_WORK} > $idle_ratio"
+    f" and on ({_ALIKE}) quantile by ({_ALIKE}) (0.5, {_NODE_WORK}) > $straggler_ratio"
+    f" and on ({_ALIKE}) quantile by ({_ALIKE}) (0.5, abs({_NODE_LESS})) < $alike_ratio"
+    f" and on ({_ALIKE}) count by ({_ALIKE}) ({_NODE_WORK}) >= $job_nodes"
+    f" unless abs({_NODE_HELD} - {_median(_NODE_HELD)}) > $same_memory_ratio"
+)
 
 _STEPS_NOW = f"max by ({NODE}, job_id) (telemetry_steps:rate5m)"
 _STEPS_BEFORE = f"max by ({NODE}, job_id) (max_over_time(telemetry_steps:rate5m[1h]))"
@@ -24,10 +45,19 @@ OWNERS = AlertGroup(
             name="AcceleratorAllocatedIdle",
             condition=f"{_OWNED} and {_CARD} {_WORK} < $idle_ratio",
             hold="55m",  # and five minutes are in the rate
+            held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has had {vendor} {device} on {instance} for an hour and does not use it",
             meaning="Somebody was given the card, or holds it with a process, and it computes nothing: a job that waits, hangs or has ended without a notice, a forgotten notebook.",
             check="`telemetry snapshot --processes` on the node: whether there are processes at all; the job's log.",
             remedy="Ask the owner, or end the job.",
+        ),
+        warning(
+            name="AcceleratorJobHangs",
+            condition=f"{HELD_IDLE} >= $hung_seconds",
+            summary="{owner_kind} {owner} has held memory on {vendor} {device} on {instance} for {value:humanizeDuration} without using it",
+            meaning="A batch job keeps its memory on the card and has not computed for most of an hour: it waits for storage, for another rank or for input that does not come. A pod or service without a job's number may wait for requests: AcceleratorAllocatedIdle reports it.",
+            check="The job's log: its last step; its processes on the node (`telemetry snapshot --processes`, `py-spy dump`), storage, and the job's other nodes.",
+            remedy="Ask the owner, or end the job and start it from its last checkpoint.",
         ),
         warning(
             name="AcceleratorUsedByStrangers",
@@ -61,6 +91,15 @@ OWNERS = AlertGroup(
             check="The problems of the source in `telemetry doctor`: each names the owner and the device.",
             remedy="A lost card: see AcceleratorLost. Else report the form of the name (docs/troubleshooting.md).",
         ),
+        warning(
+            name="AcceleratorJobSlowestNode",
+            condition=_SLOWEST_NODE,
+            hold="30m",
+            summary="{instance} works {value:humanizePercentage} less than the other nodes of job {job_id}",
+            meaning="A job runs on three nodes or more, its nodes are alike in work and memory, and one works at least a quarter less: all others wait for it. Nodes are compared only within a known job: of others nothing says that they do the same work.",
+            check="The dashboards Jobs and Stragglers: clocks, temperature, links and the host's load of the node beside the others'.",
+            remedy="Take the node out of the job and test it.",
+        ),
         info(
             name="AcceleratorJobSlowestCard",
             condition=(
@@ -68,6 +107,7 @@ OWNERS = AlertGroup(
                 f" and on ({_JOB}) quantile by ({_JOB}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
                 f" and on ({_JOB}) count by ({_JOB}) ({_OF_JOBS}) >= $straggler_peers"
                 f" and on ({_JOB}) count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS})) > 1"
+                f" unless on ({_NODE_OF_JOB}) ({_SLOWEST_NODE})"
             ),
             hold="35m",
             held_back_by=("AcceleratorStraggler",),

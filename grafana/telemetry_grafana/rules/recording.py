@@ -13,6 +13,7 @@ from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
 _CORE_SENSORS = f'sensor!~"{beginning_with(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
+OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
 
 
 def _limit(name: str) -> str:
@@ -51,6 +52,13 @@ _DEVICES = (
         " * on (cluster, job, instance, id) group_left () accelerator:utilization_ratio:rate5m",
         "The same of the whole cards of each job, with the job's labels.",
         ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
+    ),
+    Recording(
+        OWNED_WORK,
+        f'group by ({DEVICE}, owner_kind, owner) (accelerator_allocation_ratio{{basis="whole"}})'
+        f" * on ({CARD}) group_left () max by ({CARD}) ({_UTILIZATION}) or {_UTILIZATION} unless on ({CARD}) accelerator_allocation_ratio",
+        "The same of each card that one owner has whole, with the owner, and of each card without a known owner.",
+        f"{DEVICE}, owner_kind, owner",
     ),
     Recording(
         "accelerator:power_watts:rate5m",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from telemetry_grafana.promql import CARD, DEVICE, MODEL, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import EVERY, MAINTENANCE_END, Recording, RecordingGroup, with_thresholds
+from telemetry_parsers.metrics import OWNER_LABELS
 
 _ENDS_IN = "telemetry_maintenance_ends_in_seconds"
 _MAINTENANCE = Recording(
@@ -16,6 +17,40 @@ _MAINTENANCE = Recording(
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "When the maintenance that a node announced ends or ended, by the clock of Prometheus; also while the node is off.",
     NODE,
+)
+
+
+THROTTLED, LOST_CLOCK = "accelerator:throttled_by_heat:avg5m", "accelerator:clock_lost_to_heat_ratio:avg5m"
+_HEAT = with_thresholds('accelerator_throttled{reason=~"$heat_reasons"}')
+_BEST_CLOCK = "max_over_time(accelerator:clock_hertz:avg5m[3h])"
+_HEATED = (
+    Recording(
+        THROTTLED,
+        f"max without (reason) (avg_over_time({_HEAT}[5m]))",
+        "The share of five minutes in which heat held the clocks down.",
+    ),
+    Recording(
+        LOST_CLOCK,
+        # Of a card at rest the clock says nothing.
+        f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
+        f" or 0 * {THROTTLED}",
+        "How far the clock was below the best of three hours in five minutes with heat; 0 in others, and where no clock is reported.",
+    ),
+)
+
+HELD_IDLE = "accelerator:job_idle_memory_held:seconds"
+_HELD_IDLE = (
+    'max without (basis) (accelerator_allocation_ratio{job_id!=""})'
+    f" and on ({CARD}) accelerator:utilization_ratio:rate5m < $idle_ratio"
+    f" and on ({CARD}) accelerator_memory_used_ratio > $unowned_ratio"
+)
+_HANGING = Recording(
+    HELD_IDLE,
+    with_thresholds(
+        f"(last_over_time({HELD_IDLE}[5m]) + 60 or (({_HELD_IDLE}) > bool -1) * 60) and ({_HELD_IDLE})",
+    ),
+    "Seconds for which a job has held memory on a card without using it.",
+    ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
 )
 
 
@@ -55,6 +90,8 @@ MEMORIES = RecordingGroup(
             f"{NODE}, vendor",
         ),
         _MAINTENANCE,
+        *_HEATED,
+        _HANGING,
     ),
     every=EVERY,
 )

@@ -10,6 +10,7 @@ from string import Template
 from typing import Literal
 
 from telemetry_exporters.judgement.thresholds import in_promql
+from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
@@ -18,10 +19,10 @@ EVERY = "1m"
 AT_ONCE = "0m"
 # A series of recording_past.py.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# Where people read what an alert means: the setting of `make docs`, else the page that the package installs.
+# Where people read what an alert means: the setting of `make docs`. Without it there is no link, since none would work everywhere.
 SETTING = "RUNBOOKS"
-# A daemon could serve the page as well, but not while its node is down, which is when it is wanted.
-INSTALLED = "file:///usr/share/doc/device-telemetry/alerts.md"
+# What each condition of a device asks to be done, by its alert: `check` and the page say the same.
+_REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
 # Grafana would expand a dollar sign; the alert's anchor comes behind it.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
@@ -30,9 +31,10 @@ _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 class Alert:
     """One alert; `$name` in the condition stands for a threshold, `{label}` in the summary for a label's value.
 
-    `meaning`, `check` and `remedy` are the sections of its runbook. `counted_over_seconds` is the time over which the condition
-    counts what came and went: what came in a maintenance does not count after it, either. `held_back_by` names alerts of the same
-    card that tell the same trouble and say more; `held_back_by_event` is the pattern of the codes of critical events that do so.
+    `meaning`, `check` and `remedy` are the sections of its runbook; without a remedy it is that of the alert's condition in verdict.py.
+    `counted_over_seconds` is the time over which the condition counts what came and went: what came in a maintenance does not count
+    after it, either. `held_back_by` names alerts of the same card or node that report the same trouble and say more;
+    `held_back_by_event` is the pattern of the codes of critical events that do so.
     """
 
     name: str
@@ -41,7 +43,7 @@ class Alert:
     summary: str
     meaning: str
     check: str
-    remedy: str
+    remedy: str = ""
     hold: str = AT_ONCE
     counted_over_seconds: int = 0
     held_back_by: tuple[str, ...] = ()
@@ -54,13 +56,26 @@ class Alert:
 
     @property
     def expression(self) -> str:
-        """The same where no maintenance is announced; an alert of a whole fleet names no node, and goes on."""
+        """The trouble, without what a maintenance counted that is over. In one, Alertmanager holds the alert back: to end it would resolve incidents."""
+        if not self.counted_over_seconds:
+            return self.trouble
+        ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
+        return f"({self.trouble}) unless on (cluster, instance) ({ended})"
+
+    @property
+    def outside_maintenance(self) -> str:
+        """The same where no maintenance is announced, for Grafana, which has no inhibition; an alert of a whole fleet names no node, and goes on."""
         if "{instance}" not in self.summary:
             return self.trouble
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
-        ends = f"last_over_time({MAINTENANCE_END}[1h]) > {until}"
-        # Another job may have told it: in Kubernetes a node has a pod for each vendor.
-        return f"({self.trouble}) unless on (cluster, instance) ({ends})"
+        # Another job may report it: in Kubernetes a node has a pod for each vendor.
+        return f"({self.trouble}) unless on (cluster, instance) (last_over_time({MAINTENANCE_END}[1h]) > {until})"
+
+    @property
+    def action(self) -> str:
+        """What to do, as a sentence."""
+        text = self.remedy or _REMEDIES[self.name].replace("{id}", "ID") + "."
+        return text[0].upper() + text[1:]
 
     def annotations(self, summary: str) -> dict[str, str]:
         """What a rule says to a person, with the summary in the words of its template language."""
@@ -68,19 +83,21 @@ class Alert:
             "summary": summary,
             "description": self.meaning,
             "check": self.check,
-            "action": self.remedy,
-            "runbook_url": _runbook(self.name),
+            "action": self.action,
+            **_runbook(self.name),
         }
 
 
-def _runbook(alert: str) -> str:
-    """The URL of an alert's section. Raises ValueError when the setting is no URL."""
-    page = os.environ.get(SETTING) or INSTALLED
+def _runbook(alert: str) -> dict[str, str]:
+    """The URL of an alert's section, or else its name in our documentation. Raises ValueError when the setting is no URL."""
+    page = os.environ.get(SETTING)
+    if not page:
+        return {"runbook": f"docs/alerts.md#{alert.lower()}"}
     if not _URL.fullmatch(page):
         raise ValueError(
             f"{SETTING}={page}: write the URL of docs/alerts.md, such as https://wiki.example.com/alerts.md"
         )
-    return f"{page}#{alert.lower()}"
+    return {"runbook_url": f"{page}#{alert.lower()}"}
 
 
 def open_event(codes: str) -> str:

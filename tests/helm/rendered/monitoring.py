@@ -40,6 +40,7 @@ def test_runbooks_stand_where_the_operator_has_them() -> None:
     links = [rule["annotations"]["runbook_url"] for rule in rules if "alert" in rule]
     assert links
     assert [link for link in links if not re.fullmatch(re.escape(place) + r"#[a-z]+", link)] == []
+    assert not any("runbook" in rule.get("annotations", {}) for rule in rules)
 
 
 def test_the_dashboards_are_those_of_grafana() -> None:
