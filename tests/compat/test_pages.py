@@ -255,6 +255,23 @@ def test_xid_errors_are_0_only_while_events_are_watched_for(
     assert told == [(code, "No Error" if code == "0" else "") for code in codes_of_lines]
 
 
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        ({"all": 9216.0}, {"all": 9.0}),
+        ({"all": 9216.0, "gpu1": 1024.0, "gpu7": 8192.0}, {"0": 1.0, "1": 8.0}),
+    ],
+)
+def test_links_are_counted_from_0_and_their_sum_stands_in(links: dict[str, float], expected: dict[str, float]) -> None:
+    snapshot = without(snapshot_of("1xamd"), 0, "link_receive_bytes_total")
+    (device,) = snapshot.devices
+    readings = [MergedReading("link_receive_bytes_total", link, value, "amd-smi") for link, value in links.items()]
+    shown = replace(snapshot, devices=(replace(device, readings=(*device.readings, *readings)),))
+    found = samples(page("device-metrics-exporter", shown)).items()
+    received = {dict(labels)["link_index"]: value for (name, labels), value in found if name == "gpu_xgmi_link_rx"}
+    assert received == expected
+
+
 def test_labels_are_theirs() -> None:
     def labels(name: str, cards: str, **more: object) -> dict[str, str]:
         text = page(name, snapshot_of(cards), **more)  # type: ignore[arg-type]  # passed on as it is

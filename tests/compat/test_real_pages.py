@@ -43,6 +43,7 @@ FACTS = {
     "mig_mode": "off",
     "ecc_mode": "on",
     "fabric_state": "completed",
+    "fabric_clique": "0",
     "compute_partition": "SPX",
     "memory_partition": "NPS1",
     "memory_type": "GDDR6",

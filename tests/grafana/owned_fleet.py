@@ -148,8 +148,8 @@ STEP_TOKENS, STEP_JOULES = {"0": 50.0, "1": 80.0}, {"0": 6.0, "1": 2.5}
 def served_by(labels: Sequence[str], value: Callable[[Served], float]) -> dict[Key, float]:
     """The sum over the servers of each group."""
     sums: dict[Key, float] = defaultdict(float)
-    for one in SERVED:
-        sums[tuple(one.labels[label] for label in labels)] += value(one)
+    for server in SERVED:
+        sums[tuple(server.labels[label] for label in labels)] += value(server)
     return dict(sums)
 
 
@@ -157,7 +157,7 @@ def tokens_and_energy() -> dict[tuple[str, Key], float]:
     """The series of the recording rules about tokens, by name and labels."""
     found: dict[tuple[str, Key], float] = {}
     for scope, labels in (("pod", ("namespace", "pod", "model_name")), ("model_name", ("model_name",))):
-        tokens, watts = served_by(labels, lambda one: one.tokens), served_by(labels, lambda one: one.watts)
+        tokens, watts = served_by(labels, lambda server: server.tokens), served_by(labels, lambda server: server.watts)
         for key in tokens:
             found[f"{scope}:inference_joules_per_output_token:rate5m", key] = watts[key] / tokens[key]
             found[f"{scope}:inference_output_tokens_per_second_per_watt:rate5m", key] = tokens[key] / watts[key]

@@ -103,7 +103,7 @@ def tokens() -> dict[Target, Rows]:
 
     ratios = ("inference_joules_per_output_token", "inference_output_tokens_per_second_per_watt")
     for title, scope, labels in (("model", "model_name", POD_MODEL[2:]), ("pod", "pod", POD_MODEL)):
-        sums = (served_by(labels, lambda one: one.tokens), served_by(labels, lambda one: one.watts))
+        sums = (served_by(labels, lambda server: server.tokens), served_by(labels, lambda server: server.watts))
         answers = (*sums, *(series(f"{scope}:{ratio}") for ratio in ratios))
         found |= {
             (f"Tokens by {title}", "table", ref): (labels, rows) for ref, rows in zip("ABCD", answers, strict=True)

@@ -64,7 +64,8 @@ class OtherNames:
         from telemetry_exporters.prometheus.compat.table import Node
 
         node = Node(platform.node(), os.environ.get(_NODE_NAME, ""), self._tells_owners, _address())
-        usual = {name: Usual(one.version, one.hostname_label) for name, one in self._settings.compat.items()}
+        compat = self._settings.compat
+        usual = {name: Usual(page.version, page.hostname_label) for name, page in compat.items()}
         return PeerPages(node, usual)
 
     async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:

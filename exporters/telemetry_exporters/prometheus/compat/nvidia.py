@@ -139,6 +139,7 @@ _OF_CARDS = (
     ("mig_mode_current", "mig.mode.current", OfFact(facts.fact("mig_mode"), _SWITCH, ("info{mig_mode}",))),
     ("mig_mode_pending", "mig.mode.pending", OfFact(facts.either(facts.fact("mig_mode_pending"), facts.fact("mig_mode")), _SWITCH, ("info{mig_mode}",))),
     ("ecc_mode_pending", "ecc.mode.pending", OfFact(facts.either(facts.fact("ecc_mode_pending"), facts.fact("ecc_mode")), _SWITCH, ("info{ecc_mode}",))),
+    ("fabric_clique_id", "fabric.clique_id", OfFact(facts.fact("fabric_clique"), readings=("info{fabric_clique}",))),
     ("fabric_state", "fabric.state", OfFact(facts.fact("fabric_state"), _FABRIC_STATES, ("info{fabric_state}",))),
 )
 _NVIDIA_GPU_ROWS = (
@@ -175,7 +176,6 @@ _NVIDIA_GPU_MISSING = (
     Missing("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
     Missing("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` are those of GPU and host"),
     Missing("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
-    Missing("nvidia_smi_fabric_clique_id", "`accelerator_info` has the label `fabric_clique`"),
     Missing("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
     Missing("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
     Missing("nvidia_smi_accounting_*, nvidia_smi_c2c_mode, nvidia_smi_edpp_multiplier_ratio, nvidia_smi_gsp_mode_*", "not read"),
