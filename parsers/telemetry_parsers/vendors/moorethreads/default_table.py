@@ -17,7 +17,7 @@ from telemetry_parsers.reports.targets import fact, identity, metric, switch
 from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, no_row, not_understood
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import ECC
+from telemetry_parsers.vendors.moorethreads.keys import ECC
 
 # `1339MiB(16384MiB)`, `16x(16x)`; what follows the bracket is lost where the text ends there.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"

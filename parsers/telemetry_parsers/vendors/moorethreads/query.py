@@ -14,7 +14,7 @@ from telemetry_parsers.reports.tool import Text
 from telemetry_parsers.text.answers import CUT_LINE, cut_document, listed_twice, miscounted, without_key
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
+from telemetry_parsers.vendors.moorethreads.keys import (
     CARD_KEYS,
     FACTS,
     FAN_COUNT,

@@ -1,4 +1,4 @@
-"""Moore Threads' mthreads-gmi: which of its shapes a text has, and the one parser for all of them."""
+"""Moore Threads' mthreads-gmi, whose tables, `-q` text and `-q --json` are one module each: which of them a text has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_parsers.reports.tool import Shape, Text, Tool, is_fine, may_be_em
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi import default_table, keys, query
+from telemetry_parsers.vendors.moorethreads import default_table, keys, query
 
 TOOL = "mthreads-gmi"
 _REFUSALS = (
