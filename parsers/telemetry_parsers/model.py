@@ -22,16 +22,9 @@ State = Literal[
     "ok", "failed", "stuck", "missing", "no_devices", "not_mine", "suspended", "released", "disabled", "not_supported",
 ]  # fmt: skip
 Reason = Literal[
-    "timeout",
-    "exit_status",
-    "not_understood",
-    "driver_gone",
-    "no_permission",
-    "too_much_output",
-    "library_mismatch",
-    "killed",
-    "internal",
-]
+    "timeout", "exit_status", "not_understood", "driver_gone", "no_permission", "too_much_output", "library_mismatch",
+    "killed", "internal",
+]  # fmt: skip
 
 STATES: tuple[State, ...] = get_args(State)
 REASONS: tuple[Reason, ...] = get_args(Reason)
