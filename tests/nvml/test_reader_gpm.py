@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,10 +39,26 @@ def test_the_next_poll_tells_what_was_since_the_one_before(bench: Bench) -> None
     assert bench.fake.calls("nvmlGpmSampleGet", 0) == 3
 
 
-def test_a_first_poll_long_after_the_initialisation_tells_nothing_of_the_time_between(bench: Bench) -> None:
+def test_nothing_of_it_is_touched_before_it_is_read(bench: Bench) -> None:
     bench.data("inventory")
-    assert gpm(bench, after=121) == [Absent.NOT_REPORTED] * 4
-    assert gpm(bench) == [0.914, 0.4725, 0.63, 0.555]
+    assert not [call for call in bench.fake.counts() if "Gpm" in call]
+    assert gpm(bench, after=11) == [0.914, 0.4725, 0.63, 0.555]
+
+
+@pytest.mark.parametrize("name", ["nv-hostengine", "dcgm-exporter"])
+def test_a_host_engine_of_dcgm_is_a_problem_where_gpm_is_read(bench: Bench, tmp_path: Path, name: str) -> None:
+    program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)
+    with subprocess.Popen([program, "600"]) as engine:
+        try:
+            (problem,) = bench.report("gpm").problems
+            bench.data("counters")
+            assert bench.report("counters").problems == ()
+        finally:
+            engine.kill()
+    assert (problem.where, f"process {engine.pid}" in problem.text) == ("gpm", True)
+    assert 'sources.nvml.polls.gpm.mode = "never"' in problem.text
+    bench.settle(301)
+    assert bench.report("gpm").problems == ()
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.05, False), (0.1, True), (120.0, True), (120.1, False)])

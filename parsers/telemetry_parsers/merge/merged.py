@@ -35,7 +35,7 @@ def rebuilt(device: MergedDevice, facts: tuple[tuple[str, str], ...], readings: 
 
 
 # Polls of one source that take turns come in a few orders again and again.
-_MOST_OTHERS = 3
+_MOST_OTHERS = 7
 
 
 @dataclass(frozen=True, slots=True)

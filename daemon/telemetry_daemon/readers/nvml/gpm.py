@@ -43,8 +43,9 @@ class Gpm:
         self._is_first = True
 
     def begin(self) -> None:
-        """Take the first sample, for the first poll to compare with."""
-        self._take()
+        """Take the first sample, for the first poll to compare with, unless it was taken."""
+        if not self._samples and self._asker.off(self._key) is None:
+            self._take()
 
     def read(self) -> Plain:
         """Metric number and per cent since the last poll; None when there was none; {"error": …} when it cannot be told."""

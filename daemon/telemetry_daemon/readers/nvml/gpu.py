@@ -100,7 +100,6 @@ class Gpu:
         self._mig_mode = self._asker.value(calls.MIG_MODE)
         self._instances = self._find_instances()
         self._gpm = Gpm(shared.nvml, self._asker, shared.clock)
-        self._gpm.begin()
         self._links = Links(self._asker)
         self._fans = Fans(shared.nvml, self._asker)
         self._process_use = ProcessUse(shared.nvml)
@@ -159,6 +158,12 @@ class Gpu:
         found["MigMode"] = self._mig_mode
         found["GpuFabricInfo"] = links.read(self._shared.nvml, self._asker)
         return {"calls": found, "fields": values, "instances": self._of_instances(Instance.inventory)}
+
+    def begin_gpm(self) -> None:
+        """Take the first samples of GPM: nothing of it is touched where nobody reads it."""
+        self._gpm.begin()
+        for instance in self._instances:
+            instance.begin_gpm()
 
     def known_instances(self) -> list[Plain]:
         """Who its MIG instances are."""

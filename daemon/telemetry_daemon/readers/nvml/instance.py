@@ -45,6 +45,10 @@ class Instance:
         number = self.known["gpu_instance"]
         if isinstance(number, int):
             self._gpm = Gpm(*self._arguments, number)
+
+    def begin_gpm(self) -> None:
+        """Take the first sample of GPM."""
+        if self._gpm is not None:
             self._gpm.begin()
 
     def confirm(self) -> None:

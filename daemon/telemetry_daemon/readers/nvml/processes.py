@@ -31,6 +31,8 @@ _NO_INSTANCE = (1 << 32) - 1
 # These drivers fill entries that are 8 bytes longer than the header says: what comes out are no process ids.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _LONGEST_NAME = 256
+# DCGM's own service, and the exporter that has it within itself.
+_HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 CALL = "nvmlDeviceGetProcessUtilization"
 # That there is no sample; pynvml says success for a driver that has no room for one.
@@ -123,6 +125,19 @@ class ProcessLists:
             return read_file(f"{self._proc}/{pid}/comm", _LONGEST_NAME).decode("utf-8", "replace").strip() or None
         except OSError:  # the process ended, or is hidden: it has no name for us
             return None
+
+
+def find_host_engine(proc: str = "/proc") -> int | None:
+    """Return the pid of a DCGM host engine; None where none runs, or none is to be seen from this container."""
+    pids = (name for name in os.listdir(proc) if name.isdecimal())  # noqa: PTH208  # pathlib costs 0.4 MiB
+    return next((int(pid) for pid in pids if _program(f"{proc}/{pid}/comm") in _HOST_ENGINES), None)
+
+
+def _program(path: str) -> bytes:
+    try:
+        return read_file(path, _LONGEST_NAME).strip()
+    except OSError:  # the process ended
+        return b""
 
 
 class ProcessUse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from telemetry_daemon.readers.nvml.events import Events, Inbox
 from telemetry_daemon.readers.nvml.fields import branch_of, counter_fields
 from telemetry_daemon.readers.nvml.gpu import Gpu, Shared
 from telemetry_daemon.readers.nvml.library import Nvml
-from telemetry_daemon.readers.nvml.processes import ProcessLists
+from telemetry_daemon.readers.nvml.processes import ProcessLists, find_host_engine
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # How long a lost GPU is left alone: 30 s, 60 s … 5 min.
 _FIRST_PAUSE_SECONDS = 30.0
 _LONGEST_PAUSE_SECONDS = 300.0
+# To look at all processes takes milliseconds.
+_LOOK_FOR_DCGM_SECONDS = 300.0
 # So much is told of a GPU that does not answer any more.
 _IDENTITY = ("index", "bus_id", "uuid", "name", "serial")
 
@@ -53,6 +56,14 @@ class Slot:
     def _told_of_events(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
         """With whether the driver would tell us of events now: without that, none says nothing."""
         return {**answer, "watched": self._events.is_watched(bus_id)} if tier == "fast" else answer
+
+    def begin_gpm(self) -> None:
+        """Take the first samples of GPM, if the GPU answers."""
+        if self.gpu is not None:
+            try:
+                self.gpu.begin_gpm()
+            except DeviceLostError as error:
+                self._lose(error.code)
 
     def close(self) -> None:
         """Give the samples back."""
@@ -102,6 +113,8 @@ class Session:
         self._came = came
         self._events = Events(nvml, came)
         self._stale = False
+        self._engine: int | None = None
+        self._look_again = -math.inf
         self._count = 0
         self._driver: Plain = None
         self._library: Plain = None
@@ -136,6 +149,9 @@ class Session:
         """What this tier gives of all GPUs, and the events that came meanwhile."""
         if tier == "slow":
             self._stale = self._stale or self._has_changed()
+        if tier == "gpm":  # of all, before the first of them waits for its second sample
+            for slot in self._slots:
+                slot.begin_gpm()
         gpus = [(slot, slot.read(tier)) for slot in self._slots]
         if self._all_vague():
             raise SessionOverError(codes.UNKNOWN)
@@ -148,6 +164,8 @@ class Session:
         }
         if tier == "inventory":
             node["cuda"] = self._told("nvmlSystemGetCudaDriverVersion")
+        elif tier == "gpm":
+            node["host_engine"] = self._host_engine()
         found = [gpu for _, gpu in gpus if gpu is not None]
         return {"node": node, "gpus": found, "events": self._came.take()}
 
@@ -157,6 +175,14 @@ class Session:
         for slot in self._slots:
             slot.close()
         return over
+
+    def _host_engine(self) -> int | None:
+        """Return the pid of a DCGM host engine, which is looked for every few minutes."""
+        now = self._clock()
+        if now >= self._look_again:
+            self._look_again = now + _LOOK_FOR_DCGM_SECONDS
+            self._engine = find_host_engine()
+        return self._engine
 
     def _counted(self) -> int:
         """How many GPUs there are; a library that cannot tell is not to be used."""

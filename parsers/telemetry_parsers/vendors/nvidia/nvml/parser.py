@@ -28,6 +28,11 @@ _LOST = {
     15: "the GPU is lost: it fell off the bus or its driver gave it up; it is looked for again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
+# The readings of either may be wrong while both count (Syllo/nvtop #483).
+_DCGM = (
+    "a DCGM host engine runs (process {}), which uses the same counters of the GPU if it collects profiling metrics; "
+    'switch those off there, or here: sources.nvml.polls.gpm.mode = "never"'
+)
 
 
 def parse(capture: Capture) -> Report:
@@ -48,12 +53,22 @@ def _one(output: Output) -> Report:
             _take_gpu(gpu, answer.node, draft)
         else:
             draft.complain("gpus", "one of them is no object")
+    engine = whole(answer.node.get("host_engine"))
+    if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
+        draft.complain("gpm", _DCGM.format(engine))
     unseen = items(answer.node.get("unseen"))
     _complain_of_unseen(unseen, draft)
     if not draft.size():
         return _nothing(unseen, draft.report())
     readings.read_events(answer.data.get("events"), draft)
     return draft.report("data")
+
+
+def _has_gpm(gpu: Plain) -> bool:
+    """Return whether anything was read by GPM, of the GPU or an instance of it."""
+    recorded = mapping(gpu)
+    readings_of = (recorded, *map(mapping, items(recorded.get("instances"))))
+    return any(mapping(one.get("gpm")) and error_in(one["gpm"]) is None for one in readings_of)
 
 
 def _take_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
