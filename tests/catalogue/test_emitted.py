@@ -17,6 +17,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 MADE_BY_US = {
     "info",
     "up",
+    "unread",
     "memory_used_ratio",
     "busy_seconds_total",
     "energy_estimated_joules_total",
