@@ -69,7 +69,8 @@ class Played:
 
     def card(self, number: int) -> None:
         """A card of AMD's that the driver's files show, in its slot and bound to its driver."""
-        well = {"class": "0x120000", **mi210(), "ras/gfx_err_count": "ue: 0\nce: 0"}
+        well = {"class": "0x120000", **mi210(), "unique_id": f"a1b2c3d4e5f607{number:02x}"}
+        well["ras/gfx_err_count"] = "ue: 0\nce: 0"
         folder = self.sysfs.card(f"0000:{number:02x}:00.0", well, "amdgpu")
         (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers/amdgpu")
 
