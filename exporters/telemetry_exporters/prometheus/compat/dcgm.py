@@ -220,7 +220,8 @@ DCGM_4_9 = replace(
     missing=tuple(map(_renamed_missing, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],
     note=(
-        "The release notes of 4.9.0 say which kinds of fields are renamed, which units change, and how the label of the driver "
-        "is called. The names themselves are those of DCGM's fields; the file of 4.9 was not at hand, so each name is derived."
+        "The file of 4.9 was not at hand. Its release notes name the kinds of renamed fields, the units, and the label of the "
+        "driver; NVIDIA/go-dcgm has the names, except for these, which are not confirmed: `DCGM_FI_DEV_{MEMORY,ENC,DEC}_UTIL_RATIO`, "
+        "`DCGM_FI_DEV_FB_{FREE,USED,RESERVED,CAPACITY}_BYTES` and `DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND`."
     ),
 )
