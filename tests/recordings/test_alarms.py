@@ -48,7 +48,8 @@ def health(state: State, name: str = "fast") -> Mapping[tuple[str, str], Health]
 class Heard:
     def __init__(self) -> None:
         self.alarms: list[Alarm] = []
-        self.watch = Alarms(self.alarms.append)
+        self.now = 1e6
+        self.watch = Alarms(self.alarms.append, lambda: self.now)
 
     def sees(self, *cards: MergedDevice) -> list[Alarm]:
         """The alarms when the card is so, one after the other."""
@@ -76,14 +77,14 @@ class Heard:
 )
 def test_readings_that_turn_bad(fault: str, cause: str) -> None:
     bad, well = card(FAULTS[fault].reads), card({})
-    assert Heard().sees(well, bad) == [Alarm(cause, ID)]
-    assert Heard().sees(well, bad, card(FAULTS[fault].reads), bad) == [Alarm(cause, ID)]
-    assert Heard().sees(well, bad, well, bad) == [Alarm(cause, ID)] * 2
+    assert Heard().sees(well, bad) == [Alarm(cause, ID, source="nvml")]
+    assert Heard().sees(well, bad, card(FAULTS[fault].reads), bad) == [Alarm(cause, ID, source="nvml")]
+    assert Heard().sees(well, bad, well, bad) == [Alarm(cause, ID, source="nvml")] * 2
     assert Heard().sees(bad, card(FAULTS[fault].reads)) == [], "nobody saw it begin"
 
 
 DRAM, SRAM = ("ecc_uncorrected_total", "dram"), ("ecc_uncorrected_total", "sram")
-ERRORS = Alarm("uncorrected_errors", ID)
+ERRORS = Alarm("uncorrected_errors", ID, source="nvml")
 
 
 def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_told_later_are_not() -> None:
@@ -100,7 +101,7 @@ def test_what_a_slow_poll_tells_later_did_not_begin_then(fault: str, cause: str)
     fast, slow = card({}, lacks=tuple(reads)), card(reads)
     assert Heard().sees(fast, slow) == []
     assert Heard().sees(fast, slow, fast, slow) == [], "the slow poll failed once"
-    assert Heard().sees(card({}), fast, slow) == [Alarm(cause, ID)], "it was known before"
+    assert Heard().sees(card({}), fast, slow) == [Alarm(cause, ID, source="nvml")], "it was known before"
     absent = device(0, *(reading(key[0], Absent.NOT_PERMITTED, key[1]) for key in reads), id=ID)
     assert Heard().sees(slow, absent, slow) == [], "nobody may read it for a while"
     assert Heard().sees(slow, device(0, id=ID), card(reads)) == [], "it had no readings for a while"
@@ -136,12 +137,12 @@ def test_heat_of_a_card_that_tells_nothing_of_throttling(fault: str, causes: lis
 @pytest.mark.parametrize(
     ("event", "alarms"),
     [
-        ("lost", [Alarm("lost", ID, Rank.GRAVE)]),
-        ("gpu_lost", [Alarm("gpu_lost", ID, Rank.GRAVE)]),
-        ("xid_79", [Alarm("xid_79", ID, Rank.GRAVE)]),
-        ("xid_94", [Alarm("xid_94", ID)]),
-        ("xid_31", [Alarm("xid_31", ID, Rank.MINOR)]),
-        ("link_down", [Alarm("link_down", ID)]),
+        ("lost", [Alarm("lost", ID, Rank.GRAVE, "nvml")]),
+        ("gpu_lost", [Alarm("gpu_lost", ID, Rank.GRAVE, "nvml")]),
+        ("xid_79", [Alarm("xid_79", ID, Rank.GRAVE, "nvml")]),
+        ("xid_94", [Alarm("xid_94", ID, source="nvml")]),
+        ("xid_31", [Alarm("xid_31", ID, Rank.MINOR, "nvml")]),
+        ("link_down", [Alarm("link_down", ID, source="nvml")]),
         ("returned", []),
     ],
 )
@@ -158,7 +159,7 @@ def test_events(event: str, alarms: list[Alarm]) -> None:
         ((), []),
         ((device(0, id=ID, up=None),), []),
         ((device(0, id=ID),), [Alarm("lost", ID, Rank.GRAVE)]),
-        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Rank.GRAVE)]),
+        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Rank.GRAVE, "nvml")]),
         ((card({}), device(0, id="GPU-2")), [Alarm("lost", ID, Rank.GRAVE)]),
     ],
 )
@@ -171,15 +172,29 @@ def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
     assert heard.alarms == alarms
 
 
+def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
+    heard = Heard()
+    for up_seconds, away_seconds in ((900.0, 60.0), (30.0, 3600.0), (700.0, 0.0)):
+        heard.sees(card({}))
+        heard.now += up_seconds / 2
+        heard.sees(card({DRAM: up_seconds}))
+        heard.now += up_seconds / 2
+        heard.watch.event(PastEvent(0.0, ID, "lost"))
+        heard.sees(device(0, id=ID, up=False))
+        heard.now += away_seconds
+        heard.watch.event(PastEvent(0.0, ID, "returned"))
+    assert [alarm.up_seconds for alarm in heard.alarms if alarm.cause == "lost"] == [900.0, 30.0, 700.0]
+
+
 @pytest.mark.parametrize(
     ("states", "alarms"),
     [
-        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Rank.GRAVE)]),
+        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Rank.GRAVE, "nvml")]),
         (
             ("ok", "failed", "failed", "stuck"),
-            [Alarm("failed", "nvml", Rank.MINOR), Alarm("stuck", "nvml", Rank.GRAVE)],
+            [Alarm("failed", "nvml", Rank.MINOR, "nvml"), Alarm("stuck", "nvml", Rank.GRAVE, "nvml")],
         ),
-        (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", Rank.MINOR)] * 2),
+        (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", Rank.MINOR, "nvml")] * 2),
         (("missing", "failed"), []),
         (("ok", "released", "ok", "suspended", "no_devices", "missing"), []),
     ],

@@ -1,8 +1,8 @@
-"""One file for a burst, six in an hour, six a day of the same fault; a job that crashes leaves room for a card that is lost."""
+"""One file for a burst, six in an hour, six a day of the same fault; no card or source takes the files of the others."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -38,7 +38,7 @@ class Night:
     [
         (0.0, 1000, 1),
         (30.0, 20, 1),  # ten minutes
-        (30.0, 240, 6),  # two hours, of which each ten minutes are a burst
+        (30.0, 240, 4),  # two hours, of which each ten minutes are a burst
         (3 * MINUTE, 100, 6),  # five hours
         (5 * HOUR, 10, 10),  # less than six a day
     ],
@@ -49,22 +49,87 @@ def test_files_of_one_fault(every: float, times: int, files: int) -> None:
 
 def test_six_files_an_hour_whatever_happens_and_one_of_a_fault_that_is_new() -> None:
     night = Night()
-    written = [night.files(card(number), every=3 * MINUTE, times=1) for number in range(40)]
+    written = [night.files(card(number, f"tool {number % 2}"), every=3 * MINUTE, times=1) for number in range(40)]
     assert (sum(written[:20]), sum(written)) == (6, 12)
     night.files(LOST, every=3 * MINUTE, times=100)
     assert night.files(card(2), every=0, times=1) == 1
 
 
+XID, OTHER_XID = Alarm("xid_79", "GPU-1", Rank.GRAVE, "nvml"), Alarm("xid_79", "GPU-2", Rank.GRAVE, "nvml")
+STUCK = Alarm("stuck", "rocm-smi", Rank.GRAVE, "rocm-smi")
+HOURS_MOST_OF_GPU_1 = [Alarm(f"cause {rank} {number}", "GPU-1", rank, "nvml") for rank in Rank for number in range(9)]
+INVENTED = [Alarm(cause, f"GPU-X{cause}", rank, "plugin") for rank in Rank for cause in ("a", "b", "c", "d", "e")]
+
+
+@pytest.mark.parametrize(
+    ("alarms", "others", "files"),
+    [
+        ([XID] * 9, OTHER_XID, 2),
+        (HOURS_MOST_OF_GPU_1, OTHER_XID, 3),
+        (HOURS_MOST_OF_GPU_1[18:], OTHER_XID, 2),
+        (INVENTED, STUCK, 4),
+        ([replace(LOST, whose=f"GPU-{number}") for number in range(9)], STUCK, 4),
+        ([HOT, replace(HOT, cause="uncorrected_errors")], XID, 2),
+    ],
+)
+def test_one_card_and_one_source_leave_files_of_the_hour_to_others(
+    alarms: list[Alarm], others: Alarm, files: int
+) -> None:
+    night = Night()
+    assert sum(night.files(alarm, every=121.0, times=1) for alarm in alarms) == files
+    assert night.files(others, every=0, times=1) == 1
+
+
+def first_loss(number: int, source: str = "nvml", up_seconds: float = 600.0) -> Alarm:
+    return Alarm("lost", f"GPU-{number}", Rank.GRAVE, source, up_seconds)
+
+
+def used_up() -> Night:
+    """An hour that has no file left, not even for what is grave."""
+    night = Night()
+    for number in range(8):
+        night.files(card(number, f"tool {number % 2}"), every=121.0, times=1)
+    return night
+
+
+@pytest.mark.parametrize(
+    ("alarms", "files"),
+    [
+        ([first_loss(number) for number in range(20, 30)], 10),
+        ([first_loss(number, up_seconds=599.0) for number in range(20, 30)], 0),
+        ([first_loss(20)] * 5, 1),
+        ([replace(first_loss(20), rank=Rank.MINOR)], 0),  # in a maintenance
+        ([replace(first_loss(20), cause="xid_79")], 0),
+        ([first_loss(1)], 0),  # its loss has a file of this hour
+        ([first_loss(number, "plugin") for number in range(20, 40)], 16),
+        ([first_loss(number, f"tool {number % 2}") for number in range(20, 60)], 32),
+    ],
+)
+def test_the_first_loss_of_a_card_that_was_up_for_a_while_has_a_file_whatever_the_hour_had(
+    alarms: list[Alarm], files: int
+) -> None:
+    night = used_up()
+    assert sum(night.files(alarm, every=61.0, times=1) for alarm in alarms) == files
+
+
+def test_files_of_first_losses_are_none_of_the_hour_and_a_card_has_another_a_day_later() -> None:
+    night = Night()
+    assert sum(night.files(first_loss(number), every=121.0, times=1) for number in range(9)) == 9
+    assert night.files(XID, every=0.0, times=1) == 1
+    night.now += 24 * HOUR
+    assert sum(night.files(first_loss(number), every=121.0, times=1) for number in range(16)) == 16
+
+
 @pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.GRAVE, 6)])
 def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(rank: Rank, most: int) -> None:
     night = Night()
-    alarms = [Alarm("fault", f"GPU-{number}", rank) for number in range(10)]
+    alarms = [Alarm("fault", f"GPU-{number}", rank, f"tool {number % 3}") for number in range(10)]
     assert sum(night.files(alarm, every=3 * MINUTE, times=1) for alarm in alarms) == most
     assert night.files(LOST, every=0, times=1) == (rank is not Rank.GRAVE)
 
 
-def card(number: int) -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.GRAVE)
+def card(number: int, source: str = "nvml") -> Alarm:
+    return Alarm("lost", f"GPU-{number}", Rank.GRAVE, source)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +166,9 @@ def test_a_file_that_was_not_written_or_is_of_another_alarm_now_counts_no_more()
         night.bursts.take_back(entry)
         night.now += 3 * MINUTE
     for number in range(6):
-        crash = night.bursts.begins(Alarm("xid_31", f"GPU-{number}", Rank.MINOR))
+        crash = night.bursts.begins(Alarm("xid_31", f"GPU-{number}", Rank.MINOR, "other"))
         assert (crash is not None) == (number < 3), "half of the hour is used up"
-        assert night.bursts.begins(card(number), instead_of=crash)
+        assert night.bursts.begins(card(number, f"tool {number % 2}"), instead_of=crash)
         night.now += 3 * MINUTE
     assert night.bursts.begins(card(9)) is None
 

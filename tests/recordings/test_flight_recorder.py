@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.snapshots import device
+from kits.snapshots import device, reading
 from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
 from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
 from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
@@ -20,7 +20,7 @@ from telemetry_daemon.state import flights
 from telemetry_daemon.times import Clock
 from telemetry_parsers.past import PastEvent
 
-CARDS = tuple(device(number, id=f"GPU-{number}") for number in range(8))
+CARDS = tuple(device(number, reading("power_watts", 300.0), id=f"GPU-{number}") for number in range(8))
 BEGUN = 1_795_000_000.0
 NAME = "20261118T110640Z-xid_79.jsonl.gz"
 
@@ -97,8 +97,8 @@ def named(cause: str, seconds: float = 0.0) -> str:
     return flights.name_of(BEGUN + seconds, cause)
 
 
-def lost(number: int) -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.GRAVE)
+def lost(number: int, up_seconds: float = 0.0) -> Alarm:
+    return Alarm("lost", f"GPU-{number}", Rank.GRAVE, f"tool {number % 2}", up_seconds)
 
 
 XID = Alarm("xid_79", "GPU-1", Rank.GRAVE)
@@ -166,11 +166,25 @@ def test_what_only_gives_a_file_another_name_is_no_further_file_of_the_hour() ->
     for turn in range(10):
         it.at(
             200 * turn,
-            Alarm("xid_31", f"GPU-{turn}", Rank.MINOR),
-            Alarm("uncorrected_errors", f"GPU-{turn}"),
-            Alarm("xid_79", f"GPU-{turn}", Rank.GRAVE),
+            *(
+                Alarm(cause, f"GPU-{turn}", rank, f"tool {turn % 2}")
+                for cause, rank in zip(("xid_31", "uncorrected_errors", "xid_79"), Rank, strict=True)
+            ),
         )
     assert len(it.at(3000)) == 6
+
+
+def test_the_first_loss_of_another_card_is_in_a_file_while_one_flaps_and_devices_are_invented() -> None:
+    """Each minute one card of GPU-1 is lost, and devices that were never there long; then a card of another kind."""
+    it = Recorder()
+    for minute in range(60):
+        it.at(60 * minute, lost(1, 50.0), *(lost(100 + number, 30.0) for number in range(minute, minute + 9)))
+        if minute in (20, 50):
+            it.at(60 * minute + 30, lost(minute, 86_400.0))
+    losses = [name for name, _ in it.written]
+    assert len(set(losses)) <= 8
+    for minute in (20, 50):
+        assert any(named("lost", 60 * minute - 60) <= name <= named("lost", 60 * minute + 30) for name in losses)
 
 
 def test_a_file_that_could_not_be_written_is_none_of_the_hour() -> None:
@@ -275,7 +289,7 @@ def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
     for number in range(8):
         box.configure(on)
         box.watch.see(CARDS, {})
-        box.watch.event(PastEvent(0.0, f"GPU-{number}", "lost"))
+        box.watch.event(PastEvent(0.0, f"GPU-{number}", "xid_79"))
         box.configure(replace(on, flight_recorder=FlightRecorderSettings(enabled=False)))
         now, turns = now + 200.0, turns + 1
     assert len(flights.kept(str(tmp_path))) == files

@@ -230,8 +230,8 @@ class FlightRecorderSettings:
         default=True,
         metadata=about(
             "Keep what the tools answered in the last two minutes, in at most 8 MiB of memory, and write it to a file in `flights` "
-            "in the state directory when something happens: at most 6 files an hour, 100 MiB in all. They are masked as "
-            "`telemetry record` masks, and `--replay` plays them."
+            "in the state directory when something happens: at most 6 files an hour and one for the first loss of each card, 100 MiB "
+            "in all. They are masked as `telemetry record` masks, and `--replay` plays them."
         ),
     )
 

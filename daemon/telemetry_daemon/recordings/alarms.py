@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import chain
@@ -45,31 +45,46 @@ QUIET_SECONDS, LONGEST_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error: what comes so soon after that is put into the file, too, once.
 MORE_SECONDS = 60.0
 # An alarm of that rank is worth a file while there are fewer in the hour: a job that crashes all night, or a card that is
-# hot, leaves some for the card that is lost.
+# hot, leaves some for the card that is lost. A source that invents devices leaves some for other sources, and a card that
+# flaps leaves some for other cards.
 MOST_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
+MOST_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
+MOST_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
+MOST_OF_A_RANK_OF_A_CARD = 2
 # More of one fault tell nothing new.
 MOST_OF_A_FAULT_A_DAY = 6
+# The first loss of a card in a day is worth a file whatever the hour had, if the card was up for so long before. A source
+# that invents devices does not get many such files.
+SETTLED_SECONDS, MOST_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MOST_IN_A_BURST = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What happened, in a word, to whom (a device's id, or a source), and how bad that is."""
+    """What happened, in a word, to whom (a device's id, or a source), and how bad that is.
+
+    `source` reported it; a lost card had been up for `up_seconds`.
+    """
 
     cause: str
     whose: str
     rank: Rank = Rank.SERIOUS
+    source: str = ""
+    up_seconds: float = 0.0
 
 
 class Alarms:
     """Sees what the store takes in, and raises an alarm when something begins; whoever gets it must be quick and not raise."""
 
-    def __init__(self, raised: Callable[[Alarm], None]) -> None:
+    def __init__(self, raised: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
         self._raised = raised
+        self._monotonic = monotonic
         self._devices: dict[str, MergedDevice] = {}
-        # The devices that were there since the start, the newest last.
-        self._seen: dict[str, None] = {}
+        # Since when each device has been up, the newest last.
+        self._up_since: dict[str, float] = {}
+        # Which source reads a device; those without readings are taken as of one source.
+        self._sources: dict[str, str] = {}
         self._troubles: dict[str, dict[ReadingKey, float]] = {}
         # What they were made of: most merges bring nothing new.
         self._values: dict[str, tuple[Shape, object]] = {}
@@ -77,8 +92,11 @@ class Alarms:
 
     def event(self, event: PastEvent) -> None:
         """Take an event of a device; one that was lost before the start is in no capture."""
-        if event.code not in _NO_TROUBLE and (event.code != LOST or event.id in self._seen):
-            self._raised(Alarm(event.code, event.id, _rank(event.code)))
+        alarm = Alarm(event.code, event.id, _rank(event.code), self._sources.get(event.id, ""))
+        if event.code == LOST and event.id in self._up_since:
+            self._raised(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
+        elif event.code not in _NO_TROUBLE and event.code != LOST:
+            self._raised(alarm)
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
         """Take what is known from now on."""
@@ -87,13 +105,13 @@ class Alarms:
                 self._look(device)
         self._devices = {device.id: device for device in devices}
         for gone in self._troubles.keys() - self._devices.keys():
-            del self._troubles[gone], self._values[gone]
+            del self._troubles[gone], self._values[gone], self._sources[gone]
         for key, health in healths.items():
             before, self._states[key] = self._states.get(key), health.state
             if health.state == STUCK and before != STUCK:
-                self._raised(Alarm(STUCK, key[0], Rank.GRAVE))
+                self._raised(Alarm(STUCK, key[0], Rank.GRAVE, key[0]))
             elif health.state == FAILED and before == "ok":
-                self._raised(Alarm(FAILED, key[0], Rank.MINOR))
+                self._raised(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
 
     def _look(self, device: MergedDevice) -> None:
         """Whether more troubles it than before; of what was not known before, nobody saw how it began."""
@@ -106,18 +124,19 @@ class Alarms:
         shape, before = self._values.get(device.id, (None, None))
         is_as_before = shape is readings.shape and before == values
         self._values[device.id] = readings.shape, values
+        source = self._sources[device.id] = readings.origins[0].source
         known = self._troubles.setdefault(device.id, {})
         for cause, numbers in chain(() if is_as_before else _troubles(readings), _heat(device, readings)):
             more = sum(number - known.get(key, number) for key, number in numbers.items())
             known |= numbers
             if more > 0.0:
-                self._raised(Alarm(cause, device.id))
+                self._raised(Alarm(cause, device.id, source=source))
 
     def _note(self, device_id: str) -> None:
-        if device_id not in self._seen:
-            while len(self._seen) >= bounds.MOST_REMEMBERED:  # a source may invent devices
-                del self._seen[next(iter(self._seen))]
-            self._seen[device_id] = None
+        if device_id not in self._up_since:
+            while len(self._up_since) >= bounds.MOST_REMEMBERED:  # a source may invent devices
+                del self._up_since[next(iter(self._up_since))]
+            self._up_since[device_id] = self._monotonic()
 
 
 def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
@@ -172,10 +191,11 @@ def _rank(code: str) -> Rank:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A file that counts: when its burst began (monotonic), and of which fault."""
+    """A file that counts: when its burst began (monotonic), what it is about, and whether it is one beside those of the hour."""
 
     begun: float
-    fault: tuple[str, str] = ("", "")
+    alarm: Alarm = Alarm("", "")
+    is_beside: bool = False
 
 
 class Bursts:
@@ -199,7 +219,9 @@ class Bursts:
             self._last = now
             self._note(alarm)
             return None
-        if not self._is_worth(alarm, now, instead_of):
+        others = [file for file in self._files if now - file.begun < _DAY_SECONDS and file is not instead_of]
+        is_first_loss = _is_first_loss(alarm, others)
+        if not (is_first_loss or _is_worth(alarm, now, others)):
             return None
         if not is_within:
             self._whose.clear()
@@ -209,7 +231,7 @@ class Bursts:
         self._note(alarm)
         if instead_of is not None:
             self.take_back(instead_of)
-        entry = Entry(now, (alarm.cause, alarm.whose))
+        entry = Entry(now, alarm, is_first_loss)
         self.count(entry)
         return entry
 
@@ -238,11 +260,28 @@ class Bursts:
         if alarm.rank is Rank.GRAVE and len(self._whose) < _MOST_IN_A_BURST:
             self._whose.add(_who(alarm))
 
-    def _is_worth(self, alarm: Alarm, now: float, instead_of: Entry | None) -> bool:
-        others_in_hour = [file for file in self._files if now - file.begun < _HOUR_SECONDS and file is not instead_of]
-        fault = (alarm.cause, alarm.whose)
-        of_fault = [file for file in self._files if now - file.begun < _DAY_SECONDS and file.fault == fault]
-        return len(others_in_hour) < MOST_AN_HOUR[alarm.rank] and len(of_fault) < MOST_OF_A_FAULT_A_DAY
+
+def _is_worth(alarm: Alarm, now: float, day: Sequence[Entry]) -> bool:
+    """Whether the day's other files leave one for this alarm."""
+    hour = [file for file in day if now - file.begun < _HOUR_SECONDS and not file.is_beside]
+    of_card = [file for file in hour if file.alarm.whose == alarm.whose]
+    of_fault = [file for file in day if (file.alarm.cause, file.alarm.whose) == (alarm.cause, alarm.whose)]
+    return (
+        len(hour) < MOST_AN_HOUR[alarm.rank]
+        and sum(file.alarm.source == alarm.source for file in hour) < MOST_OF_A_SOURCE[alarm.rank]
+        and len(of_card) < MOST_OF_A_CARD[alarm.rank]
+        and sum(file.alarm.rank is alarm.rank for file in of_card) < MOST_OF_A_RANK_OF_A_CARD
+        and len(of_fault) < MOST_OF_A_FAULT_A_DAY
+    )
+
+
+def _is_first_loss(alarm: Alarm, day: Sequence[Entry]) -> bool:
+    """Whether a card that was up for a while is lost, and no file of the day is about its loss."""
+    if (alarm.cause, alarm.rank) != (LOST, Rank.GRAVE) or alarm.up_seconds < SETTLED_SECONDS:
+        return False
+    losses = [file for file in day if file.is_beside and file.alarm.source == alarm.source]
+    is_first = all((file.alarm.cause, file.alarm.whose) != (LOST, alarm.whose) for file in day)
+    return is_first and len(losses) < MOST_FIRST_LOSSES_A_DAY
 
 
 def _who(alarm: Alarm) -> tuple[str, bool]:

@@ -62,7 +62,7 @@ class BlackBox:
         self._running: _Running | None = None
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
-        self.watch = Alarms(self._alarm)
+        self.watch = Alarms(self._alarm, clock.monotonic)
         self.verbs = {"captures": Stream(control_requests.Captures, self._send)}
 
     def configure(self, settings: Settings) -> None:
