@@ -164,6 +164,8 @@ def _without_unit(metric: Metric) -> str:
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
+# Of devices without memory of their own.
+SHARED = "shared with host"
 # `memory_used_bytes` and `memory_used_ratio` are told apart by their units.
 _SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 

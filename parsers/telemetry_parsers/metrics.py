@@ -124,6 +124,7 @@ _TEMPERATURE = (
 )
 _MEMORY = (
     _device("memory_free_bytes", "bytes", "Device memory not in use.", 0, _PETABYTE),
+    _device("memory_processes_bytes", "bytes", "Memory that processes take of a device without memory of its own (memory_kind unified), summed; part of the host's memory in use.", 0, _PETABYTE),
     _device("memory_reserved_bytes", "bytes", "Device memory that the driver and firmware keep.", 0, _PETABYTE),
     _device("memory_gtt_used_bytes", "bytes", "Host memory in use that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
     _device("memory_gtt_total_bytes", "bytes", "Host memory that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),

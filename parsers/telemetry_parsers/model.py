@@ -108,10 +108,7 @@ Request = Command | Files | Library
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One regular question to a source; `interval` and `deadline` are seconds.
-
-    `wakes`: it wakes a device that sleeps. `costs`: what it takes from the node's jobs, so that only a setting switches it on.
-    """
+    """One regular question to a source; times are seconds. `costs`: what it takes from jobs, so that it is off by default."""
 
     name: str
     request: Request

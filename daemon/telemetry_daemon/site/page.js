@@ -1,4 +1,4 @@
-// The live page. Every text is put in as text, never as markup.
+// The live page. Texts are put in as text, never as markup.
 "use strict";
 
 // ---- Numbers in words, as in human.py ----
@@ -239,7 +239,8 @@ function reading(place, metric, tag, hasWhole = true) {
     const now = `${value} ${all} ${value ?? why}`;
     if (now === before) return;
     before = now;
-    number.data = value === null ? ABSENT : inWords(value, metric);
+    const none = model.devices[place].shares_host_memory && metric === "memory_used_bytes" ? "shared with host" : ABSENT;
+    number.data = value === null ? none : inWords(value, metric);
     whole.textContent = all === null ? "" : ` of ${inWords(all, metric)}`;
     element.title = value === null ? why : "";
   };

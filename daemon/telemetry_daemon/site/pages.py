@@ -17,6 +17,7 @@ from telemetry_exporters.judgement.overview import (
     inventory,
     notes,
     rows,
+    shares_host_memory,
     source_condition,
     tiles,
     troubles,
@@ -176,7 +177,7 @@ def _device(row: Row, owner: str = "") -> str:
             f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent("unknown")}</td>',
             _number("temperature_celsius", "Temperature", _words(row.temperature, human.celsius)),
             _number("power_watts", "Power", *_part(row.power, row.power_cap, human.watts)),
-            _number("memory_used_bytes", "Memory", *_part(row.memory_used, row.memory_total, human.byte_size)),
+            _number("memory_used_bytes", "Memory", *_memory(row)),
             _number(
                 "utilization_ratio", "Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)
             ),
@@ -247,6 +248,12 @@ def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], s
     if whole is None or isinstance(whole, Absent):
         return _words(part, in_words), None
     return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
+
+
+def _memory(row: Row) -> tuple[str, float | None]:
+    if shares_host_memory(row.device):
+        return escaped(human.SHARED), None
+    return _part(row.memory_used, row.memory_total, human.byte_size)
 
 
 def _sources(snapshot: Snapshot) -> str:

@@ -17,6 +17,7 @@ from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson
 from telemetry_exporters.judgement.overview import (
     inventory,
     notes,
+    shares_host_memory,
     slowdown_celsius,
     source_condition,
     troubles,
@@ -74,6 +75,8 @@ class DeviceJson:
     simulated: bool
     replayed: bool
     memory_total_bytes: Count | None
+    shares_host_memory: bool
+    """True for one without memory of its own, whose use is part of the host's."""
     limit_celsius: float | None
     """The temperature at which it slows down."""
     throttled_by: tuple[str, ...]
@@ -227,6 +230,7 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         simulated=one.simulated,
         replayed=one.replayed,
         memory_total_bytes=None if total is None or isinstance(total, Absent) else int(total),
+        shares_host_memory=shares_host_memory(one),
         limit_celsius=slowdown_celsius(one),
         throttled_by=_active(one, "throttled"),
         open_events=_active(one, "event_open"),

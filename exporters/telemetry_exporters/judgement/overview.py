@@ -97,6 +97,11 @@ def model_of(device: MergedDevice) -> str:
     return device.current_model or device.model
 
 
+def shares_host_memory(device: MergedDevice) -> bool:
+    """Return whether the device has no memory of its own, but uses the host's."""
+    return ("memory_kind", "unified") in device.facts
+
+
 def slowdown_celsius(device: MergedDevice) -> float | None:
     """The lowest temperature at which the device slows down, of its main sensors."""
     shown = Readings.of(device.readings)

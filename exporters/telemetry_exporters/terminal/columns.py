@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, value_of
+from telemetry_exporters.judgement.overview import Row, shares_host_memory, value_of
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_parsers.model import Absent, MergedDevice, Value
@@ -146,7 +146,7 @@ def _power_cell(row: Row) -> Cell:
 def _memory_cell(row: Row) -> Cell:
     used, total = number_of(row.memory_used), number_of(row.memory_total)
     if total is None:
-        return _value_cell(row.memory_used, human.byte_size)
+        return _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
     if used is None:
         return Cell(f"{ABSENT} / {human.byte_size(total)}")
     return Cell(human.byte_pair(used, total))
@@ -157,8 +157,16 @@ def _memory_share_cell(row: Row) -> Cell:
     return (
         Cell(human.percent(used / total))
         if used is not None and total
-        else _value_cell(row.memory_used, human.byte_size)
+        else _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
     )
+
+
+def _shared_cell(row: Row) -> Cell | None:
+    """Return what is shown of a device that uses the host's memory; None for one with memory of its own."""
+    if number_of(row.memory_used) is not None or not shares_host_memory(row.device):
+        return None
+    taken = number_of(value_of(row.device, "memory_processes_bytes"))
+    return Cell(human.SHARED if taken is None else f"{human.byte_size(taken)} shared")
 
 
 def _fan_cell(row: Row) -> Cell:

@@ -13,6 +13,7 @@ from telemetry_exporters.judgement.overview import (
     device_list,
     notes,
     rows,
+    shares_host_memory,
     source_condition,
     title,
     troubles,
@@ -198,6 +199,7 @@ def _gaps(row: Row) -> Iterator[tuple[str, Value | None]]:
     yield "temperature", row.temperature
     yield "power", row.power
     yield "power cap", row.power_cap
-    yield "memory used", row.memory_used
-    yield "memory total", row.memory_total
+    if not shares_host_memory(row.device):
+        yield "memory used", row.memory_used
+        yield "memory total", row.memory_total
     yield "utilization", row.utilization

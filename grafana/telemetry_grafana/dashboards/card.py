@@ -189,9 +189,12 @@ _UNITS = (
     ),
     lines(
         "Shared memory",
-        "Host memory that the card uses as its own, as an APU does; dashed: all of it.",
+        "Host memory that the card uses as its own, as an APU does, or as GB10 and Jetson, of which the sum over processes is known; dashed: all of it.",
         "bytes",
-        *of_cards(("accelerator_memory_gtt_used_bytes{$cards}", "used")),
+        *of_cards(
+            ("accelerator_memory_gtt_used_bytes{$cards}", "used"),
+            ("accelerator_memory_processes_bytes{$cards}", "of processes"),
+        ),
         limits=(query("accelerator_memory_gtt_total_bytes{$cards}", "{{device}} all"),),
     ),
 )

@@ -116,6 +116,7 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
     facts = {
         "power_kind": power_kind(recorded),
         "compute_capability": None if version is None else f"{version[0]}.{version[1]}",
+        "memory_kind": "unified" if is_integrated(recorded) else None,
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls.get(call)) for name, call in _TEXTS},
         **{name: _digits(calls.get(call)) for name, call in _NUMBERS},
@@ -176,8 +177,10 @@ _KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 
 
-def read_processes(answer: Plain, utilization: Plain, readings: Readings) -> tuple[Process, ...]:
-    """The processes of a device; their number is a reading, when every list that there is could be read."""
+def read_processes(
+    answer: Plain, utilization: Plain, readings: Readings, *, is_unified: bool = False
+) -> tuple[Process, ...]:
+    """Return the processes of a device. Their number is a reading, if all lists could be read, and on a chip with its CPU their memory, too."""
     processes: dict[_Key, Process] = {}
     values: list[Value] = [
         _list(kind, listed, processes, readings) for kind, listed in mapping(answer).items() if error_in(listed) is None
@@ -191,6 +194,11 @@ def read_processes(answer: Plain, utilization: Plain, readings: Readings) -> tup
     count: Value = float(len(processes)) if values else Absent.NOT_SUPPORTED
     worst = next((trouble for trouble in troubles if trouble is not Absent.NOT_SUPPORTED), count)
     readings.add("processes", worst, source="processes")
+    if is_unified:
+        memory = [process.memory_used_bytes for process in processes.values()]
+        known = [used for used in memory if used is not None]
+        total = float(sum(known)) if len(known) == len(memory) else Absent.NOT_REPORTED
+        readings.add("memory_processes_bytes", worst if isinstance(worst, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 
 

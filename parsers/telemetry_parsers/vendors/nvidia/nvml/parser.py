@@ -103,7 +103,9 @@ def _take_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
         readings.read_links(recorded["links"], readings_of)
     if "processes" in recorded:
         use = recorded.get("process_utilization")
-        readings_of.draft.processes += devices.read_processes(recorded["processes"], use, readings_of)
+        is_unified = devices.is_integrated(recorded)
+        found = devices.read_processes(recorded["processes"], use, readings_of, is_unified=is_unified)
+        readings_of.draft.processes += found
 
 
 def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:

@@ -43,7 +43,7 @@ def of_instance(recorded: dict[str, Plain], readings: Readings) -> None:
 def _calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
     for name, answer in calls.items():
         if name in tables.MEMORY:
-            _memory(name, answer, readings)
+            _memory(name, answer, readings, is_unified=devices.is_integrated(recorded))
         elif name in tables.CALLS:
             for row in tables.CALLS[name]:
                 _row(row, answer, recorded, readings, name)
@@ -67,9 +67,9 @@ def _has_rules_of_its_own(name: str) -> bool:
     return special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
 
 
-def _memory(name: str, answer: Plain, readings: Readings) -> None:
-    """Parts that share the host's memory report 0 of 0, or nothing."""
-    shared = error_in(answer) is None and part_of(answer, "total") == 0
+def _memory(name: str, answer: Plain, readings: Readings, *, is_unified: bool) -> None:
+    """Read the memory. GPUs that share the host's report 0 of 0, nothing, or a part of it as theirs."""
+    shared = is_unified or (error_in(answer) is None and part_of(answer, "total") == 0)
     for row in tables.CALLS[name]:
         if shared:
             readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)

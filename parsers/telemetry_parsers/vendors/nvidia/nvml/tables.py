@@ -234,6 +234,7 @@ _SPECIAL = (
     "fan_ratio",
     "fan_rpm",
     "processes",
+    "memory_processes_bytes",
     "event_watch",
 )
 GIVES = tuple(
