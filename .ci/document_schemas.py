@@ -28,6 +28,7 @@ from telemetry_exporters.documents.stream_json import (
 from telemetry_exporters.terminal.job_bill import JobsJson
 from telemetry_parsers.codec.json_types import Schema
 from telemetry_parsers.job_record import JobRecord
+from telemetry_profile.profile_document import ProfileJson
 
 _Schema = dict[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -75,6 +76,7 @@ DOCUMENTS: Mapping[str, Document | Events] = {
     "docs/history.schema.json": Document(HistoryJson),
     "docs/job.schema.json": Document(JobRecord, is_open=False),
     "docs/jobs.schema.json": Document(JobsJson, is_open=False),
+    "docs/profile.schema.json": Document(ProfileJson),
     "docs/snapshot.schema.json": Document(SnapshotJson),
     "docs/stream.schema.json": Events(
         {

@@ -12,9 +12,14 @@ from typing import Any, Literal, Protocol
 
 from telemetry_parsers.model import Problem
 
-Work = Literal["compute", "communication", "copy"]
+Work = Literal["compute", "communication", "copy", "fused", "wait"]
+"""What a kernel does. `fused` computes and communicates, and counts as both; one that waits for another stream is no work, and adds no time."""
+
 Clock = Literal["unix", "boot", "none"]
 """What `begin_ns` counts from: 1970, the boot of the node (CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME), or nothing known."""
+
+StepBasis = Literal["launch", "host", ""]
+"""What decides to which step a kernel belongs: its launch, or the host's clock at the time it ran; "" where the tool itself says it."""
 
 Basis = Literal["told", "shapes"]
 """Where FLOPs come from: the file states them, or the shapes of its matrix operators, which gives a lower bound."""
@@ -34,7 +39,8 @@ class Card:
 class Split:
     """How the time of one device was spent in one span; each figure is a union of intervals.
 
-    `wait_ns` is the part of communication that waits for other ranks, `data_wait_ns` what the host waited for its data.
+    `wait_ns` is the part of communication that waits for other ranks, `data_wait_ns` what the host waited for its data. `gap_ns` is the
+    part of idle time that lies in `gaps` long gaps, `launching_ns` the time from the first launch to the last.
     """
 
     span_ns: int | None = None
@@ -47,6 +53,11 @@ class Split:
     wait_ns: int | None = None
     data_wait_ns: int | None = None
     launches: int | None = None
+    graph_launches: int | None = None
+    launching_ns: int | None = None
+    gaps: int | None = None
+    gap_ns: int | None = None
+    fused_ns: int | None = None
 
     def joined(self, other: Split) -> Split:
         """The split of two spans as that of one; what one of them does not tell is unknown."""
@@ -99,6 +110,14 @@ class FirstCollective:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which nothing ran on a device, far longer than usual; from the begin of what it did."""
+
+    since_ns: int
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Flops:
     """Floating-point operations of one device."""
 
@@ -112,7 +131,8 @@ class Flops:
 class Device:
     """What one file says of one device, or of one rank. `begin_ns` and `end_ns` enclose all that it did.
 
-    `kernels` has every kernel, largest total first. `dtype` is the data type of most of its matrix work.
+    `kernels` has every kernel, largest total first. `dtype` is the data type of most of its matrix work. Where no steps are marked, `gaps`
+    has its long gaps, and `without_gaps` is the split of all the time but these and the first collective.
     """
 
     card: Card = Card()
@@ -125,13 +145,18 @@ class Device:
     flops: Flops | None = None
     dtype: str = ""
     first_collective: FirstCollective | None = None
+    step_basis: StepBasis = ""
+    gaps: tuple[Gap, ...] = ()
+    without_gaps: Split | None = None
 
     def without_first_collective(self) -> Split | None:
         """The split of all the time but this, as far as that of all the time is known; None where nothing is left out."""
-        if self.first_collective is None:
-            return None
+        return None if self.first_collective is None else self.known(self.first_collective.rest)
+
+    def known(self, part: Split) -> Split:
+        """The split of a part of the time, as far as that of all the time is known."""
         unknown = {field.name: None for field in fields(Split) if getattr(self.split, field.name) is None}
-        return replace(self.first_collective.rest, **unknown)
+        return replace(part, **unknown)
 
 
 THIS_RANK = "this rank"
@@ -262,6 +287,9 @@ class TraceEvent(Protocol):
 
     def args(self) -> Mapping[str, Any]:
         """The arguments; empty where there are none."""
+
+    def correlation(self) -> int | None:
+        """The number that a launch and what it launched have in common; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from telemetry_daemon.commands.rendering import colour
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
+from telemetry_exporters.text import named as named_few
 from telemetry_parsers.card_peaks import peak_of
 from telemetry_profile import profile_document
 from telemetry_profile.files.read_files import BadFormatError, Found, Outcome, find, installed, read_all, read_one
@@ -30,7 +31,7 @@ EXAMPLES = {
     "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job, and with the peak.",
 }
 
-_MOST_TOLD = 5
+_MOST_NAMED = 3
 _LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
 
 
@@ -137,14 +138,15 @@ def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
 
 
 def _report(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
-    """What was not read, on standard error: each file that was named, of those in folders a few."""
+    """What was not read, on standard error: each file that was named or is known, of the others how many there are."""
     named = [outcome for outcome in troubles if outcome.found.is_named or outcome.is_known]
-    others = [outcome for outcome in troubles if not (outcome.found.is_named or outcome.is_known)]
-    for outcome in (*named, *others[:_MOST_TOLD]):
+    others = [outcome.found.shown for outcome in troubles if not (outcome.found.is_named or outcome.is_known)]
+    for outcome in named:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.found.shown}: {outcome.trouble}')}\n")
-    if len(others) > _MOST_TOLD:
+    if others:
+        count = "1 file is no result" if len(others) == 1 else f"{len(others)} files are no results"
         sys.stderr.write(
-            f"telemetry: {len(others) - _MOST_TOLD} more files are no results of a profiler that is known here\n"
+            f"telemetry: {count} of a profiler that is known here: {clean(named_few(others, ', ', _MOST_NAMED))}\n"
         )
     if was_ended:
         sys.stderr.write("telemetry: ended before all files were read; what was read is shown\n")

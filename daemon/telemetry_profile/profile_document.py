@@ -3,21 +3,256 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from telemetry_exporters.text import cleaned
-from telemetry_profile.format_contract import Card, Kernel, Split
-from telemetry_profile.verdict.cause import verdict_of
-from telemetry_profile.verdict.combine import Member
-from telemetry_profile.verdict.slowest_rank import slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Achieved, Answer, Spread, Then, kernel_sums
+from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.model import Problem
+from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
+from telemetry_profile.verdict.cause import ADDED_LATER, Verdict, verdict_of
+from telemetry_profile.verdict.slowest_rank import Reason, SlowLink, slow_links, spread_of, straggler_of
+from telemetry_profile.verdict.summary import Achieved, AchievedBasis, Answer, KernelSum, Match, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual
 
-SCHEMA = "telemetry.profile/1"
 _MOST_KERNELS = 100
 _NANO = 1e9
+_SEVERAL = "the files are of {} runs that do not belong together: each has a verdict of its own"
+_NOTHING = object()
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class MemberJson:
+    """One rank, or one card."""
+
+    rank: int | None
+    card: int | None
+
+
+@dataclass(frozen=True)
+class StragglerJson:
+    """The rank for which the others wait."""
+
+    rank: int
+    excess_ratio: float
+    reason: Reason = field(metadata=ADDED_LATER)
+    """Whether its card computes longest, or is idle longest because of its host."""
+
+
+@dataclass(frozen=True)
+class RanksJson:
+    """How the ranks compare."""
+
+    median_seconds: float
+    slowest: MemberJson
+    fastest: MemberJson
+    skew_ratio: float
+    straggler: StragglerJson | None
+
+
+@dataclass(frozen=True)
+class CardJson:
+    """The card as the profiler names it."""
+
+    index: int | None
+    model: str | None
+    uuid: str | None
+    bus_id: str | None
+
+
+@dataclass(frozen=True)
+class SplitJson:
+    """How the time of one card was spent in one span."""
+
+    span_seconds: float | None
+    compute_seconds: float | None
+    communication_seconds: float | None
+    exposed_communication_seconds: float | None
+    copy_seconds: float | None
+    exposed_copy_seconds: float | None
+    idle_seconds: float | None
+    wait_seconds: float | None
+    data_wait_seconds: float | None
+    launches: int | None
+    graph_launches: int | None = field(metadata=ADDED_LATER)
+    """How many of the launches are of graphs."""
+    launching_seconds: float | None = field(metadata=ADDED_LATER)
+    """From the first launch to the last."""
+    gaps: int | None = field(metadata=ADDED_LATER)
+    """How many long gaps there are in which nothing ran."""
+    gap_seconds: float | None = field(metadata=ADDED_LATER)
+    fused_seconds: float | None = field(metadata=ADDED_LATER)
+    """Kernels that compute and communicate, which are counted as both."""
+
+
+@dataclass(frozen=True)
+class _StepHead:
+    """What a step has beside its split."""
+
+    name: str
+    begin_seconds: float | None
+    is_cut: bool
+    is_mean: bool
+
+
+@dataclass(frozen=True)
+class StepJson(SplitJson, _StepHead):
+    """One step."""
+
+
+@dataclass(frozen=True)
+class KernelJson:
+    """All runs of one kernel, copy or collective."""
+
+    name: str
+    work: Work
+    calls: int
+    total_seconds: float
+    mean_seconds: float | None
+    longest_seconds: float | None
+    grid: str | None
+    block: str | None
+    estimated_occupancy_ratio: float | None
+
+
+@dataclass(frozen=True)
+class AchievedJson:
+    """FLOP/s, and their share of the card's peak."""
+
+    flops_per_second: float
+    basis: AchievedBasis
+    is_lower_bound: bool
+    dtype: str | None
+    peak_flops_per_second: float | None
+    peak_share_ratio: float | None
+
+
+@dataclass(frozen=True)
+class SpreadJson:
+    """The samples of one reading."""
+
+    min: float
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True)
+class ThenJson:
+    """What telemetry told of the card in the same seconds."""
+
+    device: str
+    model: str | None
+    matched_by: Match
+    is_guess: bool
+    samples: int
+    clock_hertz: SpreadJson | None
+    clock_max_hertz: float | None
+    temperature_celsius: SpreadJson | None
+    power_watts: SpreadJson | None
+    power_cap_watts: float | None
+    throttled_seconds: Mapping[str, float]
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GapJson:
+    """A time in which nothing ran."""
+
+    begin_seconds: float
+    """From the begin of what the card did."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ProfiledJson:
+    """One rank and card."""
+
+    rank: int | None
+    card: CardJson
+    tool: str
+    formats: tuple[str, ...]
+    begin_timestamp_seconds: float | None
+    end_timestamp_seconds: float | None
+    steps: int
+    """How many steps `step` is the mean of; 0 where none are marked."""
+    left_out: tuple[str, ...]
+    """Steps, or a collective, that are not counted, and why."""
+    step: SplitJson | None
+    """The usual step; null where none are marked."""
+    whole: SplitJson
+    without_first_collective: SplitJson | None
+    """All of the time but a first collective that takes far longer than the others; null where there is none."""
+    every_step: tuple[StepJson, ...]
+    kernels: tuple[KernelJson, ...]
+    flops: Flops | None
+    achieved: AchievedJson | None
+    telemetry: ThenJson | None
+    step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
+    """What decides to which step a kernel belongs: its launch, or the host's clock; null where the tool itself says it."""
+    gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
+    """The long gaps, where no steps are marked."""
+    without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
+    """All of the time but these and the first collective; null where there are none."""
+    files: tuple[str, ...] = field(metadata=ADDED_LATER)
+
+
+@dataclass(frozen=True)
+class LinkJson:
+    """What went over one link."""
+
+    kind: str
+    source: str
+    target: str
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SlowLinkJson:
+    """A link that is slow among its kind."""
+
+    kind: str
+    source: str
+    target: str
+    bytes_per_second: float
+    median_bytes_per_second: float
+
+
+@dataclass(frozen=True)
+class RunJson:
+    """One run of a program."""
+
+    devices: tuple[int, ...]
+    """The places of its cards in `devices` of the document."""
+    verdict: Verdict
+    ranks: RanksJson | None
+
+
+@dataclass(frozen=True)
+class ProfileJson:
+    """What `telemetry profile --format json` prints. Times are seconds, sizes bytes; null is what the files do not tell. Further keys may come."""
+
+    schema: Literal["telemetry.profile/1"]
+    verdict: Verdict
+    job_ranks: int | None
+    """The size of the job, which may have more ranks than were read."""
+    ranks: RanksJson | None
+    """How the ranks compare; null for one card, and for several runs."""
+    devices: tuple[ProfiledJson, ...]
+    """One for each rank and card."""
+    kernels: tuple[KernelJson, ...]
+    """Of all cards together, the largest total first, at most 100."""
+    links: tuple[LinkJson, ...]
+    slow_links: tuple[SlowLinkJson, ...]
+    hints: tuple[Hint, ...]
+    telemetry: str | None
+    remarks: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    runs: tuple[RunJson, ...] = field(metadata=ADDED_LATER)
+    """The runs to which the cards belong: one, or several that have nothing in common."""
 
 
 def render(answer: Answer) -> str:
@@ -27,135 +262,129 @@ def render(answer: Answer) -> str:
 
 def document(answer: Answer) -> dict[str, Any]:
     """The document as plain data."""
-    profile = answer.profile
-    verdict = verdict_of(profile, answer.ranks, answer.then)
+    profile, runs = answer.profile, _runs(answer)
     members = zip(answer.ranks, answer.achieved, answer.then, strict=True)
-    return {
-        "schema": SCHEMA,
-        "verdict": {"cause": verdict.cause, "text": verdict.text, "share": verdict.share},
-        "job_ranks": profile.ranks,
-        "ranks": _ranks(answer),
-        "devices": [_device(rank, achieved, then) for rank, achieved, then in members],
-        "kernels": [
-            _kernel(kernel.longest) | {"calls": kernel.calls, "total_seconds": kernel.total_ns / _NANO, "mean_seconds": _mean(kernel.total_ns, kernel.calls)}
-            for kernel in kernel_sums(profile.members)[:_MOST_KERNELS]
-        ],
-        "links": [
-            {"kind": link.kind, "source": link.source, "target": link.target, "bytes": link.bytes_moved, "seconds": link.busy_ns / _NANO}
-            for link in profile.links
-        ],
-        "slow_links": [
-            {"kind": slow.link.kind, "source": slow.link.source, "target": slow.link.target,
-             "bytes_per_second": slow.rate, "median_bytes_per_second": slow.median_rate}
-            for slow in slow_links(profile.links)
-        ],
-        "hints": [{"cause": hint.cause, "text": hint.text, "share": hint.share} for hint in profile.hints],
-        "telemetry": answer.telemetry or None,
-        "remarks": list(profile.remarks),
-        "problems": [{"where": problem.where, "text": problem.text} for problem in profile.problems],
-    }  # fmt: skip
+    whole = _made(
+        ProfileJson,
+        profile,
+        schema="telemetry.profile/1",
+        verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _SEVERAL.format(len(runs))),
+        job_ranks=profile.ranks,
+        ranks=runs[0].ranks if len(runs) == 1 else None,
+        devices=tuple(_device(rank, achieved, then) for rank, achieved, then in members),
+        kernels=tuple(_kernel(kernel.longest, kernel) for kernel in kernel_sums(profile.members)[:_MOST_KERNELS]),
+        links=tuple(
+            _made(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _NANO) for link in profile.links
+        ),
+        slow_links=tuple(_slow(slow) for slow in slow_links(profile.links)),
+        telemetry=answer.telemetry or None,
+        runs=runs,
+    )
+    return to_plain(ProfileJson, whole)
 
 
-def _ranks(answer: Answer) -> dict[str, Any] | None:
-    spread, slow = spread_of(answer.ranks), straggler_of(answer.ranks)
+def _made(kind: type[_T], thing: object, **others: Any) -> _T:
+    """An object of the document, from what a thing has under the names of its fields, and from these others."""
+    return kind(**{name: others[name] if name in others else _value(thing, name) for name in _names(kind)})  # type: ignore[arg-type]  # a class is hashable
+
+
+@cache
+def _names(kind: object) -> tuple[str, ...]:
+    """The fields of a class, whose types take long to find out."""
+    return tuple(get_type_hints(kind))
+
+
+def _value(thing: object, name: str) -> Any:
+    """What a thing has under this name: times in seconds, and null for an empty text."""
+    if (value := getattr(thing, name, _NOTHING)) is _NOTHING:
+        value = getattr(thing, name.removesuffix("seconds") + "ns")
+        return None if value is None else value / _NANO
+    return None if value == "" else value
+
+
+def _runs(answer: Answer) -> tuple[RunJson, ...]:
+    places = {id(member): place for place, member in enumerate(answer.profile.members)}
+    return tuple(
+        RunJson(
+            tuple(places[id(member)] for member in run.profile.members),
+            verdict_of(run.profile, run.ranks, run.then),
+            _ranks(run.ranks),
+        )
+        for run in answer.runs
+    )
+
+
+def _ranks(ranks: Sequence[Usual]) -> RanksJson | None:
+    spread, slow = spread_of(ranks), straggler_of(ranks)
     if spread is None:
         return None
-    return {
-        "median_seconds": spread.median_ns / _NANO,
-        "slowest": _identity(spread.slowest.member),
-        "fastest": _identity(spread.fastest.member),
-        "skew_ratio": spread.skew,
-        "straggler": None if slow is None else {"rank": slow.rank, "excess_ratio": slow.excess},
-    }
+    straggler = None if slow is None else StragglerJson(slow.rank, slow.excess, slow.reason)
+    slowest, fastest = (
+        MemberJson(rank.member.device.rank, rank.member.device.card.index) for rank in (spread.slowest, spread.fastest)
+    )
+    return RanksJson(spread.median_ns / _NANO, slowest, fastest, spread.skew, straggler)
 
 
-def _identity(member: Member) -> dict[str, Any]:
-    return {"rank": member.device.rank, "card": member.device.card.index}
-
-
-def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> dict[str, Any]:
+def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> ProfiledJson:
     member, device = rank.member, rank.member.device
-    return {
-        "rank": device.rank,
-        "card": _card(device.card),
-        "tool": member.tool,
-        "formats": list(member.formats),
-        "begin_timestamp_seconds": _seconds(member.begin_unix_ns),
-        "end_timestamp_seconds": _seconds(member.end_unix_ns),
-        "steps": rank.steps,
-        "left_out": list(rank.left_out),
-        "step": _split(rank.split) if rank.steps else None,
-        "whole": _split(device.split),
-        "without_first_collective": None if (rest := device.without_first_collective()) is None else _split(rest),
-        "every_step": [
-            {"name": step.name, "begin_seconds": _seconds(step.begin_ns), "is_cut": step.is_cut, "is_mean": step.is_mean, **_split(step.split)}
-            for step in device.steps
-        ],
-        "kernels": [_kernel(kernel) for kernel in device.kernels[:_MOST_KERNELS]],
-        "flops": None if device.flops is None else {
-            "basis": device.flops.basis, "total": device.flops.total, "per_step": device.flops.per_step, "per_second": device.flops.per_second,
-        },
-        "achieved": None if achieved is None else {
-            "flops_per_second": achieved.flops_per_second, "basis": achieved.basis, "is_lower_bound": achieved.basis == "shapes",
-            "dtype": achieved.dtype or None, "peak_flops_per_second": achieved.peak, "peak_share_ratio": achieved.share,
-        },
-        "telemetry": None if then is None else _then(then),
-    }  # fmt: skip
+    return _made(
+        ProfiledJson,
+        device,
+        card=_made(CardJson, device.card),
+        tool=member.tool,
+        formats=member.formats,
+        begin_timestamp_seconds=_seconds(member.begin_unix_ns),
+        end_timestamp_seconds=_seconds(member.end_unix_ns),
+        steps=rank.steps,
+        left_out=rank.left_out,
+        step=_split(rank.split if rank.steps else None),
+        whole=_split(device.split),
+        without_first_collective=_split(device.without_first_collective()),
+        every_step=tuple(_made(StepJson, step, **vars(_made(SplitJson, step.split))) for step in device.steps),
+        kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MOST_KERNELS]),
+        achieved=achieved and _achieved(achieved),
+        telemetry=then and _then(then),
+        gaps=tuple(GapJson(gap.since_ns / _NANO, gap.length_ns / _NANO) for gap in device.gaps),
+        without_gaps=_split(device.without_gaps and device.known(device.without_gaps)),
+        files=member.files,
+    )
 
 
-def _card(card: Card) -> dict[str, Any]:
-    return {"index": card.index, "model": card.model or None, "uuid": card.uuid or None, "bus_id": card.bus_id or None}
+def _split(split: Split | None) -> SplitJson | None:
+    return None if split is None else _made(SplitJson, split)
 
 
-def _split(split: Split) -> Mapping[str, Any]:
-    """Each part in seconds under its own name."""
-    return {
-        field.name.replace("_ns", "_seconds"): value / _NANO
-        if field.name.endswith("_ns") and value is not None
-        else value
-        for field in fields(split)
-        for value in (getattr(split, field.name),)
+def _slow(slow: SlowLink) -> SlowLinkJson:
+    return _made(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
+
+
+def _kernel(kernel: Kernel, counted: Kernel | KernelSum) -> KernelJson:
+    return _made(
+        KernelJson,
+        kernel,
+        calls=counted.calls,
+        total_seconds=counted.total_ns / _NANO,
+        mean_seconds=counted.total_ns / counted.calls / _NANO if counted.calls else None,
+        estimated_occupancy_ratio=kernel.occupancy_ratio,
+    )
+
+
+def _achieved(achieved: Achieved) -> AchievedJson:
+    return _made(
+        AchievedJson,
+        achieved,
+        is_lower_bound=achieved.basis == "shapes",
+        peak_flops_per_second=achieved.peak,
+        peak_share_ratio=achieved.share,
+    )
+
+
+def _then(then: Then) -> ThenJson:
+    spreads = {
+        name: spread and SpreadJson(spread.low, spread.mean, spread.high) for name, spread in then.spreads.items()
     }
-
-
-def _kernel(kernel: Kernel) -> dict[str, Any]:
-    return {
-        "name": kernel.name,
-        "work": kernel.work,
-        "calls": kernel.calls,
-        "total_seconds": kernel.total_ns / _NANO,
-        "mean_seconds": _mean(kernel.total_ns, kernel.calls),
-        "longest_seconds": _seconds(kernel.longest_ns),
-        "grid": kernel.grid or None,
-        "block": kernel.block or None,
-        "estimated_occupancy_ratio": kernel.occupancy_ratio,
-    }
-
-
-def _then(then: Then) -> dict[str, Any]:
-    return {
-        "device": then.device,
-        "model": then.model or None,
-        "matched_by": then.matched_by,
-        "is_guess": then.is_guess,
-        "samples": then.samples,
-        "clock_hertz": _spread(then.clock_hertz),
-        "clock_max_hertz": then.clock_max_hertz,
-        "temperature_celsius": _spread(then.temperature_celsius),
-        "power_watts": _spread(then.power_watts),
-        "power_cap_watts": then.power_cap_watts,
-        "throttled_seconds": dict(then.throttled_seconds),
-        "errors": list(then.errors),
-    }
-
-
-def _spread(spread: Spread | None) -> dict[str, float] | None:
-    return None if spread is None else {"min": spread.low, "mean": spread.mean, "max": spread.high}
+    return _made(ThenJson, then, throttled_seconds=dict(then.throttled_seconds), **spreads)
 
 
 def _seconds(nanoseconds: int | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / _NANO
-
-
-def _mean(total_ns: int, calls: int) -> float | None:
-    return total_ns / calls / _NANO if calls else None

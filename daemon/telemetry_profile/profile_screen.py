@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import statistics
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
-from telemetry_exporters.text import clean, cut, pad_left, pad_right
+from telemetry_exporters.text import clean, cut, named, pad_left, pad_right
+from telemetry_profile.facts.kernel_kinds import distinct, family_of, short_name
 from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
-from telemetry_profile.verdict.combine import Member
-from telemetry_profile.verdict.slowest_rank import slow_links, spread_of, straggler_of
+from telemetry_profile.verdict.combine import Member, Profile
+from telemetry_profile.verdict.slowest_rank import longer, slow_links, spread_of, straggler_of
 from telemetry_profile.verdict.summary import Achieved, Answer, KernelSum, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual, mean
 
 LINES, COLUMNS = 24, 80
 _FEWEST_KERNELS, _MOST_KERNELS = 2, 10
 _MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess, by its number"}
-_BASES = {"given": "from --flops-per-step", "told": "as the file tells", "shapes": "a lower bound, from shapes"}
+_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _LEAST_SECONDS = 10**9
+_LEAST_RATE = 1e9  # FLOP/s
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
 _WIDE, _NARROW_COLUMNS = 120, 5  # from this width on there is room for the launch, too
 _LEAST_NAME = 20
@@ -38,6 +41,7 @@ _PARTS = (
     ("wait_ns", "waits for ranks"),
     ("data_wait_ns", "data wait"),
 )
+_UNIMPORTANT = ("copy_ns", "communication_ns", "wait_ns")
 _COLUMNS = (
     ("span_ns", "STEP"),
     ("compute_ns", "COMPUTE"),
@@ -50,18 +54,44 @@ _COLUMNS = (
 
 
 def screen(answer: Answer, width: int, colour: Colour) -> str:
-    """The answer in at most 24 lines, each at most as wide as `width`."""
-    head = [*_wrapped(_title(answer), width, 2), *_wrapped(_verdict(answer), width, 3)]
-    evidence = [*_parts_line(answer.ranks, width), *_rank_table(answer.ranks)]
+    """The answer in at most 24 lines, each at most as wide as `width`; of several runs a few lines each."""
+    runs = answer.runs
+    if len(runs) > 1:
+        brief = [_brief(run, number, len(runs), width, colour) for number, run in enumerate(runs, 1)]
+        notes = [line for text in _left_out(answer.profile) for line in _wrapped(text, width, 2)]
+        return "\n".join([*brief, _painted(notes, frozenset(), width, colour)])
+    head = _head(answer, width)
+    evidence = [*_parts_line(answer.ranks, width), *_rank_table(answer.ranks, width)]
     foot = [line for text in _notes(answer) for line in _wrapped(text, width, 2)]
     room = LINES - len(head) - len(evidence) - len(foot) - 1
     kernels = _kernel_table(answer.profile.members, max(_FEWEST_KERNELS, min(_MOST_KERNELS, room)), width)
     lines = [*head, *evidence, *kernels, *foot][:LINES]
-    bold = {0, len(head) + len(evidence)} if kernels else {0}
+    return _painted(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
+
+
+def _brief(run: Answer, number: int, count: int, width: int, colour: Colour) -> str:
+    """One of several runs that do not belong together."""
+    files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
+    heading = f"RUN {number} OF {count}: {named(files, ', ', 3)}"
+    return _painted([heading, *_head(run, width), *_parts_line(run.ranks, width)], frozenset({0}), width, colour)
+
+
+def _painted(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
     shown = [cut(clean(line), width).rstrip() for line in lines]
     return "".join(
         f"{paint(line, Style.BOLD if number in bold else Style.PLAIN, colour)}\n" for number, line in enumerate(shown)
     )
+
+
+def _head(answer: Answer, width: int) -> list[str]:
+    """What was read, the verdict, and what to try."""
+    verdict = verdict_of(answer.profile, answer.ranks, answer.then)
+    if verdict.is_slow:
+        words = f"Slow because: {verdict.text}"
+    else:
+        words = f"{'Nothing holds it up' if verdict.cause == 'compute' else 'Not known'}: {verdict.text}"
+    advice = _wrapped(f"Try: {verdict.advice}", width, 2) if verdict.advice else []
+    return [*_wrapped(_title(answer), width, 2), *_wrapped(words, width, 4), *advice]
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -85,11 +115,13 @@ def _title(answer: Answer) -> str:
 def _steps(answer: Answer) -> str:
     counts = sorted({rank.steps for rank in answer.ranks})
     spans = [rank.split.span_ns for rank in answer.ranks if rank.split.span_ns is not None]
-    length = human.span(round(sum(spans) / len(spans))) if spans else "length not told"
+    length = human.span(round(sum(spans) / len(spans))) if spans else "unknown length"
     if not counts or counts[-1] == 0:
         return f"no steps marked, {length}"
-    most = counts[-1]
-    return f"1 step, {length}" if most == 1 else f"{most} steps of {length}"
+    most, clock = counts[-1], ""
+    if any(rank.steps and rank.member.device.step_basis == "host" for rank in answer.ranks):
+        clock = " by the host's clock"
+    return f"1 step, {length}{clock}" if most == 1 else f"{most} steps of {length}{clock}"
 
 
 def _cards(answer: Answer) -> str:
@@ -110,13 +142,6 @@ def _moment(answer: Answer) -> str:
     return human.utc(min(begins) / _LEAST_SECONDS)
 
 
-def _verdict(answer: Answer) -> str:
-    verdict = verdict_of(answer.profile, answer.ranks, answer.then)
-    if verdict.is_slow:
-        return f"Slow because: {verdict.text}"
-    return f"Nothing holds it up: {verdict.text}" if verdict.cause == "compute" else f"Not told: {verdict.text}"
-
-
 def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
     """The parts of the mean step in one unit; two lines where one is too short for them."""
     split = mean([rank.split for rank in ranks]) if ranks else Split()
@@ -131,7 +156,8 @@ def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
         return []
     texts[-1] += f" {unit}"
     if split.launches:
-        texts.append(f" launches {split.launches:,}")
+        graphs = f" ({split.graph_launches:,} of graphs)" if split.graph_launches else ""
+        texts.append(f" launches {split.launches:,}{graphs}")
     line = "  ".join(texts)
     return [line] if len(line) <= width else ["  ".join(texts[:4]), "  ".join(texts[4:])]
 
@@ -143,7 +169,7 @@ def _says_nothing(name: str, value: int, split: Split) -> bool:
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
-def _rank_table(ranks: Sequence[Usual]) -> list[str]:
+def _rank_table(ranks: Sequence[Usual], width: int) -> list[str]:
     """The median, the slowest and the fastest rank, and the one that holds up the others; nothing for a single card."""
     spread = spread_of(ranks)
     if spread is None:
@@ -163,12 +189,22 @@ def _rank_table(ranks: Sequence[Usual]) -> list[str]:
     columns = [
         (name, heading) for name, heading in _COLUMNS if any(getattr(split, name) is not None for _, split in rows)
     ]
-    lines = [[f"RANKS ({unit})", *(heading for _, heading in columns)]]
+    lines = _fitting(f"RANKS ({unit})", columns, rows, scale, width)
+    slower = longer(spread.skew)
+    return lines + ([f"skew: the slowest takes {slower} the median"] if spread.skew >= 0.001 else [])
+
+
+def _fitting(
+    heading: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Split]], scale: int, width: int
+) -> list[str]:
+    """The table without as many of its last columns as make it too wide: a number is never cut."""
+    lines = [[heading, *(words for _, words in columns)]]
     lines += [[words, *(_number(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    return [_aligned(line, widths) for line in lines] + (
-        [f"skew: the slowest takes {spread.skew:.1%} longer than the median"] if spread.skew >= 0.001 else []
-    )
+    if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
+        unimportant = next((item for item in columns if item[0] in _UNIMPORTANT), columns[-1])
+        return _fitting(heading, [item for item in columns if item != unimportant], rows, scale, width)
+    return [_aligned(line, widths) for line in lines]
 
 
 def _name(rank: Usual) -> str:
@@ -202,16 +238,32 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
         return []
     columns = len(_KERNEL_HEADINGS) if width >= _WIDE else _NARROW_COLUMNS
     whole = sum(kernel.total_ns for kernel in sums)
-    heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, whole)[:columns] for kernel in sums[:most]]
-    widths = [max(len(row[place]) for row in [heading, *rows]) for place in range(1, len(heading))]
-    name = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
-    return [_aligned([cut(row[0], name), *row[1:]], [name, *widths]) for row in [heading, *rows]]
+    heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, whole)[: columns - 1] for kernel in sums[: most - 1]]
+    widths = [max(len(row[place]) for row in [heading[1:], *rows]) for place in range(len(heading) - 1)]
+    room = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
+    names = distinct([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], room)
+    lines = [
+        _aligned([name, *row], [room, *widths])
+        for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)
+    ]
+    return [*lines, *_kinds(sums, whole, width)]
+
+
+def _kinds(sums: Sequence[KernelSum], whole: int, width: int) -> list[str]:
+    """Which kinds of kernels took the time; nothing where there is one kind only."""
+    totals: Counter[str] = Counter()
+    for kernel in sums:
+        work = kernel.longest.work
+        totals[family_of(kernel.longest.name) if work == "compute" else work] += kernel.total_ns
+    shown = [f"{kind} {human.percent(total / whole)}" for kind, total in totals.most_common()] if whole else []
+    while len(line := f"by kind: {', '.join(shown)}") > width:
+        shown.pop()
+    return [line] if len(shown) > 1 else []
 
 
 def _cells(kernel: KernelSum, whole: int) -> tuple[str, ...]:
     occupancy = kernel.longest.occupancy_ratio
     return (
-        clean(kernel.longest.name),  # before it is measured: what takes its place may be wider
         f"{kernel.calls:,}",
         human.span(kernel.total_ns),
         human.span(round(kernel.total_ns / max(1, kernel.calls))),
@@ -228,11 +280,15 @@ def _notes(answer: Answer) -> list[str]:
     notes = [*_slow_link(answer), _achieved(answer.achieved), _telemetry(answer)]
     if left_out:
         notes.append(f"left out: {'; '.join(left_out)}")
-    notes += answer.profile.remarks[:2]
-    problems = answer.profile.problems
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        notes.append(f"not read: {problems[0].where}: {problems[0].text}{more}")
+    return [*notes, *_left_out(answer.profile)]
+
+
+def _left_out(profile: Profile) -> list[str]:
+    """What readers should know of the files, and what could not be read."""
+    notes = list(profile.remarks[:2])
+    if profile.problems:
+        more = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
+        notes.append(f"not read: {profile.problems[0].where}: {profile.problems[0].text}{more}")
     return notes
 
 
@@ -251,13 +307,13 @@ def _achieved(achieved: Sequence[Achieved | None]) -> str:
     if not known:
         return f"achieved {ABSENT}  (no FLOPs in the file: --flops-per-step)"
     rate = sum(rank.flops_per_second for rank in known) / len(known)
+    if rate < _LEAST_RATE:
+        return f"achieved FLOP/s are negligible ({_BASES[known[0].basis]})"
     shares = [rank.share for rank in known if rank.share is not None]
     dtype = f" {known[0].dtype}" if known[0].dtype else ""
-    of_peak = (
-        f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
-        if len(shares) == len(known)
-        else ", peak not known"
-    )
+    of_peak = f", {known[0].unknown}"
+    if len(shares) == len(known):
+        of_peak = f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
     per_card = " a card" if len(known) > 1 else ""
     return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({_BASES[known[0].basis]})"
 
@@ -265,9 +321,9 @@ def _achieved(achieved: Sequence[Achieved | None]) -> str:
 def _telemetry(answer: Answer) -> str:
     cards = [card for card in answer.then if card is not None]
     if not answer.telemetry:
-        return "card: no telemetry asked (--recording FILE or --prometheus URL)"
+        return "card: no telemetry was asked (--recording FILE or --prometheus URL)"
     if not cards:
-        return f"card: {answer.telemetry} tells nothing of these cards in these seconds"
+        return f"card: {answer.telemetry} has nothing of these cards in these seconds"
     worst = max(cards, key=lambda card: sum(seconds for _, seconds in card.throttled_seconds))
     return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_of_card(worst))}"
 
@@ -289,4 +345,4 @@ def _of_card(then: Then) -> list[str]:
         for reason, seconds in then.throttled_seconds[:2]
     ]
     parts += then.errors[:2]
-    return parts or ["nothing told"]
+    return parts or ["nothing is known"]

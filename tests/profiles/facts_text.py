@@ -7,6 +7,8 @@ from dataclasses import fields
 
 from telemetry_profile.format_contract import Call, Device, Facts, Kernel, Link, Split
 
+_SELDOM = frozenset({"graph_launches", "launching_ns", "gaps", "gap_ns", "fused_ns"})
+
 
 def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
     """Return the lines of all that one file says."""
@@ -67,7 +69,8 @@ def of_split(*splits: Split) -> str:
     """Return the sum of splits, without what none of them has."""
     found = {field.name: [getattr(split, field.name) for split in splits] for field in fields(Split)}
     known = {name: [value for value in values if value is not None] for name, values in found.items()}
-    return shown({name.removesuffix("_ns"): sum(values) for name, values in known.items() if values})
+    kept = {name: sum(values) for name, values in known.items() if values}
+    return shown({name.removesuffix("_ns"): total for name, total in kept.items() if total or name not in _SELDOM})
 
 
 def shown(values: dict[str, object]) -> str:

@@ -54,7 +54,7 @@ def test_the_first_collective_is_left_out_where_no_steps_are_told() -> None:
     [
         [compute(0, 2), collective(2, 900)],
         [collective(0, 4), compute(4, 6), collective(10, 4)],
-        [collective(0, 4), collective(10, 900), collective(1000, 4)],
+        [collective(0, 4), collective(10, 900), collective(920, 4)],
         [compute(0, 900), compute(900, 1)],
     ],
     ids=["only", "equal", "later", "none"],

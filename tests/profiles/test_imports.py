@@ -12,7 +12,8 @@ FROM_OTHERS = """
 telemetry_daemon.commands telemetry_daemon.guarded telemetry_daemon.plugins telemetry_daemon.recordings
 telemetry_daemon.state telemetry_daemon.terminal telemetry_daemon.times
 telemetry_exporters.human telemetry_exporters.judgement telemetry_exporters.terminal telemetry_exporters.text
-telemetry_parsers.card_peaks telemetry_parsers.metrics telemetry_parsers.model telemetry_parsers.ownership telemetry_parsers.steps
+telemetry_parsers.card_peaks telemetry_parsers.codec telemetry_parsers.metrics telemetry_parsers.model telemetry_parsers.ownership
+telemetry_parsers.steps
 """
 
 

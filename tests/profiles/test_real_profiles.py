@@ -70,7 +70,7 @@ def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[
 
 
 @pytest.mark.parametrize(
-    ("folder", "straggler"), [("torch/pair128", 1), ("mindspore/cluster-pipeline", None), ("ascend_pytorch", None)]
+    ("folder", "straggler"), [("torch/pair128", 1), ("mindspore/cluster-pipeline", None), ("ascend_pytorch/cluster", 1)]
 )
 def test_the_straggler_of_real_ranks(outcomes: list[Outcome], folder: str, straggler: int | None) -> None:
     files = [one for one in outcomes if one.found.shown.startswith(folder)]

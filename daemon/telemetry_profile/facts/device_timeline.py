@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from heapq import merge
-from itertools import islice
-from operator import le
+from typing import Literal, NamedTuple
 
 from telemetry_parsers.model import Problem
+from telemetry_profile.facts.intervals import Interval, Runs
 from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
+from telemetry_profile.facts.splits import Launches, Splitter, first_collective_of, gaps_of
 from telemetry_profile.format_contract import (
     Call,
     Card,
     Clock,
     Device,
     Facts,
-    FirstCollective,
     Kernel,
     Link,
     Split,
     Step,
+    StepBasis,
     Work,
 )
 
@@ -32,81 +32,18 @@ MOST_NAMES = 100_000
 OTHERS = "(others)"
 LONGEST_NS = 400 * 86_400 * 10**9  # no run is longer; what broken times give
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
-_FAR_LONGER = 2
-"""No collective of the same program takes so many times as long as each of the others without a reason outside it."""
-
-Interval = tuple[int, int]
+_WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
+Launched = Literal["kernel", "graph", "copy"]
 
 
-@dataclass(slots=True)
-class _Runs:
-    """Begins and ends of one kind of work, in the order of the file, and their union when it is asked for."""
+class _Marked(NamedTuple):
+    """A step as the host marked it."""
 
-    begins: array[int] = field(default_factory=lambda: array("q"))
-    ends: array[int] = field(default_factory=lambda: array("q"))
-
-    def add(self, begin: int, end: int) -> None:
-        """Keep one interval."""
-        self.begins.append(begin)
-        self.ends.append(end)
-
-    def union(self) -> Union:
-        """The time in which any of them ran."""
-        return Union.of_ordered((self.begins[number], self.ends[number]) for number in _ascending(self.begins))
-
-
-@dataclass(frozen=True, slots=True)
-class Union:
-    """Disjoint intervals in ascending order, and the time covered before each."""
-
-    begins: Sequence[int]
-    ends: Sequence[int]
-    before: Sequence[int]
-
-    @staticmethod
-    def of(intervals: Iterable[Interval]) -> Union:
-        """The union of any intervals."""
-        return Union.of_ordered(sorted(intervals))
-
-    @staticmethod
-    def of_ordered(intervals: Iterable[Interval]) -> Union:
-        """The union of intervals in the order of their begins."""
-        begins, ends = array("q"), array("q")
-        for begin, end in intervals:
-            if ends and begin <= ends[-1]:
-                if end > ends[-1]:
-                    ends[-1] = end
-            else:
-                begins.append(begin)
-                ends.append(end)
-        before = array("q", [0])
-        for begin, end in zip(begins, ends, strict=True):
-            before.append(before[-1] + end - begin)
-        return Union(begins, ends, before)
-
-    def within(self, begin: int, end: int) -> int:
-        """How much of a span is covered."""
-        return self._until(end) - self._until(begin)
-
-    def _until(self, time: int) -> int:
-        number = bisect_right(self.begins, time)
-        if not number:
-            return 0
-        return self.before[number] - max(0, self.ends[number - 1] - time)
-
-    def joined(self, *others: Union) -> Union:
-        """The union of several."""
-        unions = [union for union in (self, *others) if union.begins]
-        if len(unions) == 1:
-            return unions[0]
-        return Union.of_ordered(merge(*(zip(union.begins, union.ends, strict=True) for union in unions)))
-
-
-def _ascending(numbers: Sequence[int]) -> Sequence[int]:
-    """The places of numbers from the smallest to the largest; most files have them so, which takes no memory."""
-    if all(map(le, numbers, islice(numbers, 1, None))):
-        return range(len(numbers))
-    return sorted(range(len(numbers)), key=numbers.__getitem__)
+    process: Hashable
+    name: str
+    begin: int
+    end: int
+    is_cut: bool
 
 
 @dataclass(slots=True)
@@ -126,9 +63,7 @@ class _Lane:
     card: Card
     rank: int | None = None
     processes: set[Hashable] = field(default_factory=set)
-    runs: dict[Work, _Runs] = field(
-        default_factory=lambda: {"compute": _Runs(), "communication": _Runs(), "copy": _Runs()}
-    )
+    runs: dict[Work, Runs] = field(default_factory=lambda: {work: Runs() for work in _WORKS})
     tallies: defaultdict[tuple[Work, str], _Tally] = field(default_factory=lambda: defaultdict(_Tally))
 
     def tally(self, work: Work, name: str) -> _Tally:
@@ -166,16 +101,19 @@ class Timeline:
     """Collects the intervals of one file; `devices()` says what they come to.
 
     A device is named by any key. Steps and waits for data belong to a process of the host, thus to the devices that this
-    process used; those of no process that is told belong to every device of the file.
+    process used; those of no process that is told belong to every device of the file. `step_basis` says how the file's steps are those of
+    the device; where their launches are known, they decide.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step_basis: StepBasis = "host") -> None:
+        self.step_basis: StepBasis = step_basis
         self._lanes: dict[Hashable, _Lane] = {}
-        self._steps: list[tuple[Hashable, str, int, int, bool]] = []
-        self._data_waits: dict[Hashable, _Runs] = {}
+        self._steps: list[_Marked] = []
+        self._data_waits: dict[Hashable, Runs] = {}
         self._calls: dict[str, list[int]] = {}
         self._launches: array[int] = array("q")
-        self._launches_in_order = True
+        self._graphs: array[int] = array("q")
+        self._launched = Launches()
         self._impossible = 0
 
     def card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
@@ -195,15 +133,17 @@ class Timeline:
         grid: str = "",
         block: str = "",
         occupancy_ratio: float | None = None,
+        launch: int = -1,
     ) -> None:
-        """Something ran on a device; what has impossible times is counted as a problem and adds nothing."""
+        """Something ran on a device, by the launch of this number; what has impossible times is counted as a problem and adds nothing."""
         span = self._span(begin_ns, length_ns)
         if span is None:
             return
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(Card(index=key if isinstance(key, int) else None))
-        lane.runs[work].add(*span)
+        if work != "wait":
+            lane.runs[work].add(*span, launch)
         tally = lane.tally(work, name)
         length_ns = span[1] - span[0]
         tally.calls += 1
@@ -223,13 +163,13 @@ class Timeline:
         """The host ran one step."""
         span = self._span(begin_ns, length_ns)
         if span is not None and len(self._steps) < MOST_NAMES:
-            self._steps.append((process, name[:MOST_NAME_CHARACTERS], *span, is_cut))
+            self._steps.append(_Marked(process, name[:MOST_NAME_CHARACTERS], *span, is_cut))
 
     def data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """The host waited for its data."""
         span = self._span(begin_ns, length_ns)
         if span is not None:
-            self._data_waits.setdefault(process, _Runs()).add(*span)
+            self._data_waits.setdefault(process, Runs()).add(*span)
 
     def marked(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
         """The program marked a range; whether it is a step or a wait for data, which alone are kept."""
@@ -253,11 +193,20 @@ class Timeline:
         counted[0] += calls
         counted[1] += length_ns
 
-    def launch(self, begin_ns: int | None) -> None:
-        """The host launched a kernel, or a graph of them."""
-        if begin_ns is not None and _EARLIEST_NS < begin_ns < _LATEST_NS:
+    def launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
+        """The host launched a kernel, a graph of them, or a copy, with the number that also stands beside what ran."""
+        if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
+            return
+        if number is not None:
+            self._launched.add(number, begin_ns)
+        if kind != "copy":
             self._launches.append(begin_ns)
-            self._launches_in_order = False
+        if kind == "graph":
+            self._graphs.append(begin_ns)
+
+    def host_steps(self) -> list[Interval]:
+        """The spans of the steps on the host, in the order of a device's."""
+        return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, format_name: str, tool: str, clock: Clock) -> Facts:
         """All that the file says where it says nothing else."""
@@ -265,7 +214,10 @@ class Timeline:
 
     def devices(self) -> tuple[Device, ...]:
         """Each device on which something ran, in the order of their numbers."""
-        found = [self._device(lane) for lane in self._lanes.values() if lane.tallies]
+        self._steps.sort(key=lambda step: step.begin)
+        self._launches, self._graphs = (array("q", sorted(times)) for times in (self._launches, self._graphs))
+        lanes = [lane for lane in self._lanes.values() if any(runs.begins for runs in lane.runs.values())]
+        found = [self._device(lane, is_alone=len(lanes) == 1) for lane in lanes]
         return tuple(
             sorted(found, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
         )
@@ -294,83 +246,46 @@ class Timeline:
             return None
         return begin_ns, begin_ns + length_ns
 
-    def _launched(self, split: Split, begin: int, end: int) -> Split:
-        """The split of a step with what the host launched in it; of several cards nobody knows on which."""
-        if not self._launches or sum(bool(lane.tallies) for lane in self._lanes.values()) > 1:
-            return split
-        if not self._launches_in_order:
-            self._launches = array("q", sorted(self._launches))
-            self._launches_in_order = True
-        return replace(split, launches=bisect_left(self._launches, end) - bisect_left(self._launches, begin))
-
-    def _device(self, lane: _Lane) -> Device:
+    def _device(self, lane: _Lane, *, is_alone: bool) -> Device:
         waits = [runs.union() for process, runs in self._data_waits.items() if _used(process, lane)]
-        splitter = _Splitter(lane, waits[0].joined(*waits[1:]) if waits else None)
+        splitter = Splitter(lane.runs, waits[0].joined(*waits[1:]) if waits else None)
+        marked = [step for step in self._steps if _used(step.process, lane)]
+        windows = self._launched.windows(lane.runs, [(step.begin, step.end) for step in marked])
+        steps = []
+        for number, step in enumerate(marked):
+            host = step.begin, step.end
+            window = windows[number] if windows else host
+            split = self._with_launches(splitter.split(*window, host), host, is_alone=is_alone)
+            steps.append(Step(step.name, split, window[0], step.is_cut or (window[0] >= window[1])))
         begin, end = splitter.span()
-        steps = tuple(
-            Step(name, self._launched(splitter.split(since, until), since, until), since, is_cut)
-            for process, name, since, until, is_cut in sorted(self._steps, key=lambda step: step[2])
-            if _used(process, lane)
-        )
-        whole, kernels = splitter.split(begin, end), _kernels(lane)
-        first = _first_collective(lane, splitter)
-        return Device(lane.card, lane.rank, begin, end, whole, steps, kernels, first_collective=first)
+        first = first_collective_of(lane.runs["communication"], splitter)
+        gaps, rest = gaps_of(splitter, first and first[0])
+        return Device(
+            lane.card, lane.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_alone=is_alone), tuple(steps), _kernels(lane),
+            first_collective=first and first[1],
+            step_basis="launch" if windows else self.step_basis if marked else "",
+            gaps=gaps,
+            without_gaps=rest,
+        )  # fmt: skip
+
+    def _with_launches(self, split: Split, host: Interval | None, *, is_alone: bool) -> Split:
+        """The split with what the host launched in this span of its clock, or in all; of several cards it is unknown on which."""
+        if not self._launches or not is_alone:
+            return split
+        first, last = _within(self._launches, host)
+        graphs = _within(self._graphs, host)
+        launching = self._launches[last - 1] - self._launches[first] if last > first else 0
+        return replace(split, launches=last - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching)
+
+
+def _within(times: array[int], span: Interval | None) -> Interval:
+    """Which of these times lie in a span: the place of the first, and the place behind the last."""
+    return (0, len(times)) if span is None else (bisect_left(times, span[0]), bisect_left(times, span[1]))
 
 
 def _used(process: Hashable, lane: _Lane) -> bool:
     """Whether a process may have used a device: not where both are told, and it is none of those that did."""
     return process is None or not lane.processes or process in lane.processes
-
-
-class _Splitter:
-    """Divides any span of one device."""
-
-    def __init__(self, lane: _Lane, waits: Union | None) -> None:
-        self.compute = lane.runs["compute"].union()
-        self.communication = lane.runs["communication"].union()
-        self.copy = lane.runs["copy"].union()
-        self.kernels = self.compute.joined(self.communication)
-        self.busy = self.kernels.joined(self.copy)
-        self.waits = waits
-        begins = lane.runs["compute"].begins + lane.runs["communication"].begins
-        self.launches = array("q", (begins[number] for number in _ascending(begins)))
-
-    def span(self) -> Interval:
-        return self.busy.begins[0], self.busy.ends[-1]
-
-    def split(self, begin: int, end: int) -> Split:
-        compute, kernels, busy = (union.within(begin, end) for union in (self.compute, self.kernels, self.busy))
-        return Split(
-            span_ns=end - begin,
-            compute_ns=compute,
-            communication_ns=self.communication.within(begin, end),
-            exposed_communication_ns=kernels - compute,
-            copy_ns=self.copy.within(begin, end),
-            exposed_copy_ns=busy - kernels,
-            idle_ns=end - begin - busy,
-            data_wait_ns=None if self.waits is None else self.waits.within(begin, end),
-            launches=bisect_left(self.launches, end) - bisect_left(self.launches, begin),
-        )
-
-
-def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Which of these collectives is the first and far longer than each of the others; None where that one is not."""
-    if len(begins) < 2:
-        return None
-    first = min(range(len(begins)), key=begins.__getitem__)
-    longest = max(length for number, length in enumerate(lengths) if number != first)
-    return first if lengths[first] > _FAR_LONGER * longest else None
-
-
-def _first_collective(lane: _Lane, splitter: _Splitter) -> FirstCollective | None:
-    runs = lane.runs["communication"]
-    lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
-    first = waiting_first(runs.begins, lengths)
-    if first is None:
-        return None
-    begin, end = splitter.span()
-    rest = splitter.split(begin, runs.begins[first]).joined(splitter.split(runs.ends[first], end))
-    return FirstCollective(lengths[first], rest)
 
 
 def _kernels(lane: _Lane) -> tuple[Kernel, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from telemetry_profile.facts.device_timeline import Interval
+from telemetry_profile.facts.intervals import Interval
 from telemetry_profile.format_contract import Flops
 
 _MOST_FLOPS = 10**21
@@ -31,8 +31,9 @@ _DTYPES = {
     "c10::Float8_e5m2": "fp8",
     "c10::Float8_e5m2fnuz": "fp8",
     "signed char": "int8",
+    "float": "float",
 }
-"""`float` has no row: a trace does not tell whether it was multiplied as fp32 or as tf32."""
+"""`float` is multiplied as fp32 or as tf32: a trace does not tell which."""
 
 _Shape = tuple[int, ...]
 

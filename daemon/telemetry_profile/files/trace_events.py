@@ -34,6 +34,7 @@ NEAR_THE_END = 16
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_CORRELATION = re.compile(rb'"correlation"\s*:\s*"?(\d{1,18})[",}\s]')
 _BETWEEN = re.compile(r"[\s,]*")
 
 
@@ -64,6 +65,11 @@ class Event(msgspec.Struct, gc=False):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}  # none, or nonsense: an event without arguments
         return found if isinstance(found, dict) else {}
+
+    def correlation(self) -> int | None:
+        """The number that a launch and what it launched have in common, without decoding the other arguments."""
+        found = _CORRELATION.search(self.inner)
+        return int(found[1]) if found else None
 
 
 @dataclass(slots=True)

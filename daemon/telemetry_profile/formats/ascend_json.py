@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, LinkSums, waiting_first
+from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, LinkSums
 from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
+from telemetry_profile.facts.splits import waiting_first
 from telemetry_profile.format_contract import (
     THIS_RANK,
     Card,

@@ -15,7 +15,8 @@ from typing import Any
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
-from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS, LinkSums, Union
+from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS, LinkSums
+from telemetry_profile.facts.intervals import Union
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
 from telemetry_profile.format_contract import (

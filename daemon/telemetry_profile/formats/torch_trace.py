@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from telemetry_profile.facts.device_timeline import Interval, Timeline
+from telemetry_profile.facts.device_timeline import Launched, Timeline
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
 from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape
@@ -16,7 +17,7 @@ from telemetry_profile.format_contract import (
     Clue,
     Device,
     Facts,
-    Step,
+    Flops,
     TraceEvent,
     TraceFormat,
     TraceSample,
@@ -49,6 +50,7 @@ _NO_DEVICE = "nothing in the trace ran on a device: CPU only, or the profiler co
 _MARKED = "user_annotation"
 _STEP = "ProfilerStep#"  # where the profiler marks no steps, those that the program marks are taken
 _LOADER = "enumerate(DataLoader)"
+_LEAST_RUN = 0.5  # of what was launched; less than that runs where a graph is captured
 _MOST_INDEX = 10_000
 _MOST_RANK = 10_000_000
 _MOST_BASE_NS = 4 * 10**18
@@ -99,7 +101,7 @@ class _Reader:
             self._timeline.step(*step)
         devices = tuple(_without_last(device) for device in self._timeline.devices())
         if len(devices) == 1:
-            flops = self._matrix.flops(_spans(devices[0].steps))
+            flops = self._flops(devices[0])
             devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
         devices = shifted((replace(device, rank=self._rank) for device in devices), self._base_ns)
         return Facts(
@@ -112,6 +114,14 @@ class _Reader:
             remarks=() if devices else (_REPLAYED if self._has_ranges else _NO_DEVICE,),
             problems=self._timeline.problems(),
         )
+
+    def _flops(self, device: Device) -> Flops | None:
+        """FLOPs of the shapes of operators; None of a graph's capture, in which what is launched does not run."""
+        runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
+        if runs < (device.split.launches or 0) * _LEAST_RUN:
+            return None
+        steps = zip(self._timeline.host_steps(), device.steps, strict=True)
+        return self._matrix.flops([span for span, step in steps if not step.is_cut])
 
     def _cards(self, described: list[Any]) -> None:
         for device in described[:_MOST_INDEX]:
@@ -135,9 +145,12 @@ class _Reader:
 
     def _runtime(self, event: TraceEvent) -> None:
         self._timeline.call(event.name, event.length_ns())
-        if "aunch" in event.name and (begin := event.begin_ns()) is not None:
+        kind = _launched(event.name)
+        if kind is None or (begin := event.begin_ns()) is None:
+            return
+        self._timeline.launch(begin, kind, event.correlation())
+        if kind == "kernel":
             self._matrix.launch((event.pid, event.tid), begin)
-            self._timeline.launch(begin)
 
     def _work(self, name: str) -> Work:
         """What a kernel does; each name is looked at once, since names are long and calls are many."""
@@ -151,8 +164,10 @@ class _Reader:
     def _kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
         known = self._longest.get((device, event.name), -1)
+        number = event.correlation()
+        launch = -1 if number is None else number
         if length is None or length <= known:
-            self._timeline.add(device, work, begin, length, event.name)
+            self._timeline.add(device, work, begin, length, event.name, launch=launch)
             return
         if len(self._longest) < _MOST_INDEX:
             self._longest[device, event.name] = length
@@ -166,7 +181,18 @@ class _Reader:
             _sizes(arguments.get("grid")),
             _sizes(arguments.get("block")),
             _occupancy(arguments.get("est. achieved occupancy %")),
+            launch,
         )
+
+
+@lru_cache(maxsize=1000)
+def _launched(function: str) -> Launched | None:
+    """What a function of the runtime launches: cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync; None where it launches nothing."""
+    if "aunchHostFunc" in function:
+        return None
+    if "aunch" in function:
+        return "graph" if "Graph" in function else "kernel"
+    return "copy" if "emcpy" in function or "emset" in function else None
 
 
 def _without_last(device: Device) -> Device:
@@ -175,14 +201,6 @@ def _without_last(device: Device) -> Device:
     if last is None or last.split.launches or not any(step.split.launches for step in before):
         return device
     return replace(device, steps=(*before, replace(last, is_cut=True)))
-
-
-def _spans(steps: Sequence[Step]) -> list[Interval]:
-    return [
-        (step.begin_ns, step.begin_ns + step.split.span_ns)
-        for step in steps
-        if step.begin_ns is not None and step.split.span_ns is not None and not step.is_cut
-    ]
 
 
 def _sizes(printed: object) -> str:

@@ -1,37 +1,55 @@
-"""Why a step is slow: the largest cause that the evidence shows, in one sentence."""
+"""Why a step is slow: a table of causes, each with its condition, its words and one thing to try.
+
+Causes outside the program come first: a card that is held back, a rank for which the others wait. Of those within it the largest counts.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.thresholds import pattern
-from telemetry_profile.format_contract import Hint
+from telemetry_profile.format_contract import Hint, Kernel
 from telemetry_profile.verdict.combine import Profile
+from telemetry_profile.verdict.held_back import HeldBack, most_held_back
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
 from telemetry_profile.verdict.summary import Then
 from telemetry_profile.verdict.usual_step import Usual
 
-Cause = Literal["throttled", "straggler", "data", "communication", "copy", "host", "compute", "unknown"]
+Cause = Literal[
+    "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
+]
 
-# Below these shares of a step nothing is worth a sentence.
-_LEAST_THROTTLED, _LEAST_PART, _LEAST_DATA = 0.10, 0.10, 0.05
-# An H200 that waits for its host most of the time says `sw_power_cap` all the time, at 1,950 of 1,980 MHz (tests/h200).
-_LEAST_LOST = 0.05
-_FEWEST_LAUNCHES = 10  # of fewer the gap between two says nothing
-_IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
+_LEAST_PART, _LEAST_DATA = 0.10, 0.05  # below these shares of a step nothing is worth a sentence
+_FEW_KERNELS = 10  # of fewer nothing follows
+_FEW_BLOCKS = 8  # no card for training has fewer multiprocessors
+_MOSTLY = 0.5
+ADDED_LATER = {"added_later": True}  # keys that the first version of the document did not have
+_ABOUT_EQUAL = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A cause that the evidence shows: what of a step it takes, in words, and one thing to try."""
+
+    cause: Cause
+    share: float | None
+    text: str
+    advice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The cause, and the sentence that says it with its numbers. `is_slow` is false where the card works all the time."""
+    """Why a step is slow: the cause, and the sentence that says it with its numbers. `is_slow` is false where the card works all the time."""
 
     cause: Cause
     text: str
     share: float | None = None
+    advice: str | None = field(default=None, metadata=ADDED_LATER)
+    """One thing to try."""
+    candidates: tuple[Candidate, ...] = field(default=(), metadata=ADDED_LATER)
+    """All causes that the evidence shows, the largest first."""
 
     @property
     def is_slow(self) -> bool:
@@ -39,12 +57,170 @@ class Verdict:
         return self.cause not in ("compute", "unknown")
 
 
-class _HeldBack(NamedTuple):
-    """A throttled card, what of a step that may cost at most, and whether it does just what its power limit asks for."""
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the ranks did, as sums over them."""
 
-    verdict: Verdict
-    lost: float
-    is_by_limit: bool
+    ranks: Sequence[Usual]
+    hints: Sequence[Hint]
+
+    def total(self, part: str) -> int | None:
+        """The sum over the ranks; None where one of them does not tell it."""
+        values = [getattr(rank.split, part) for rank in self.ranks]
+        return sum(values) if values and None not in values else None
+
+    def ratio(self, part: str) -> float | None:
+        """How much of a step a part takes; None where that is unknown."""
+        span, length = self.total("span_ns"), self.total(part)
+        return length / span if span and length is not None else None
+
+    def mean(self, part: str) -> str:
+        """The length of a part on one rank, in words."""
+        return human.span(round((self.total(part) or 0) / len(self.ranks)))
+
+    @property
+    def data_ratio(self) -> float | None:
+        """How much of a step the card waits for data: no longer than it is idle."""
+        waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
+        return waits if waits is None or idle is None else min(waits, idle)
+
+    @property
+    def of_span(self) -> str:
+        """Of what a share is."""
+        gaps = [gap for rank in self.ranks for gap in rank.gaps]
+        if any(rank.steps for rank in self.ranks) or not gaps:
+            return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
+        longest = max(gaps, key=lambda gap: gap.length_ns)
+        which = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps, the longest"
+        at = human.span(longest.since_ns)
+        return f"of the time outside {which} of {human.span(longest.length_ns)} at {at}, in which nothing runs"
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Those that are no copies."""
+        return [
+            kernel
+            for rank in self.ranks
+            for kernel in rank.member.device.kernels
+            if kernel.work in ("compute", "communication", "fused")
+        ]
+
+    @property
+    def small_ratio(self) -> float | None:
+        """How much of a step kernels of very few blocks compute; None where that is not most of the computation."""
+        compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
+        whole = sum(kernel.total_ns for kernel in kernels)
+        small = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
+        return compute * small / whole if compute and whole and small / whole >= _MOSTLY else None
+
+
+class _Row(NamedTuple):
+    """One cause: the least share from which on it counts, its share, its words and its advice."""
+
+    cause: Cause
+    least: float
+    share: Callable[[Evidence], float | None]
+    words: Callable[[Evidence, float], str]
+    advice: Callable[[Evidence], str]
+
+
+def _idle_without_data(evidence: Evidence, *, in_gaps: bool) -> float | None:
+    idle, gap = evidence.ratio("idle_ns"), evidence.ratio("gap_ns") or 0.0
+    if idle is None:
+        return None
+    # A wait for data is a long gap, where there is one.
+    gap, data = min(gap, idle), evidence.data_ratio or 0.0
+    return max(0.0, gap - data) if in_gaps else idle - gap - max(0.0, data - gap)
+
+
+def _data_words(evidence: Evidence, share: float) -> str:
+    took = f"the data loader takes {evidence.mean('data_wait_ns')} of {evidence.mean('span_ns')}"
+    idle = evidence.ratio("idle_ns")
+    if idle is None:
+        return f"{took}, {human.percent(share)} {evidence.of_span}"
+    return f"the card waits {human.percent(idle)} {evidence.of_span}; {took}"
+
+
+def _hinted(evidence: Evidence) -> Hint | None:
+    """What supports slow data where no wait is measured: how long it waited says more than how full a queue was."""
+    hints = [hint for hint in evidence.hints if hint.cause == "data"]
+    return (
+        None
+        if evidence.total("data_wait_ns") is not None
+        else max(hints, key=lambda hint: hint.share or 0.0, default=None)
+    )
+
+
+def _hint_share(evidence: Evidence) -> float | None:
+    hint = _hinted(evidence)
+    return None if hint is None else hint.share or _LEAST_DATA
+
+
+def _hint_words(evidence: Evidence, _share: float) -> str:
+    hint = _hinted(evidence)
+    return hint.text if hint else ""
+
+
+def _communication_words(evidence: Evidence, share: float) -> str:
+    waiting = f", of which {evidence.mean('wait_ns')} are waiting for other ranks" if evidence.total("wait_ns") else ""
+    return f"communication that nothing hides takes {human.percent(share)} {evidence.of_span}{waiting}"
+
+
+def _communication_advice(evidence: Evidence) -> str:
+    if len(evidence.ranks) > 1 or evidence.total("wait_ns"):
+        return "communicate while something is computed, or less often: larger buckets, a larger batch"
+    return "look at the other ranks, too: one alone does not show whether it transfers or waits for another"
+
+
+def _launch_words(evidence: Evidence, share: float) -> str:
+    launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
+    text = f"the card waits {human.percent(share)} {evidence.of_span} for the host"
+    spans = evidence.total("launching_ns")
+    if spans is None or launches < _FEW_KERNELS * len(evidence.ranks):
+        return text
+    apart = human.span(round(spans / (launches - len(evidence.ranks))))
+    busy = human.span(round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches))
+    of_graphs = f", {graphs:,} of them of graphs" if graphs else ""
+    return f"{text}: {apart} between two launches{of_graphs}, of which each keeps it busy for {busy}"
+
+
+def _gap_words(evidence: Evidence, share: float) -> str:
+    gaps = max(1, round((evidence.total("gaps") or 0) / len(evidence.ranks)))
+    which = "1 gap" if gaps == 1 else f"{gaps} gaps, together"
+    return f"nothing runs for {human.percent(share)} {evidence.of_span}, in {which} of {evidence.mean('gap_ns')}"
+
+
+def _small_words(evidence: Evidence, share: float) -> str:
+    largest = max((kernel for kernel in evidence.kernels if _is_small(kernel)), key=lambda kernel: kernel.total_ns)
+    blocks = _blocks(largest) or 1
+    which = "1 block" if blocks == 1 else f"{blocks} blocks"
+    return (
+        f"{human.percent(share)} {evidence.of_span} the card is busy with kernels of few blocks, which use a small part of it: "
+        f"{largest.name[:60]} has {which}"
+    )
+
+
+_FUSED_WORDS = "kernels that communicate and compute at once take {share} {of_span}; the files do not say which of the two takes the time"
+
+_ROWS = (
+    _Row("parallelism", _LEAST_PART, lambda evidence: evidence.small_ratio, _small_words,
+         lambda _: "launch more blocks, or more work at once"),
+    _Row("data", _LEAST_DATA, lambda evidence: evidence.data_ratio, _data_words,
+         lambda evidence: f"more loader workers: the loader takes {evidence.mean('data_wait_ns')} of {evidence.mean('span_ns')}"),
+    _Row("data", _LEAST_DATA, _hint_share, _hint_words, lambda _: "try more workers for the data pipeline"),
+    _Row("communication", _LEAST_PART, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_words,
+         _communication_advice),
+    _Row("communication", _LEAST_PART, lambda evidence: evidence.ratio("fused_ns"),
+         lambda evidence, share: _FUSED_WORDS.format(share=human.percent(share), of_span=evidence.of_span),
+         lambda _: "compare with the same step without fused kernels, or with the other ranks"),
+    _Row("copy", _LEAST_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
+         lambda evidence, share: f"copies that nothing hides take {human.percent(share)} {evidence.of_span}",
+         lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
+    _Row("gap", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=True), _gap_words,
+         lambda _: "look at what the program does there: checkpoint, evaluation, logging, or a wait for a result"),
+    _Row("host", _LEAST_PART, lambda evidence: _idle_without_data(evidence, in_gaps=False), _launch_words,
+         lambda _: "launch less often: graphs, a compiled model, or a larger batch"),
+)  # fmt: skip
 
 
 def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | None]) -> Verdict:
@@ -58,145 +234,91 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
     if timed:
         ranks, then = [rank for rank, _ in timed], [card for _, card in timed]
     slow_rank = straggler_of(ranks)
-    throttled = _throttled(ranks, then, slow_rank)
-    if throttled is not None and not throttled.is_by_limit:
-        return throttled.verdict
-    if slow_rank is not None:
-        return throttled.verdict if throttled is not None else _straggler(slow_rank)
-    found = (_data(ranks, profile.hints), _communication(ranks), _copies(ranks), _host(ranks))
-    largest = max(filter(None, found), key=lambda verdict: verdict.share or 0.0, default=None)
-    if throttled is not None and (largest is None or throttled.lost >= (largest.share or 0.0)):
-        return throttled.verdict
-    return largest or _working(ranks, profile)
+    throttled = most_held_back(ranks, then, slow_rank)
+    evidence = Evidence(ranks, profile.hints)
+    found = candidates_of(evidence)
+    outside = _outside(throttled, slow_rank, found)
+    if outside is not None:
+        return Verdict(outside.cause, outside.text, outside.share, outside.advice, (outside, *found))
+    if not found:
+        return _unclear(evidence) or _working(evidence, profile)
+    return (_unclear(evidence) if found[0].cause in ("host", "gap") else None) or _largest(found)
 
 
-def _throttled(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> _HeldBack | None:
-    """The card that was held back most, as telemetry says; with a straggler only that rank's card explains anything."""
-    worst: _HeldBack | None = None
-    for rank, card in zip(ranks, then, strict=True):
-        if card is None:
-            continue
-        if slow_rank is not None and rank.member.device.rank != slow_rank.rank:
-            continue
-        found = _held_back(rank, card)
-        if found is not None and (worst is None or found.lost > worst.lost):
-            worst = found
-    return worst
+def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
+    """All causes within the program that the evidence shows, the largest first."""
+    shares = [(row, row.share(evidence)) for row in _ROWS]
+    found = [
+        Candidate(row.cause, share, row.words(evidence, share), row.advice(evidence))
+        for row, share in shares
+        if share is not None and share >= row.least
+    ]
+    return tuple(sorted(found, key=lambda candidate: -(candidate.share or 0.0)))
 
 
-def _held_back(rank: Usual, card: Then) -> _HeldBack | None:
-    begin, end = rank.member.begin_unix_ns, rank.member.end_unix_ns
-    reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds if reason not in _IDLE_REASONS]
-    if begin is None or end is None or end <= begin or not reasons:
+def _outside(throttled: HeldBack | None, slow: Straggler | None, found: Sequence[Candidate]) -> Candidate | None:
+    """A card that does what its power limit asks for explains no more than is lost by it."""
+    held_back = throttled and Candidate("throttled", throttled.share, throttled.text, throttled.advice)
+    largest = found[0].share or 0.0 if found else 0.0
+    if throttled is not None and (not throttled.is_by_limit or slow is not None or throttled.lost >= largest):
+        return held_back
+    return None if slow is None else Candidate("straggler", slow.excess / (1.0 + slow.excess), slow.text, slow.advice)
+
+
+def _largest(found: Sequence[Candidate]) -> Verdict:
+    first = found[0]
+    others = [other for other in found if other.cause != first.cause]
+    rivals = [first, *(other for other in others if (other.share or 0.0) >= _ABOUT_EQUAL * (first.share or 0.0))]
+    if len(rivals) == 1:
+        return Verdict(first.cause, first.text, first.share, first.advice, tuple(found))
+    text = f"the evidence does not decide: {'; or '.join(rival.text for rival in rivals)}"
+    return Verdict(first.cause, text, first.share, first.advice, tuple(found))
+
+
+def _unclear(evidence: Evidence) -> Verdict | None:
+    """Where what ran is no step of the program, or too little of one."""
+    kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
+    launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
+    if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOSTLY:
         return None
-    reason, seconds = reasons[0]
-    share = min(1.0, seconds * 1e9 / (end - begin))
-    lost = _lost(rank, card, share)
-    if share < _LEAST_THROTTLED or lost < _LEAST_LOST:
-        return None
-    clock = ""
-    if card.clock_hertz is not None and card.clock_max_hertz:
-        clock = f", at {card.clock_hertz.mean / 1e6:,.0f} of {card.clock_max_hertz / 1e6:,.0f} MHz"
-    whose = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
-    if card.is_guess:
-        whose += f", if it is {card.device},"
-    text = f"{whose} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}"
-    is_by_limit = all(re.fullmatch(pattern("cap_reasons"), reason) for reason, _ in reasons)
-    return _HeldBack(Verdict("throttled", text, share), lost, is_by_limit)
+    if launches >= _FEW_KERNELS and kernels < launches * _MOSTLY:
+        text = f"only {kernels:,} of {launches:,} launched kernels ran: a graph is captured here, and nothing follows for its runs"
+        return Verdict("unknown", text, None, "profile the replay of the graph")
+    if kernels < _FEW_KERNELS:
+        count = "1 kernel" if kernels == 1 else f"{kernels} kernels"
+        return Verdict(
+            "unknown", f"only {count} ran in {evidence.mean('span_ns')}: too few to say what holds the card up"
+        )
+    return None
 
 
-def _lost(rank: Usual, card: Then, share: float) -> float:
-    """What of a step a lower clock costs at most: nothing while the card waits. Where no clock was told, the throttled time."""
-    if card.clock_hertz is None or not card.clock_max_hertz:
-        return share
-    span, idle = rank.split.span_ns, rank.split.idle_ns
-    working = 1.0 - idle / span if span and idle is not None else 1.0
-    return max(0.0, 1.0 - card.clock_hertz.mean / card.clock_max_hertz) * working
-
-
-def _straggler(slow: Straggler) -> Verdict:
-    text = (
-        f"rank {slow.rank} computes {human.percent(slow.excess)} longer than the others ({human.span(slow.compute_ns)} against "
-        f"{human.span(slow.median_ns)}); they wait for it"
-    )
-    return Verdict("straggler", text, slow.excess / (1.0 + slow.excess))
-
-
-def _data(ranks: Sequence[Usual], all_hints: Sequence[Hint]) -> Verdict | None:
-    span, idle = _sum(ranks, "span_ns"), _sum(ranks, "idle_ns")
-    waits = _sum(ranks, "data_wait_ns")
-    if span and waits is not None:
-        share = (waits if idle is None else min(waits, idle)) / span
-        if share >= _LEAST_DATA:
-            per_rank = human.span(round(waits / len(ranks)))
-            if idle is None:
-                return Verdict("data", f"the data loader takes {per_rank}, {human.percent(share)} of the step", idle)
-            # What the card waits for while data is loaded is larger than its other causes by definition of a wait.
-            return Verdict(
-                "data",
-                f"the card waits {human.percent(idle / span)} of the {_span_word(ranks)}; the data loader takes {per_rank}",
-                idle / span,
-            )
-    hints = [hint for hint in all_hints if hint.cause == "data"]
-    if not hints or waits is not None:  # how long it waited says more than how full a queue was
-        return None
-    strongest = max(hints, key=lambda hint: hint.share or 0.0)
-    return Verdict("data", strongest.text, strongest.share or _LEAST_DATA)
-
-
-def _communication(ranks: Sequence[Usual]) -> Verdict | None:
-    share = _share(ranks, "exposed_communication_ns")
-    if share is None:
-        return None
-    waits = _sum(ranks, "wait_ns")
-    waiting = f", of which {human.span(round(waits / len(ranks)))} are waiting for other ranks" if waits else ""
-    text = f"communication that nothing hides takes {human.percent(share)} of the {_span_word(ranks)}{waiting}"
-    return Verdict("communication", text, share)
-
-
-def _copies(ranks: Sequence[Usual]) -> Verdict | None:
-    share = _share(ranks, "exposed_copy_ns")
-    if share is None:
-        return None
-    text = f"copies that nothing hides take {human.percent(share)} of the {_span_word(ranks)}"
-    return Verdict("copy", text, share)
-
-
-def _host(ranks: Sequence[Usual]) -> Verdict | None:
-    share, idle, launches = _share(ranks, "idle_ns"), _sum(ranks, "idle_ns"), _sum(ranks, "launches")
-    if share is None or idle is None:
-        return None
-    text = f"the card waits {human.percent(share)} of the {_span_word(ranks)} for the host"
-    if launches and launches >= _FEWEST_LAUNCHES * len(ranks):
-        text += f"; between two launches {human.span(round(idle / launches))} on average"
-    return Verdict("host", text, share)
-
-
-def _share(ranks: Sequence[Usual], part: str) -> float | None:
-    """How much of a step a part takes; None if that is unknown, or not worth a sentence."""
-    span, length = _sum(ranks, "span_ns"), _sum(ranks, part)
-    return length / span if span and length is not None and length / span >= _LEAST_PART else None
-
-
-def _working(ranks: Sequence[Usual], profile: Profile) -> Verdict:
-    span, compute, idle = (_sum(ranks, part) for part in ("span_ns", "compute_ns", "idle_ns"))
-    if span and compute is not None:
-        share = f"{human.percent(compute / span)} of the {_span_word(ranks)}"
-        if idle is None:
-            return Verdict("unknown", f"kernels run {share}; what else happened is not in the file", compute / span)
-        return Verdict("compute", f"the card computes {share}", compute / span)
-    if any(rank.member.device.kernels for rank in ranks):
+def _working(evidence: Evidence, profile: Profile) -> Verdict:
+    compute = evidence.ratio("compute_ns")
+    if compute is not None:
+        share = f"{human.percent(compute)} {evidence.of_span}"
+        if evidence.total("idle_ns") is None:
+            return Verdict("unknown", f"kernels run {share}; what else happened is not in the file", compute)
+        return Verdict("compute", f"the card computes {share}", compute)
+    if any(rank.member.device.kernels for rank in evidence.ranks):
+        if evidence.total("span_ns"):
+            return Verdict("unknown", "the files do not say for each step what the card did in it")
         return Verdict("unknown", "the file has sums of kernels, and nothing of the time between them")
     if profile.calls:
         return Verdict("unknown", "the file has calls of the host only, and nothing of a card")
     return Verdict("unknown", "nothing in the file is about a card")
 
 
-def _span_word(ranks: Sequence[Usual]) -> str:
-    return "step" if any(rank.steps for rank in ranks) else "time"
+def _blocks(kernel: Kernel) -> int | None:
+    """Of how many blocks the launch consists; None where that is not told."""
+    sizes = kernel.grid.split("×")
+    if not all(size.isdecimal() for size in sizes):
+        return None
+    blocks = 1
+    for size in sizes:
+        blocks *= int(size[:9])
+    return blocks
 
 
-def _sum(ranks: Sequence[Usual], part: str) -> int | None:
-    """The sum over the ranks; None where one of them does not tell it."""
-    values = [getattr(rank.split, part) for rank in ranks]
-    return sum(values) if values and None not in values else None
+def _is_small(kernel: Kernel) -> bool:
+    blocks = _blocks(kernel)
+    return kernel.work == "compute" and blocks is not None and 0 < blocks < _FEW_BLOCKS

@@ -7,7 +7,7 @@ In MindSpore's cluster folder the number of a file is that of a card, and a rank
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from telemetry_profile.format_contract import (
     Link,
     Split,
     Step,
+    largest_first,
 )
 
 # Folders inside one result. What lies in them belongs to the folder that holds them.
@@ -51,7 +52,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of one rank, as all its files together tell it. `begin_unix_ns` is known where a clock is."""
+    """One device of one rank, as all its files together tell it. `begin_unix_ns` is known where a clock is, `job_ranks` is the size of its job."""
 
     device: Device
     tool: str
@@ -59,6 +60,8 @@ class Member:
     clock: Clock = "none"
     begin_unix_ns: int | None = None
     end_unix_ns: int | None = None
+    files: tuple[str, ...] = ()
+    job_ranks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def combine(files: Sequence[ReadFile]) -> Profile:
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
     parts = [_Part(_unit(file), file, device) for file in files for device in file.facts.devices]
     _give_ranks(parts)
-    members = [_member(group, remarks) for group in _grouped(parts)]
+    members = [_member(run, remarks) for group in _grouped(parts) for run in _recordings(group)]
     shown = [member for member in members if _says_something(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
     return Profile(
@@ -108,9 +111,9 @@ def combine(files: Sequence[ReadFile]) -> Profile:
     )
 
 
-def _order(member: Member) -> tuple[bool, int, bool, int]:
+def _order(member: Member) -> tuple[bool, int, bool, int, int]:
     rank, index = member.device.rank, member.device.card.index
-    return rank is None, rank or 0, index is None, index or 0
+    return rank is None, rank or 0, index is None, index or 0, member.device.begin_ns or 0
 
 
 def _says_something(device: Device) -> bool:
@@ -132,11 +135,99 @@ def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...
 
 def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
     groups: dict[tuple[object, ...], list[_Part]] = {}
+    indices: dict[tuple[object, ...], set[int]] = {}
+    for part in parts:
+        if part.device.card.index is not None:
+            indices.setdefault(_place(part), set()).add(part.device.card.index)
     for part in parts:
         # A card that has no number in one file is the only one of its folder in another, or one of its own.
-        place = ("rank", part.device.rank) if part.device.rank is not None else ("in", part.unit)
-        groups.setdefault((*place, _card_key(part, parts)), []).append(part)
+        place = _place(part)
+        index = part.device.card.index if len(indices.get(place, ())) > 1 else None
+        groups.setdefault((*place, index), []).append(part)
     return list(groups.values())
+
+
+def _place(part: _Part) -> tuple[object, ...]:
+    """What all that is told of a card has in common, if it is the only card there."""
+    return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.unit)
+
+
+def _recordings(group: list[_Part]) -> Iterator[list[_Part]]:
+    """The latest recording of a card with all that tells no time, then the earlier ones, each on its own.
+
+    What another format tells of no other time belongs to the latest. Files of one format in one folder that follow each other, and each
+    tell other steps, are parts of one recording.
+    """
+    runs: list[list[_Part]] = []
+    timed = [part for part in group if part.device.begin_ns is not None]
+    for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
+        run = next(
+            (run for run in runs if any(_overlaps(part, other) or _continues(part, other) for other in run)), None
+        )
+        if run is None and runs and part.file.facts.format not in {other.file.facts.format for other in runs[0]}:
+            run = runs[0]
+        if run is None:
+            runs.append([part])
+        else:
+            run.append(part)
+    untimed = [part for part in group if part.device.begin_ns is None]
+    yield [*(_joined(runs[0]) if runs else ()), *untimed]
+    yield from map(_joined, runs[1:])
+
+
+def _overlaps(part: _Part, later: _Part) -> bool:
+    return part.file.facts.clock == later.file.facts.clock and (later.device.begin_ns or 0) <= (part.device.end_ns or 0)
+
+
+def _continues(part: _Part, later: _Part) -> bool:
+    """Whether a file of the same folder and format tells the steps that follow those of this one."""
+    device, after = part.device, later.device
+    if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
+        return False
+    apart = (after.begin_ns or 0) - (device.end_ns or 0)
+    numbers = {_step_number(step.name) for step in device.steps}
+    others = {_step_number(step.name) for step in after.steps}
+    return bool(numbers and others) and apart <= (device.split.span_ns or 0) and numbers.isdisjoint(others)
+
+
+def _joined(run: list[_Part]) -> list[_Part]:
+    """The parts of one recording, those of one format that follow each other as one."""
+    joined: dict[str, _Part] = {}
+    others = []
+    for part in sorted(run, key=lambda part: part.device.begin_ns or 0):
+        known = joined.get(part.file.facts.format)
+        if known is None:
+            joined[part.file.facts.format] = part
+        elif not _overlaps(known, part) and _continues(known, part):
+            joined[part.file.facts.format] = replace(known, device=_followed(known.device, part.device))
+        else:
+            others.append(part)
+    return [*joined.values(), *others]
+
+
+def _followed(device: Device, later: Device) -> Device:
+    """One device in two spans of time that follow each other, such as two iterations in files of their own."""
+    sums: dict[tuple[str, str], Kernel] = {}
+    for kernel in (*device.kernels, *later.kernels):
+        known = sums.get((kernel.work, kernel.name))
+        sums[kernel.work, kernel.name] = kernel if known is None else _added(known, kernel)
+    between, split = (later.begin_ns or 0) - (device.end_ns or 0), device.split.joined(later.split)
+    longer = {name: value + between for name in ("span_ns", "idle_ns") if (value := getattr(split, name)) is not None}
+    return replace(
+        device,
+        end_ns=later.end_ns,
+        split=replace(split, **longer),
+        steps=(*device.steps, *later.steps),
+        kernels=largest_first(sums.values()),
+        first_collective=None,
+        gaps=(),
+        without_gaps=None,
+    )
+
+
+def _added(kernel: Kernel, other: Kernel) -> Kernel:
+    longest = max((kernel, other), key=lambda one: one.longest_ns or 0)
+    return replace(longest, calls=kernel.calls + other.calls, total_ns=kernel.total_ns + other.total_ns)
 
 
 def _give_ranks(parts: Sequence[_Part]) -> None:
@@ -149,18 +240,6 @@ def _give_ranks(parts: Sequence[_Part]) -> None:
         found = ranks.get(part.unit, set())
         if part.device.rank is None and len(found) == 1:
             part.device = replace(part.device, rank=next(iter(found)))
-
-
-def _card_key(part: _Part, parts: Sequence[_Part]) -> int | None:
-    """The number of the card, where its rank or folder has several."""
-    indices = {
-        other.device.card.index
-        for other in parts
-        if (other.device.rank, other.unit if part.device.rank is None else ())
-        == (part.device.rank, part.unit if part.device.rank is None else ())
-        and other.device.card.index is not None
-    }
-    return part.device.card.index if len(indices) > 1 else None
 
 
 def _unit(file: ReadFile) -> tuple[str, ...]:
@@ -179,7 +258,12 @@ def _member(parts: list[_Part], remarks: list[str]) -> Member:
     offsets = [part.file.facts.boot_to_unix_ns for part in parts if part.file.facts.boot_to_unix_ns is not None]
     begin, end = _unix(first, device.begin_ns, offsets), _unix(first, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
-    return Member(device, first.file.facts.tool, formats, first.file.facts.clock, begin, end)
+    sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
+    # Folders may have the name of a host or a user.
+    files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
+    return Member(
+        device, first.file.facts.tool, formats, first.file.facts.clock, begin, end, files, max(sizes, default=None)
+    )
 
 
 def _latest(parts: list[_Part], remarks: list[str]) -> list[_Part]:
@@ -201,10 +285,17 @@ def _left_out(first: _Part, other: _Part) -> str:
     return f"{whose} has several results of {other.file.facts.tool}: only the latest is shown"
 
 
-def _detail(part: _Part) -> tuple[bool, bool, int, int]:
-    """By which the files of a member are ordered: intervals before steps, steps before sums."""
+def _detail(part: _Part) -> tuple[bool, bool, bool, int, int]:
+    """By which the files of a member are ordered: intervals before steps, steps that state their length, steps before sums."""
     device = part.device
-    return device.begin_ns is not None, bool(device.steps), _told(device.split), len(device.kernels)
+    is_stated = any(_states_span(step.split) for step in device.steps)
+    return device.begin_ns is not None, bool(device.steps), is_stated, _told(device.split), len(device.kernels)
+
+
+def _states_span(split: Split) -> bool:
+    """Whether the length is more than the sum of its parts."""
+    parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
+    return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
 
 def _told(split: Split) -> int:
@@ -240,7 +331,7 @@ def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
 
 
 def _same_span(split: Split, other: Split) -> bool:
-    return split.span_ns is None or other.span_ns is None or abs(split.span_ns - other.span_ns) <= split.span_ns // 100
+    return split.span_ns is None or other.span_ns is None or abs(split.span_ns - other.span_ns) <= split.span_ns // 50
 
 
 def _steps(device: Device, other: Device) -> tuple[Step, ...]:
@@ -248,12 +339,16 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
     if not device.steps:
         return other.steps
     theirs = {_step_number(step.name): step for step in other.steps}
-    return tuple(
+    known = tuple(
         replace(step, split=_of_both(step.split, theirs[_step_number(step.name)].split))
         if _step_number(step.name) in theirs and _same_span(step.split, theirs[_step_number(step.name)].split)
         else step
         for step in device.steps
     )
+    if device.begin_ns is None or other.begin_ns is None:
+        return known
+    ours = {_step_number(step.name) for step in device.steps}
+    return known + tuple(step for step in other.steps if _step_number(step.name) not in ours)
 
 
 def _step_number(name: str) -> str:

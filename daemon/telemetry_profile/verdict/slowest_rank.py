@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from telemetry_exporters import human
 from telemetry_profile.format_contract import Link
 from telemetry_profile.verdict.usual_step import Usual
 
@@ -13,17 +15,37 @@ from telemetry_profile.verdict.usual_step import Usual
 _LEAST_EXCESS = 0.10
 _NOISES = 3.0
 _SLOW_LINK = 0.5
+_LARGEST_PERCENT = 3.0
 _EQUAL = 1.05  # waits that differ by less are the same
+
+
+Reason = Literal["compute", "host"]
 
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank that computes longest and waits least; `excess` is its compute beyond the others' median, as a ratio."""
+    """The rank for which the others wait, and why: it computes longest, or its card is idle longest. `excess` is that time beyond the others' median, as a ratio."""
 
     rank: int
     excess: float
-    compute_ns: int
+    own_ns: int
     median_ns: int
+    reason: Reason
+
+    @property
+    def text(self) -> str:
+        """The sentence of the verdict."""
+        lengths = f"({human.span(self.own_ns)} against {human.span(self.median_ns)})"
+        if self.reason == "compute":
+            return f"rank {self.rank} computes {longer(self.excess)} the others {lengths}; they wait for it"
+        return f"rank {self.rank} is held up by its host: its card computes or is idle {longer(self.excess)} the others {lengths}; they wait for it"
+
+    @property
+    def advice(self) -> str:
+        """One thing to try."""
+        if self.reason == "compute":
+            return f"compare the card of rank {self.rank} with the others, and its share of the work"
+        return f"look at the host of rank {self.rank}: its CPUs, its data, and what else runs there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +67,51 @@ class SlowLink:
     median_rate: float
 
 
+def longer(excess: float) -> str:
+    """How much longer something takes, as words before that with which it is compared."""
+    return (
+        f"{human.percent(excess)} longer than"
+        if excess <= _LARGEST_PERCENT
+        else f"{1.0 + excess:,.1f} times as long as"
+    )
+
+
 def spread_of(ranks: Sequence[Usual]) -> Spread | None:
-    """How the ranks' steps differ; None for fewer than two that tell their length."""
-    timed = [(rank.split.span_ns, rank) for rank in ranks if rank.split.span_ns]
+    """How the ranks' steps differ; None for fewer than two that tell their length. Of equal lengths, what a rank needs for itself decides."""
+    timed = sorted(
+        (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_ns or 0)
+    )
     if len(timed) < 2:
         return None
-    median = round(statistics.median(span for span, _ in timed))
-    slowest, fastest = max(timed, key=lambda item: item[0])[1], min(timed, key=lambda item: item[0])[1]
-    return Spread(median, slowest, fastest, (slowest.split.span_ns or 0) / median - 1.0)
+    median = round(statistics.median(rank.split.span_ns or 0 for rank in timed))
+    return Spread(median, timed[-1], timed[0], (timed[-1].split.span_ns or 0) / median - 1.0)
 
 
 def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
     """The rank that holds up the others, None where none stands out of the noise.
 
-    Barriers make all ranks' steps equally long, so lengths say nothing: the slow one computes while the others wait.
+    Barriers make all ranks' steps equally long, so lengths say nothing: the slow one works, or waits for its host, while the others wait.
     """
     numbered = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered) < 2 or len({rank.member.device.rank for rank in numbered}) < len(numbered):
         return None
-    by_compute = sorted(numbered, key=lambda rank: rank.split.compute_ns or 0)
-    worst, others = by_compute[-1], by_compute[:-1]
-    median = statistics.median(rank.split.compute_ns or 0 for rank in others)
-    compute = worst.split.compute_ns or 0
-    excess = compute / median - 1.0
-    if excess < max(_LEAST_EXCESS, _NOISES * _noise(numbered)) or not _waits_least(worst, others):
+    by_compute = _standing_out(numbered, [rank.split.compute_ns or 0 for rank in numbered], "compute")
+    if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered):
+        return by_compute
+    return _standing_out(numbered, [rank.own_ns or 0 for rank in numbered], "host")
+
+
+def _standing_out(ranks: Sequence[Usual], lengths: Sequence[int], reason: Reason) -> Straggler | None:
+    ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
+    own, place = ordered[-1]
+    others = [length for length, _ in ordered[:-1]]
+    median = statistics.median(others)
+    excess = own / median - 1.0
+    if excess < max(_LEAST_EXCESS, _NOISES * _noise(ranks)) or not _waits_least(
+        ranks[place], [*ranks[:place], *ranks[place + 1 :]]
+    ):
         return None
-    return Straggler(worst.member.device.rank or 0, excess, compute, round(median))
+    return Straggler(ranks[place].member.device.rank or 0, excess, own, round(median), reason)
 
 
 def _waits_least(worst: Usual, others: Sequence[Usual]) -> bool:

@@ -5,12 +5,13 @@ That is what was read, what was achieved of each card's peak, and the cards' rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from telemetry_profile.format_contract import Kernel
 from telemetry_profile.verdict.combine import Member, Profile
+from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import Usual
 
 Match = Literal["uuid", "bus_id", "rank", "index"]
@@ -52,6 +53,11 @@ class Then:
     errors: tuple[str, ...] = ()
 
     @property
+    def spreads(self) -> Mapping[str, Spread | None]:
+        """The readings that have samples, by their names."""
+        return {name: getattr(self, name) for name in ("clock_hertz", "temperature_celsius", "power_watts")}
+
+    @property
     def is_guess(self) -> bool:
         """Whether another card may be meant."""
         return self.matched_by == "index"
@@ -65,6 +71,14 @@ class Achieved:
     basis: AchievedBasis
     dtype: str
     peak: float | None
+    model: str = ""
+
+    @property
+    def unknown(self) -> str:
+        """Why there is no share of a peak."""
+        if not self.dtype:
+            return "of an unknown data type (--dtype), so that the peak is not known"
+        return f"the {self.dtype} peak of {self.model or 'the card'} is not known"
 
     @property
     def share(self) -> float | None:
@@ -74,13 +88,31 @@ class Achieved:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`ranks`, `achieved` and `then` have an item for each member of the profile; `telemetry` names what was asked for `then`, "" if nothing was."""
+    """`ranks`, `achieved` and `then` have an item for each member of the profile, `runs` the places of those that belong together.
+
+    `telemetry` names what was asked for `then`, "" if nothing was.
+    """
 
     profile: Profile
     ranks: tuple[Usual, ...]
     achieved: tuple[Achieved | None, ...]
     then: tuple[Then | None, ...]
     telemetry: str = ""
+
+    @property
+    def runs(self) -> tuple[Answer, ...]:
+        """The answer for each run of a program; what the files say of no card is that of all."""
+        runs = runs_of(self.profile.members)
+        return (self,) if len(runs) < 2 else tuple(self._of(run) for run in runs)
+
+    def _of(self, run: Sequence[int]) -> Answer:
+        members = tuple(self.profile.members[place] for place in run)
+        sizes = [member.job_ranks for member in members if member.job_ranks]
+        profile = replace(self.profile, members=members, ranks=max(sizes, default=None), links=(), hints=())
+        ranks, achieved, then = (
+            tuple(items[place] for place in run) for items in (self.ranks, self.achieved, self.then)
+        )
+        return Answer(profile, ranks, achieved, then, self.telemetry)  # type: ignore[arg-type]  # the kinds of items are those above
 
 
 def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str, find_peak: FindPeak) -> Achieved | None:
@@ -90,7 +122,12 @@ def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str, find_peak
     rate, basis = _rate(rank, flops_per_step)
     if rate is None or basis is None:
         return None
-    return Achieved(rate, basis, named, find_peak(device.card.model, named))
+    peak = find_peak(device.card.model, named)
+    # Where a card has no tf32, float is fp32.
+    if named == "float":
+        named = "" if find_peak(device.card.model, "tf32") else "fp32"
+        peak = find_peak(device.card.model, named) if named else None
+    return Achieved(rate, basis, named, peak, device.card.model)
 
 
 def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from telemetry_profile.format_contract import Split, Step
+from telemetry_exporters.text import named
+from telemetry_profile.format_contract import Gap, Split, Step
 from telemetry_profile.verdict.combine import Member
 
 _FEWEST_FOR_WARM_UP = 3
@@ -16,7 +17,7 @@ _FEWEST_FOR_WARM_UP = 3
 class Usual:
     """The usual step of one member. `steps` were counted, 0 where the split is of the whole time; `compute_ns` has each step's.
 
-    `left_out` says which steps were not counted, and why.
+    `left_out` says which steps were not counted, and why. `gaps` are those without which the time is that of the split.
     """
 
     member: Member
@@ -24,6 +25,15 @@ class Usual:
     split: Split
     compute_ns: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def own_ns(self) -> int | None:
+        """The time that the rank needs for itself: it works, or waits for its host."""
+        split = self.split
+        if split.compute_ns is None:
+            return None
+        return split.compute_ns + (split.idle_ns or 0) + (split.exposed_copy_ns or 0)
 
     @property
     def waiting_ns(self) -> int | None:
@@ -46,19 +56,31 @@ def usual_of(member: Member) -> Usual:
     if not kept and means:
         return Usual(member, 1, _possible(means[0].split), (), ("only the tool's own mean is in the file",))
     if not kept:
-        return _without_first_collective(member, left_out)
+        return _whole(member, left_out)
+    told = [step.name for step in device.steps if step.split.compute_ns is not None]
+    if told and len(told) < len(kept):
+        left_out.append(f"what the card did in other steps than {named(told, ', ', 2)}, of which the files say nothing")
     compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
     return Usual(member, len(kept), mean([step.split for step in kept]), compute, tuple(left_out))
 
 
-def _without_first_collective(member: Member, left_out: Sequence[str]) -> Usual:
-    """All of the time, but the collective in which the ranks wait for each other's profiler."""
-    device, rest = member.device, member.device.without_first_collective()
-    if rest is None or device.first_collective is None:
-        return Usual(member, 0, _possible(device.split), (), tuple(left_out))
-    length = device.first_collective.length_ns / 1e6
-    sentence = f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)"
-    return Usual(member, 0, _possible(rest), (), (*left_out, sentence))
+def _whole(member: Member, left_out: Sequence[str]) -> Usual:
+    """All of the time, but the collective in which the ranks wait for each other's profiler, and long gaps."""
+    device, sentences = member.device, list(left_out)
+    split = device.split
+    if device.first_collective is not None and (rest := device.without_first_collective()) is not None:
+        split = rest
+        length = device.first_collective.length_ns / 1e6
+        sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
+    if device.without_gaps is not None:
+        launching, gaps = device.split.launching_ns, sum(gap.length_ns for gap in device.gaps)
+        split = replace(
+            device.known(device.without_gaps),
+            launches=device.split.launches,
+            graph_launches=device.split.graph_launches,
+            launching_ns=None if launching is None else max(0, launching - gaps),
+        )
+    return Usual(member, 0, _possible(split), (), tuple(sentences), device.gaps)
 
 
 def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:

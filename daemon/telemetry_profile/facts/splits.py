@@ -1,0 +1,175 @@
+"""Divides the time of one device: a span into its parts, steps by what was launched in them, and long gaps from the rest."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from telemetry_profile.facts.intervals import Interval, Runs, Union, ascending
+from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
+
+_FAR_LONGER = 2
+"""No collective of the same program takes so many times as long as each of the others without a reason outside it."""
+
+# A gap is long where it takes this part of its span, and is not one of those that a single call of the host makes.
+_LONG_GAP, _LEAST_GAP_NS = 0.05, 1_000_000
+_KNOWN_LAUNCHES = 0.5  # with less of them the steps are those of the host's clock
+
+
+class Splitter:
+    """Divides any span of one device."""
+
+    def __init__(self, runs: Mapping[Work, Runs], waits: Union | None) -> None:
+        self._fused = runs["fused"].union()
+        self._compute = runs["compute"].union().joined(self._fused)
+        self._communication = runs["communication"].union().joined(self._fused)
+        self._copy = runs["copy"].union()
+        self._kernels = self._compute.joined(self._communication)
+        self._busy = self._kernels.joined(self._copy)
+        self._waits = waits
+        begins = runs["compute"].begins + runs["communication"].begins + runs["fused"].begins
+        self._begins = array("q", (begins[number] for number in ascending(begins)))
+
+    def span(self) -> Interval:
+        """From the begin of the first thing that the device did to the end of the last."""
+        return self._busy.begins[0], self._busy.ends[-1]
+
+    def split(self, begin: int, end: int, host: Interval | None = None) -> Split:
+        """The parts of a span; `host` is the span of the host's clock, if it is another one."""
+        compute, kernels, busy = (union.within(begin, end) for union in (self._compute, self._kernels, self._busy))
+        gaps = self.long_gaps(begin, end)
+        first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
+        return Split(
+            span_ns=end - begin,
+            compute_ns=compute,
+            communication_ns=self._communication.within(begin, end),
+            exposed_communication_ns=kernels - compute,
+            copy_ns=self._copy.within(begin, end),
+            exposed_copy_ns=busy - kernels,
+            idle_ns=end - begin - busy,
+            data_wait_ns=None if self._waits is None else self._waits.within(*(host or (begin, end))),
+            launches=last - first,
+            launching_ns=self._begins[last - 1] - self._begins[first] if last > first else 0,
+            gaps=len(gaps),
+            gap_ns=sum(until - since for since, until in gaps),
+            fused_ns=self._fused.within(begin, end),
+        )
+
+    def long_gaps(self, begin: int, end: int) -> list[Interval]:
+        """The times in which nothing ran, each a large part of the span."""
+        least = max(_LEAST_GAP_NS, round((end - begin) * _LONG_GAP))
+        return [(since, until) for since, until in self._busy.gaps(begin, end) if until - since >= least]
+
+    def without(self, left_out: Sequence[Interval]) -> Split:
+        """The split of all the time but these."""
+        begin, end = self.span()
+        edges = [begin, *(time for interval in sorted(left_out) for time in interval), end]
+        rest = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
+        for since, until in zip(edges[::2], edges[1::2], strict=True):
+            if until > since:
+                rest = rest.joined(self.split(since, until))
+        return rest
+
+
+def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
+    """Which of these collectives is the first and far longer than each of the others; None where that one is not."""
+    if len(begins) < 2:
+        return None
+    first = min(range(len(begins)), key=begins.__getitem__)
+    longest = max(length for number, length in enumerate(lengths) if number != first)
+    return first if lengths[first] > _FAR_LONGER * longest else None
+
+
+def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
+    """When it was, and what the device did in the rest of the time; None where the first collective is like the others."""
+    lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
+    first = waiting_first(runs.begins, lengths)
+    if first is None:
+        return None
+    span = runs.begins[first], runs.ends[first]
+    return span, FirstCollective(lengths[first], splitter.without([span]))
+
+
+def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
+    """The long gaps of all the time, and what is left without them and the first collective."""
+    begin, end = splitter.span()
+    gaps = splitter.long_gaps(begin, end)
+    if not gaps:
+        return (), None
+    rest = splitter.without(gaps if first is None else [*gaps, first])
+    return tuple(Gap(since - begin, until - since) for since, until in gaps), rest
+
+
+class Launches:
+    """The launches of a file: when each was, and by its number which step its work belongs to."""
+
+    def __init__(self) -> None:
+        self._numbers, self._times = array("q"), array("q")
+        self._is_ordered = True
+
+    def add(self, number: int, time: int) -> None:
+        """The host launched something on a device."""
+        self._numbers.append(number)
+        self._times.append(time)
+        self._is_ordered = False
+
+    def windows(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
+        """When the device worked on each of the host's steps: from the end of its work on the step before to that on this one.
+
+        None where the steps overlap, or the launches of most of the work are unknown.
+        """
+        if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
+            return None
+        own, total, known = _OwnWork(steps), 0, 0
+        for run in runs.values():
+            for begin, end, number in zip(run.begins, run.ends, run.launches, strict=True):
+                time = self._time(number)
+                total, known = total + 1, known + (time is not None)
+                own.take(begin, end, time)
+        return own.windows() if known >= total * _KNOWN_LAUNCHES else None
+
+    def _time(self, number: int) -> int | None:
+        if not self._is_ordered:
+            order = ascending(self._numbers)
+            self._times = array("q", (self._times[place] for place in order))
+            self._numbers = array("q", (self._numbers[place] for place in order))
+            self._is_ordered = True
+        place = bisect_left(self._numbers, number)
+        return self._times[place] if place < len(self._numbers) and self._numbers[place] == number else None
+
+
+class _OwnWork:
+    """The end of the last thing that was launched in each step."""
+
+    def __init__(self, steps: Sequence[Interval]) -> None:
+        self._steps = steps
+        self._begins = [begin for begin, _ in steps]
+        self._ends = [end for _, end in steps]
+        self._first: int | None = None
+        self._before = steps[0][0]
+        self._of_unknown: list[Interval] = []
+
+    def take(self, begin: int, end: int, launched: int | None) -> None:
+        """Something ran."""
+        if launched is None:
+            self._of_unknown.append((begin, end))
+            return
+        place = bisect_left(self._begins, launched + 1) - 1
+        if place < 0:
+            self._before = max(self._before, end)
+        elif launched < self._steps[place][1]:
+            self._ends[place] = max(self._ends[place], end)
+            self._first = begin if self._first is None else min(self._first, begin)
+
+    def windows(self) -> list[Interval]:
+        """One for each step, none of which overlaps another."""
+        first = self._first if self._first is not None else self._steps[0][0]
+        since = max([self._before, *(end for begin, end in self._of_unknown if begin < first)])
+        found = []
+        for (begin, _), end in zip(self._steps, self._ends, strict=True):
+            window = max(begin, since), max(begin, since, end)
+            found.append(window)
+            since = window[1]
+        return found

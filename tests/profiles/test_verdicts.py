@@ -1,0 +1,186 @@
+"""Each cause of the verdict with a trace that shows it and one that nearly does; steps by their launches; runs that do not belong together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiles.made_ranks import answered, combined
+from profiles.test_traces import NOW, kineto, one, read
+from profiles.traces import event
+from telemetry_profile.facts.kernel_kinds import work_of
+from telemetry_profile.profile_document import document
+
+Events = list[dict[str, Any]]
+GRID = {"grid": [512, 1, 1]}
+
+
+def step(length: int, *, number: int = 1, begin: int = 0) -> dict[str, Any]:
+    return event("user_annotation", f"ProfilerStep#{number}", NOW + begin, length, pid=9, tid=9)
+
+
+def runs(
+    count: int,
+    length: int,
+    every: int,
+    *,
+    name: str = "gemm",
+    begin: int = 0,
+    category: str = "kernel",
+    grid: int = 512,
+) -> Events:
+    """Return kernels that follow each other, each with its launch at the same time."""
+    numbers = [(begin + number * every, begin * 1000 + number + 1) for number in range(count)]
+    arguments = {"grid": [grid, 1, 1]}
+    kernels = [event(category, name, NOW + at, length, args=arguments | {"correlation": key}) for at, key in numbers]
+    launches = [
+        event("cuda_runtime", "cudaLaunchKernel", NOW + at, 1, pid=9, tid=9, args={"correlation": key})
+        for at, key in numbers
+    ]
+    return [*kernels, *launches]  # fmt: skip
+
+
+def loader(length: int) -> dict[str, Any]:
+    return event("user_annotation", "enumerate(DataLoader)#_Iter.__next__", NOW, length, pid=9, tid=9)
+
+
+def verdict(events: Events, folder: Path, **keys: Any) -> dict[str, Any]:
+    (folder / "trace.json").write_text(json.dumps(kineto(events, **keys)))
+    found: dict[str, Any] = document(answered(combined(folder)))["verdict"]
+    return found
+
+
+NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+FUSED = "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<2>(int)"
+# The cause, events that show it, and events that nearly do, with words of the verdict.
+CAUSES: dict[str, tuple[str, Events, Events, str]] = {
+    "data": ("data", [step(1000), loader(200), *runs(40, 20, 20, begin=200)],
+             [step(1000), loader(40), *runs(48, 20, 20, begin=40)], "the data loader takes 200.0 µs of 1.0 ms"),
+    "the loader is short, the host is slow": (
+        "host", [step(2000), loader(120), *runs(20, 20, 90, begin=120)], [step(2000), loader(90), *runs(20, 95, 95, begin=90)],
+        "90.0 µs between two launches"),
+    "communication": ("communication", [step(1000), *runs(20, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)],
+                      [step(1000), *runs(25, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)], "communication that nothing hides takes 20 %"),
+    "fused": ("communication", [step(1000), *runs(16, 40, 40), *runs(18, 20, 20, name=FUSED, begin=640)],
+              [step(1000), *runs(23, 40, 40), *runs(4, 20, 20, name=FUSED, begin=920)], "do not say which of the two"),
+    "copies": ("copy", [step(1000), *runs(20, 40, 40), *runs(4, 50, 50, name="Memcpy HtoD", category="gpu_memcpy", begin=800)],
+               [step(1000), *runs(24, 40, 40), *runs(1, 40, 40, name="Memcpy HtoD", category="gpu_memcpy", begin=960)], "copies that nothing hides take 20 %"),
+    "host": ("host", [step(1000), *runs(10, 20, 100)], [step(1000), *runs(10, 95, 100)], "between two launches"),
+    "gap": ("gap", [step(20_000), *runs(20, 500, 500), *runs(10, 500, 500, begin=15_000)],
+            [step(20_000), *runs(20, 500, 500), *runs(17, 500, 500, begin=11_500)], "in 1 gap of 5.0 ms"),
+    "one block": ("parallelism", [*runs(2, 6_300_000, 6_300_000, name="slow", grid=1)],
+                  [*runs(2, 6_300_000, 6_300_000, name="slow", grid=64)], "slow has 1 block"),
+    "a captured graph": ("unknown", [step(1000), *runs(2, 5, 5), *(entry for entry in runs(60, 1, 10, begin=100) if entry["cat"] != "kernel")],
+                         [step(1000), *runs(60, 16, 16)], "only 2 of 62 launched kernels ran"),
+    "too few kernels": ("unknown", [step(1000), *runs(9, 10, 100)], [step(1000), *runs(40, 24, 25)], "only 9 kernels ran"),
+    "equal causes": ("communication", [step(1000), *runs(20, 25, 25), *runs(13, 20, 20, name=NCCL, begin=500), loader(0),
+                                       *runs(1, 1, 1, begin=999)],
+                     [step(1000), *runs(38, 25, 25), *runs(2, 20, 20, name=NCCL, begin=950)], "the evidence does not decide"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_cause_is_named_with_its_evidence_and_not_where_it_nearly_holds(name: str, tmp_path: Path) -> None:
+    cause, showing, nearly, words = CAUSES[name]
+    found = verdict(showing, tmp_path)
+    assert (found["cause"], words in found["text"]) == (cause, True), found
+    assert cause == "unknown" or found["advice"]
+    other = verdict(nearly, tmp_path)
+    assert other["cause"] == "compute", other
+
+
+def test_kernels_belong_to_the_step_in_which_they_were_launched(tmp_path: Path) -> None:
+    """The card runs 5 ms behind the host, and works 6 ms on each of its steps of 4 ms."""
+    events: Events = []
+    for number in range(4):
+        events.append(step(4000, number=number, begin=4000 * number))
+        for part in range(6):
+            key = number * 10 + part + 1
+            launched, began = NOW + 4000 * number + 100 * part, NOW + 5000 + 6000 * number + 1000 * part
+            events.append(
+                event("hip_runtime", "hipModuleLaunchKernel", launched, 1, pid=9, tid=9, args={"correlation": key})
+            )
+            events.append(event("kernel", "gemm", began, 1000, args={"correlation": key}))
+    device = one(read(kineto(events)))
+    assert device.step_basis == "launch"
+    assert [
+        (split.span_ns, split.compute_ns, split.launches) for split in (step.split for step in device.steps[1:])
+    ] == [(6_000_000, 6_000_000, 6)] * 3
+    without = [entry | {"args": {}} for entry in events]
+    (tmp_path / "trace.json").write_text(json.dumps(kineto(without)))
+    (found,) = document(answered(combined(tmp_path)))["devices"]
+    assert (found["step_basis"], found["step"]["span_seconds"]) == ("host", 0.004)
+
+
+def test_a_long_gap_is_reported_and_the_rest_judged(tmp_path: Path) -> None:
+    found = verdict([*runs(1, 4, 4), *runs(40, 1000, 1000, begin=463_000)], tmp_path)
+    assert (found["cause"], found["share"]) == ("compute", 1.0)
+    assert "outside 1 gap of 463.0 ms at 4.0 µs" in found["text"]
+
+
+def of_rank(rank: int, *, compute: int = 40, idle: int = 0) -> dict[str, Any]:
+    """Return a step of 100 ms: some rank computes longer, or its card is idle longer, and the others wait in the collective."""
+    ms = 1000
+    busy = runs(20, compute * ms // 20, compute * ms // 20, begin=idle * ms)
+    reduced = runs(1, (100 - compute - idle) * ms, ms, name=NCCL, begin=(idle + compute) * ms)
+    return kineto([step(100 * ms), *busy, *reduced], distributedInfo={"rank": rank, "world_size": 4})
+
+
+@pytest.mark.parametrize(
+    ("slow", "reason", "words"),
+    [
+        ({"compute": 60}, "compute", "rank 0 computes 50 % longer"),
+        ({"idle": 42}, "host", "rank 0 is held up by its host"),
+    ],
+)
+def test_the_rank_for_which_the_others_wait(tmp_path: Path, slow: dict[str, int], reason: str, words: str) -> None:
+    for rank in range(4):
+        content = of_rank(rank, **(slow if rank == 0 else {}))
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(content))
+    found = document(answered(combined(tmp_path)))
+    assert found["ranks"]["straggler"]["rank"] == 0
+    assert found["ranks"]["straggler"]["reason"] == reason
+    assert found["verdict"]["text"].startswith(words)
+    assert found["ranks"]["slowest"]["rank"] == 0 != found["ranks"]["fastest"]["rank"]
+
+
+def test_runs_that_do_not_belong_together_have_a_verdict_each(tmp_path: Path) -> None:
+    for number in range(3):
+        events = [entry | {"ts": entry["ts"] + number * 10**9} for entry in runs(40, 20, 20 + 60 * number)]
+        (tmp_path / f"{number}.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    found = document(answered(combined(tmp_path)))
+    assert [(run["devices"], run["verdict"]["cause"], run["ranks"]) for run in found["runs"]] == [
+        ([0], "compute", None),
+        ([1], "host", None),
+        ([2], "host", None),
+    ]
+    assert (found["verdict"]["cause"], found["ranks"]) == ("unknown", None)
+
+
+def test_what_a_graph_capture_launches_has_no_flops() -> None:
+    shapes = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["c10::Half", "c10::Half"]}
+    operators = [event("cpu_op", "aten::mm", NOW + 10 * number, 5, pid=9, tid=9, args=shapes) for number in range(40)]
+    whole = [*operators, *runs(40, 5, 10)]
+    assert one(read(kineto(whole))).flops is not None
+    captured = [*operators, *runs(40, 5, 10)[40:], *runs(1, 11, 11)[:1]]
+    assert one(read(kineto(captured))).flops is None
+
+
+def test_many_devices_take_no_time_for_each_other(tmp_path: Path) -> None:
+    events = [event("kernel", "k", NOW + number, 5, pid=number) for number in range(3000)]
+    (tmp_path / "trace.json").write_text(json.dumps(kineto(events, deviceProperties=[])))
+    found = document(answered(combined(tmp_path)))
+    assert (len(found["devices"]), len(found["runs"])) == (3000, 1)
+
+
+NAMES = Path(__file__).parent / "kernel_names.txt"
+
+
+def test_the_kinds_of_real_kernels() -> None:
+    rows = [line.split(None, 1) for line in NAMES.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    assert len(rows) >= 200
+    wrong = {name: (kind, work_of(name)) for kind, name in rows if work_of(name) != kind}
+    assert not wrong
