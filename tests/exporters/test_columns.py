@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters.judgement.overview import rows
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Column, fitted, text_cell, text_rank
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, OPTIONAL, Column, fitted, text_cell, text_rank
 
 
 def cell(heading, *readings, **facts):
@@ -24,8 +24,8 @@ def test_texts_are_sorted_by_their_numbers():
     assert sorted(["gpu10", "GPU2", "gpu1"], key=text_rank) == ["gpu1", "GPU2", "gpu10"]
 
 
-def column(priority, least=0, slot="", most=0):
-    return Column(str(priority), text_cell, text_rank, priority, least=least, slot=slot, most=most)
+def column(priority, least=0, slot="", most=0, whole=0):
+    return Column(str(priority), text_cell, text_rank, priority, least=least, slot=slot, most=most, whole=whole)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,11 @@ def column(priority, least=0, slot="", most=0):
         ((column(0, slot="a"), column(1, slot="a")), (4, 8), 7, {0: 4}),
         ((column(0, least=4, most=9), column(1, least=4, most=9)), (9, 9), 16, {0: 7, 1: 7}),
         ((column(0), column(1), column(2)), (9, 9, 1), 13, {0: 9, 2: 1}),
+        ((column(0, least=4, whole=9), column(1)), (9, 4), 12, {0: 9}),
+        ((column(0, least=4, whole=9), column(1, least=4, whole=9)), (9, 9), 16, {0: 9, 1: 5}),
+        ((column(0, least=4, whole=9), column(1)), (12, 4), 15, {0: 9, 1: 4}),
+        ((column(0, least=4), column(OPTIONAL)), (9, 4), 14, {0: 9}),
+        ((column(0, least=4, whole=9),), (9,), 3, {0: 3}),
     ],
 )
 def test_the_columns_that_fit(columns, widths, limit, wanted):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
@@ -19,6 +19,8 @@ _T = TypeVar("_T")
 GAP = "  "
 # A column of that priority, or less important, is left out where no row in sight has a value.
 OPTIONAL = 11
+# Names and states are cut to the first only where no other column is left, and from the second on before other columns are dropped.
+_SHORTEST_NAME, _WHOLE_NAME = 8, 24
 # Texts by their numbers, so that 2 comes before 10.
 Rank = float | tuple[str | int, ...]
 
@@ -43,10 +45,10 @@ class Cell:
 class Column(Generic[_T]):
     """A column of rows of some type; None is the rank of a row without a value.
 
-    `least` is the width to which a text may be cut, 0 if it never is; a cell of numbers never is. Where not all columns fit, those of the
-    lowest `priority` go on being shown. Of those with one `slot` the least important that fits is shown, which says most.
-    `usual` keeps the width while numbers change. `is_kept` says that the past has it, too. A column that is drawn takes from `least` to
-    `most` characters, as there is room.
+    `least` is the width to which a text may be cut, 0 if it never is; a cell of numbers never is. A name or a state has a `whole` width: up to
+    that it is cut only where nothing less important is left to be dropped. Where not all columns fit, those of the lowest `priority` go on
+    being shown. Of those with one `slot` the least important that fits is shown, which says most. `usual` keeps the width while numbers
+    change. `is_kept` says that the past has it, too. A column that is drawn takes from `least` to `most` characters, as there is room.
     """
 
     heading: str
@@ -54,6 +56,7 @@ class Column(Generic[_T]):
     rank: Callable[[_T], Rank | None]
     priority: int
     least: int = 0
+    whole: int = 0
     usual: int = 0
     slot: str = ""
     is_text: bool = False
@@ -122,15 +125,23 @@ def number_column(
     )
 
 
-def condition_column(read: Callable[[_T], Finding], priority: int, least: int) -> Column[_T]:
-    """A column of conditions, each in the colour of its severity."""
+def name_column(
+    heading: str, read: Callable[[_T], str | None], priority: int, slot: str = "", *, is_kept: bool = False
+) -> Column[_T]:
+    """A column of names, which are cut last."""
+    column = text_column(heading, read, priority, _SHORTEST_NAME, slot, is_kept=is_kept)
+    return replace(column, whole=_WHOLE_NAME)
+
+
+def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]:
+    """A column of conditions, each in the colour of its severity; they are cut last."""
     return Column(
         "STATE",
         lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
         lambda row: text_rank(read(row).word),
         priority,
-        least=least,
-        slot="state",
+        least=_SHORTEST_NAME,
+        whole=_WHOLE_NAME,
         is_text=True,
     )
 
@@ -215,12 +226,12 @@ def _owner_text(row: Row) -> str | None:
     return human.all_of(row.device.allocations)
 
 
-VENDOR: Column[Row] = text_column("VENDOR", lambda row: row.device.vendor, 17, 6, is_kept=True)
-# In the order in which they stand. The first eight are those of a terminal of usual width, but for what is short in their place.
+VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 17, is_kept=True)
+# In the order in which they stand; those of the highest priority are dropped first, names and states never.
 DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
-    text_column("DEV", lambda row: row.device.device, 1, 12, "device", is_kept=True),
-    text_column("DEVICE", lambda row: row.device.device, 7, 12, "device", is_kept=True),
+    name_column("DEV", lambda row: row.device.device, 1, "device", is_kept=True),
+    name_column("DEVICE", lambda row: row.device.device, 7, "device", is_kept=True),
     text_column("MODEL", lambda row: row.model, 10, 14, is_kept=True),
     number_column("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
     number_column("POWER", lambda row: row.power, human.watts, 5, 5, slot="power", is_kept=True),
@@ -228,8 +239,7 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     Column("MEM", _memory_share_cell, lambda row: number_of(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
     Column("MEMORY", _memory_cell, lambda row: number_of(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
     number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
-    condition_column(lambda row: row.condition, 0, 10),
-    condition_column(lambda row: row.condition, 9, 24),
+    condition_column(lambda row: row.condition, 0),
     text_column("OWNER", _owner_text, 11, 14, is_kept=True),
     text_column("THROTTLED", _throttled_text, 13, 9, is_kept=True),
     number_column("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
@@ -239,6 +249,13 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     text_column("BUS ID", lambda row: row.device.bus_id, 19, 12, is_kept=True),
     text_column("DRIVER", lambda row: row.device.driver, 18, 12),
 )
+
+
+def of_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
+    """The columns of devices of these vendors: the labels of several vendors' cards are the same, so the vendor is a part of the name."""
+    if len(vendors) < 2:
+        return tuple(columns)
+    return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
 
 
 def fitted(
@@ -252,23 +269,38 @@ def fitted(
     wanted: dict[int, int] = {}
     for place in sorted(range(len(columns)), key=lambda place: columns[place].priority):
         column = columns[place]
+        if column.priority >= OPTIONAL:  # nothing is cut for the sake of what is optional
+            _grow_texts(columns, wanted, kept, limit - gap * (len(kept) - 1))
         others = {one: width for one, width in kept.items() if not column.slot or columns[one].slot != column.slot}
         room = limit - sum(others.values()) - gap * len(others)
-        if room < (column.least or max(column.usual, len(column.heading))):
+        if room < (0 if column.whole else column.least or max(column.usual, len(column.heading))):
             continue
         wanted[place] = width_of(place)
-        width = min(wanted[place], column.least or wanted[place])
+        width = _narrowest(column, wanted[place], room)
+        if column.whole and not kept:  # the first name is there in every terminal
+            width = min(width, max(room, 1))
         if 0 < width <= room:
             kept = {**others, place: width}
-    _grow(columns, wanted, kept, limit - gap * (len(kept) - 1))
+    limit -= gap * (len(kept) - 1)
+    _grow_texts(columns, wanted, kept, limit)
+    _grow_drawn(columns, wanted, kept, limit)
     return dict(sorted(kept.items()))
 
 
-def _grow(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
-    """Give what is left to the texts that were cut, in order of priority, then to what is drawn, in equal parts."""
-    texts = sorted((place for place in kept if not columns[place].most), key=lambda place: columns[place].priority)
-    for place in texts:
-        kept[place] += min(limit - sum(kept.values()), wanted[place] - kept[place])
+def _narrowest(column: Column[_T], wanted: int, room: int) -> int:
+    """The width that the column needs: a name is whole as long as there is room."""
+    least = min(wanted, column.least or wanted)
+    return max(least, min(wanted, column.whole, room))
+
+
+def _grow_texts(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
+    """Give what is left to the texts that were cut, in order of priority."""
+    for place in sorted((one for one in kept if not columns[one].most), key=lambda one: columns[one].priority):
+        kept[place] += max(0, min(limit - sum(kept.values()), wanted[place] - kept[place]))
+
+
+def _grow_drawn(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
+    """Give what is left to what is drawn, in equal parts."""
     drawn = [place for place in kept if columns[place].most]
     while growing := [place for place in drawn if kept[place] < wanted[place]][: max(0, limit - sum(kept.values()))]:
         for place in growing:

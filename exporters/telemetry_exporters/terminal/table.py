@@ -20,21 +20,18 @@ from telemetry_exporters.judgement.overview import (
 )
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, GAP, OPTIONAL, VENDOR, Cell, Column, fitted, of_vendors
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 
-_GAP = "  "
-_NARROWEST_MODEL = 8
-# Of what comes in where there is room for it, these may be cut to so many columns.
-_NARROWEST = {"OWNER": 14}
-# What every terminal shows; of several vendors, too.
-_HEADINGS = ("VENDOR", "DEVICE", "MODEL", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE")
-# Those and what wider terminals show, but not what stands for one of those where there is no room.
+# Narrower tables have less between their columns; a table without a width has as many columns as it takes.
+_NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
-    {column.heading: column for column in DEVICE_COLUMNS if column.heading in _HEADINGS or not column.slot}.values()
+    replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS
 )
+# What a table without a width has.
+_USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIONAL and column.heading != "OWNER")
 
 
 class Detail(enum.Flag):
@@ -120,54 +117,32 @@ def _trouble_lines(trouble: Trouble, width: int, colour: Colour) -> Iterator[str
     yield from wrapped(f"  → {trouble.remedy}", width, "    ")
 
 
-def _device_lines(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
-    cells = [[column.cell(row) for column in _COLUMNS] for row in rows]
-    widths = {
-        column.heading: max(display_width(text) for text in (column.heading, *(line[place].text for line in cells)))
-        for place, column in enumerate(_COLUMNS)
-    }
-    filled = [heading for place, heading in enumerate(widths) if any(line[place].text != ABSENT for line in cells)]
-    # The models stand in the title as well; the vendor tells devices apart, unless it is the same for all.
-    expendable = ("VENDOR", "MODEL") if len({row.device.vendor for row in rows}) == 1 else ("MODEL",)
-    kept = _fit({heading: widths[heading] for heading in _HEADINGS}, width, expendable)
-    _widen(kept, {heading: widths[heading] for heading in filled}, width)
-    heading = [Cell(column.heading, Style.BOLD) for column in _COLUMNS]
-    return [_line(zip(_COLUMNS, line, strict=True), kept, colour) for line in (heading, *cells)]
+def _device_lines(rows: tuple[Row, ...], limit: int, colour: Colour) -> list[str]:
+    columns = of_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
+    cells = [[column.cell(row) for row in rows] for column in columns]
+
+    def natural(place: int) -> int:
+        texts = [cell.text for cell in cells[place]]
+        if columns[place].priority >= OPTIONAL and all(text == ABSENT for text in texts):
+            return 0
+        return max(map(display_width, (columns[place].heading, *texts)))
+
+    gap = " " if 0 < limit < _NARROW else GAP
+    kept = fitted(columns, natural, limit or _UNLIMITED, len(gap))
+    heading = [(columns[place], Cell(columns[place].heading, Style.BOLD), width) for place, width in kept.items()]
+    lines = [
+        [(columns[place], cells[place][number], width) for place, width in kept.items()] for number in range(len(rows))
+    ]
+    return [_line(line, gap, colour) for line in (heading, *lines)]
 
 
-def _fit(widths: Mapping[str, int], limit: int, expendable: tuple[str, ...]) -> dict[str, int]:
-    """The widths of the columns that are shown: first the model is cut, then the expendable columns go one by one."""
-    kept = dict(widths)
-    for going in (*expendable, ""):
-        over = sum(kept.values()) + len(_GAP) * (len(kept) - 1) - limit
-        if limit <= 0 or over <= 0:
-            break
-        if kept.get("MODEL", 0) - over >= _NARROWEST_MODEL:
-            kept["MODEL"] -= over
-            break
-        kept.pop(going, None)
-    return kept
-
-
-def _widen(kept: dict[str, int], widths: Mapping[str, int], limit: int) -> None:
-    """Take in what there is room for, the most important first, and of it only what some device tells."""
-    for column in sorted(_COLUMNS, key=lambda column: column.priority):
-        wanted = widths.get(column.heading)
-        if wanted is None or column.heading in _HEADINGS:
-            continue
-        room = limit - sum(kept.values()) - len(_GAP) * len(kept)
-        if min(wanted, _NARROWEST.get(column.heading, wanted)) <= room:
-            kept[column.heading] = min(wanted, room)
-
-
-def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], colour: Colour) -> str:
+def _line(parts: Iterable[tuple[Column[Row], Cell, int]], gap: str, colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
-        for column, cell in parts
-        if (width := kept.get(column.heading))
+        for column, cell, width in parts
     ]
     *others, (last, style) = texts
-    return _GAP.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
+    return gap.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
 
 
 def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:

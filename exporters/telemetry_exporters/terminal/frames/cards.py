@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import Row, source_condition
 from telemetry_exporters.judgement.verdict import Severity
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, VENDOR, Cell, Column, number_of
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, number_of, of_vendors
 from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
 from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wrapped
 from telemetry_exporters.terminal.frames.listing import Listing, past_columns
@@ -82,6 +82,7 @@ def _of_row(column: Column[Row]) -> Column[Card]:
         lambda card: rank(card.row),
         column.priority,
         least=column.least,
+        whole=column.whole,
         usual=column.usual,
         slot=column.slot,
         is_text=column.is_text,
@@ -105,11 +106,8 @@ _PAST_COLUMNS = past_columns(_COLUMNS)
 
 def _listing(scene: Scene) -> Listing[Card]:
     columns = _COLUMNS if scene.slot is None else _PAST_COLUMNS
-    if len({row.device.vendor for row in scene.rows}) > 1:
-        # The labels of several vendors' cards are the same.
-        columns = tuple(replace(one, priority=-1) if one.heading == VENDOR.heading else one for one in columns)
     return Listing(
-        columns,
+        of_vendors(columns, {row.device.vendor for row in scene.rows}),
         lambda card: card.row.device.id,
         _text,
         _badness,

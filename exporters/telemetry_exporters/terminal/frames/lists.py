@@ -14,6 +14,7 @@ from telemetry_exporters.terminal.columns import (
     Cell,
     Column,
     condition_column,
+    name_column,
     number_column,
     text_cell,
     text_column,
@@ -115,14 +116,13 @@ def _models(row: NodeRow) -> str:
 
 _NODES: Listing[NodeRow] = Listing(
     (
-        text_column("NODE", lambda row: row.scene.node.name, 0, 8),
+        name_column("NODE", lambda row: row.scene.node.name, 0),
         Column("CARDS", _cards_cell, lambda row: float(row.figures.whole), 6, usual=3),
         number_column("TEMP", _total(_HOTTEST, max), human.celsius, 2, 6, is_kept=True),
         number_column("POWER", _total(_POWER, sum), human.watts, 4, 7, is_kept=True),
         number_column("MEMORY", _total(_MEMORY, sum), human.byte_size, 5, 8, is_kept=True),
         number_column("UTIL", _total(_UTILIZATION, _mean), human.percent, 3, 5, is_kept=True),
-        condition_column(lambda row: row.condition, 1, 9),
-        condition_column(lambda row: row.condition, 7, 28),
+        condition_column(lambda row: row.condition, 1),
         text_column("MODELS", _models, 8, 12),
     ),
     lambda row: row.scene.node.name,
@@ -166,7 +166,7 @@ _COLUMNS: tuple[Column[Use], ...] = (
     Column("PID", lambda use: Cell(str(use.process.pid)), lambda use: float(use.process.pid), 0, usual=7),
     number_column("MEMORY", lambda use: use.process.memory_used_bytes, human.byte_size, 1, 8),
     number_column("UTIL", lambda use: use.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
-    text_column("CARD", lambda use: use.card, 2, 8),
+    name_column("CARD", lambda use: use.card, 2),
     text_column("NAME", lambda use: use.process.name, 3, 6),
     text_column("USER", lambda use: cut(use.process.user, _LONGEST_USER), OPTIONAL, 6),
     text_column("OWNER", lambda use: human.of_process(use.process), OPTIONAL + 1, 18),
