@@ -119,6 +119,8 @@ def test_a_long_gap_is_reported_and_the_rest_judged(tmp_path: Path) -> None:
     found = verdict([*runs(1, 4, 4), *runs(40, 1000, 1000, begin=463_000)], tmp_path)
     assert (found["cause"], found["share"]) == ("compute", 1.0)
     assert "outside 1 gap of 463.0 ms at 4.0 µs" in found["text"]
+    found = verdict([*runs(20, 400, 2000), *runs(20, 400, 2000, begin=463_000)], tmp_path)
+    assert (found["cause"], "2.0 ms between two launches" in found["text"]) == ("host", True), found
 
 
 def of_rank(rank: int, *, compute: int = 40, idle: int = 0) -> dict[str, Any]:

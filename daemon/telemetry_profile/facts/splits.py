@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from telemetry_profile.facts.intervals import Interval, Runs, Union, ascending
@@ -70,7 +71,8 @@ class Splitter:
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
                 rest = rest.joined(self.split(since, until))
-        return rest
+        # What is long in a piece is not long in all of the time.
+        return replace(rest, gaps=0, gap_ns=0)
 
 
 def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
