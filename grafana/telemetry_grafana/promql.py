@@ -13,7 +13,7 @@ from telemetry_parsers.model import Metric
 FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
     {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
-# What joins and sums go by: one node, one card, the cards of a model, and those of a model in one node. A cluster is told where several of them share a store; elsewhere nobody has the label, and joins do without it.
+# What joins and sums go by: one node, one card, the cards of a model, and those of a model in one node. The label cluster exists where several clusters share a store; joins work without it.
 NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
 MODEL = "cluster, job, vendor, model"
@@ -90,7 +90,7 @@ def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyTy
 
 
 def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
-    """The labels that a metric may have; QueryError if nobody exports it."""
+    """The labels that a metric may have; Raise QueryError if it is not exported."""
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:

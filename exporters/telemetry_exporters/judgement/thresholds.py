@@ -86,14 +86,14 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "pcie_replays_per_minute": Threshold(8, "packets sent again a minute", "widely used, no source: tune it"),
     "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed", "own figure"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
-    "held_ratio": Threshold(0.5, "memory held by whoever leaves the device idle", "own figure"),
+    "held_ratio": Threshold(0.5, "memory held while the device is idle", "own figure"),
     "foreign_bytes": Threshold(
         268_435_456,
         "bytes that strangers hold of a card that somebody was given",
         "own figure: a CUDA context has more",
     ),
     "unowned_ratio": Threshold(
-        0.05, "memory in use on a card that nobody has; drivers themselves keep less", "own figure"
+        0.05, "memory in use on an unallocated card; drivers themselves keep less", "own figure"
     ),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards", "own figure"),
     "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work", "own figure"),
@@ -119,9 +119,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "rest_share_alone": Threshold(
         0.05, "the same of a card that tells nothing of its memory", "below decoding on an H200: 137 to 300 of 700 W"
     ),
-    "quiet_ratio": Threshold(
-        0.05, "activity or bandwidth of a memory that nobody works with", "own figure; 0 in a hung job on V100s"
-    ),
+    "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "own figure; 0 in a hung job on V100s"),
     "empty_ratio": Threshold(0.02, "memory in use on a card that no job has", "own figure"),
     "power_follows": Threshold(
         2, "highest power of a model as a multiple of its idle power", "own figure; some tools show a constant"

@@ -148,7 +148,7 @@ _WORK = (
 _HEAT_AND_SUPPLY = (
     lines(
         "Margins of temperature",
-        "Degrees left before the card slows down, and the margins at which it acts, for cards that tell those in place of temperatures.",
+        "Degrees left before the card slows down, and the margins at which it acts, for cards that report margins instead of temperatures.",
         "celsius",
         *of_cards(
             ("accelerator_temperature_margin_celsius{$cards}", "left"),
@@ -219,7 +219,7 @@ CARD = Page(
                 "Readings",
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
                 "computing, as the vendor counts it. Clock: of graphics or multiprocessors. Energy: in the time shown. What this "
-                "card does not tell is not here.",
+                "card does not report is left out.",
                 Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HOT),
                 Figure("Power", "max(accelerator_power_watts{$cards})", "watt"),
                 Figure("Power limit", "max(accelerator_power_cap_watts{$cards})", "watt"),

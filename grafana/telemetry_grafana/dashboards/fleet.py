@@ -56,7 +56,7 @@ FLEET = Page(
             shared.FIRING_ALERTS.sized(width=18, height=7),
             _IN_MAINTENANCE.sized(width=6, height=7),
         ),
-        "Who stands out": (
+        "Cards that stand out": (
             ranking(
                 "Hottest",
                 "The temperature of a card is its hottest sensor other than memory and board.",
@@ -104,7 +104,7 @@ FLEET = Page(
             ),
             lines(
                 "Power of nodes against their limits",
-                "Power drawn as a share of the limits: the nodes that came closest to them. n/a: cards that draw power and tell no "
+                "Power drawn as a share of the limits: the nodes that came closest to them. n/a: cards that draw power and report no "
                 "limit; of such nodes, those that draw most.",
                 "percentunit",
                 highest_nodes(_OF_LIMIT),
@@ -112,14 +112,14 @@ FLEET = Page(
                     named_nodes(
                         f"0 / 0 * topk({_MOST_UNTOLD}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
                     ),
-                    "{{node}}: no limit told",
+                    "{{node}}: no limit reported",
                 ),
             ),
         ),
         "Each card": (
             heatmap(
                 "Utilization",
-                "A row for each card, from cool (idle) to warm (busy). Empty: nothing was collected, or the card does not tell.",
+                "A row for each card, from cool (idle) to warm (busy). Empty: nothing was collected or reported.",
                 "percentunit",
                 by_card("accelerator:utilization_ratio:rate5m{$cards}"),
             ),
@@ -159,7 +159,7 @@ FLEET = Page(
             ),
             lines(
                 "Power against the limits",
-                "All power drawn by the cards that tell their limit, and dashed the sum of these limits.",
+                "All power drawn by the cards with a reported limit, and dashed the sum of these limits.",
                 "watt",
                 query(
                     "sum(accelerator_power_watts{$cards} and on (cluster, job, instance, id) accelerator_power_cap_watts{$cards})",

@@ -1,4 +1,4 @@
-"""Whose cards they are and what they cost: owners by user, account, namespace and job, and what nobody has."""
+"""Owners and costs of cards: by user, account, namespace and job, and unallocated cards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _used_by(labels: str) -> str:
 
 _NOW = card_table(
     "Who has cards",
-    "Every owner with the cards that it has now, parts of shared ones counted as parts; n/a: the cards do not tell.",
+    "Every owner with its cards now, shares of shared cards counted as shares; n/a: not reported.",
     _OWNER,
     (
         Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
@@ -112,7 +112,7 @@ JOBS = Page(
     title="Accelerators: jobs and owners",
     description=(
         "Whose cards they are: pods, jobs, containers and users, what they use and what it costs. Shares of a card add to one, so that sums "
-        "over owners and nobody are the cards' own. Where attribution is on (docs/owners.md)."
+        "over owners and unallocated use equal the cards' own. Where attribution is on (docs/owners.md)."
     ),
     sections={
         "Now": (
@@ -121,29 +121,29 @@ JOBS = Page(
                 "Owners that have a card, or a part of one.",
                 f"count(count by (owner_kind, owner) ({_SHARE}))",
             ),
-            number("Cards had", "Cards that somebody has; parts count as parts.", f"sum({_SHARE})"),
+            number("Cards had", "Allocated cards; shares count as shares.", f"sum({_SHARE})"),
             number(
                 "Free cards",
-                "Cards that are up and that nobody has.",
+                "Cards that are up and unallocated.",
                 f"count((accelerator_up{{$cards}} == 1) unless {_CARD} {PARTITIONS} unless {_CARD} accelerator_allocation_ratio)"
                 " or 0 * count(accelerator_up{$cards})",
             ),
             numbers(
                 "Power",
-                "What the cards draw for those who have them, and what they draw for nobody.",
+                "Power of allocated cards, and power of unallocated cards.",
                 Figure("of owners", f"sum({_of_share('accelerator_power_watts')})", "watt"),
                 Figure(
-                    "nobody's",
+                    "unallocated",
                     f"sum({_POWER}) - (sum({_of_share('accelerator_power_watts')}) or 0 * sum({_POWER}))",
                     "watt",
                 ),
             ),
             numbers(
                 "Energy in the time shown",
-                "As the daemons integrate it; what is nobody's is the difference to the cards' own.",
+                "As the daemons integrate it; unallocated energy is the difference to the cards' own.",
                 Figure("of owners", f"sum(increase({_ENERGY}[$__range])) / 3600", "watth"),
                 Figure(
-                    "nobody's",
+                    "unallocated",
                     f"(sum(increase({_ALL_ENERGY}[$__range])) - (sum(increase({_ENERGY}[$__range]))"
                     f" or 0 * sum(increase({_ALL_ENERGY}[$__range])))) / 3600",
                     "watth",
@@ -154,7 +154,7 @@ JOBS = Page(
         "Over time": (
             _over_time(
                 "Cards had",
-                "Cards by user, namespace and account; the sum is what somebody has.",
+                "Cards by user, namespace and account; the sum is all allocated cards.",
                 "short",
                 f"sum by ({_GROUP}) ({_SHARE})",
             ),
@@ -209,7 +209,7 @@ JOBS = Page(
             _where_any(
                 "no card",
                 "Idle holders",
-                "Cards that computed nothing for half an hour, with who has them.",
+                "Cards that computed nothing for half an hour, with their owners.",
                 _OF_CARD,
                 Column(
                     "share",
@@ -218,7 +218,7 @@ JOBS = Page(
                 ),
             ),
             _where_any(
-                "no card, where processes are told",
+                "no card, if processes are reported",
                 "Strangers",
                 "Cards on which processes of others hold memory, with the owner whom they disturb.",
                 _OF_CARD,

@@ -30,7 +30,7 @@ _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
     for position, state in sorted(enumerate(STATES), key=lambda each: each[1] in _NOT_THERE.split("|"))
 )
-# From 0 (never well) to 1 (always well), and 2 for a source that is missing: every node lacks most of the tools.
+# From 0 (never well) to 1 (always well), and 2 for a missing source: most tools are missing on every node.
 _WELL_OR_NOT_THERE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_NOT_THERE}", _NOT_THERE)

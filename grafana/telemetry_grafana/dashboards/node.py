@@ -34,7 +34,7 @@ _ERRORS = card_table(
     "Errors of each card",
     "Memory errors, pages and rows out of use, packets sent again over PCIe and link errors since the driver was loaded, links "
     "that are down now, and "
-    "events since the daemon started, and how many kinds stand open; n/a: this card does not tell, or no event came.",
+    "events since the daemon started, and how many kinds stand open; n/a: not reported, or no event.",
     shared.CARD_LABELS,
     (
         Column("uncorrected", _total("ecc_uncorrected_total"), steps=shared.BAD),
@@ -145,7 +145,7 @@ NODE = Page(
         "Presence": (
             states(
                 "Cards",
-                "Whether each card is listed; nothing while nobody knows (source failed, released).",
+                "Whether each card is listed; nothing if that is unknown (source failed, released).",
                 {"0": ("lost", RED), "1": ("up", GREEN)},
                 of_node("accelerator_up{$cards}"),
             ).sized(height=6),

@@ -49,17 +49,17 @@ def _choice(name: str, label: str, series: str, *, of_all: bool) -> QueryVariabl
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
     )
-    # A model may be unknown, which is an empty label; where there is one cluster only, nobody has its label.
+    # A model may be unknown, which is an empty label; without several clusters the label is missing.
     return choice.include_all(True).all_value(".*").current(_ALL) if of_all else choice
 
 
 _STEP = "60s"
-# What was there before this step; over an hour, so that a daemon or Prometheus that was away tells no news twice.
+# What was there before this step; over an hour, so that nothing is repeated after an outage of the daemon or Prometheus.
 _BEFORE = "[1h] offset $__interval"
 
 
 class _Mark(AnnotationQuery):
-    """An annotation as the Prometheus data source reads it; the SDK lacks these settings of it."""
+    """An annotation as the Prometheus data source reads it; these settings are missing in the SDK."""
 
     def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
         super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
@@ -127,7 +127,7 @@ _WIDTH = 24
 class Page:
     """A dashboard by its name in the address, its title and what it is for, with the panels of each row by its title.
 
-    Rows in `folded` come last and are closed: their queries are asked when somebody opens them. The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
+    Rows in `folded` come last and are closed: their queries run when they are opened. The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
     """
 
     uid: str

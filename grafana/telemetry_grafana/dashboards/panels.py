@@ -170,7 +170,7 @@ class Figure:
 
 
 def numbers(title: str, description: str, *figures: Figure) -> Panel:
-    """Several figures side by side; one that no card tells is not there, and the others take its room."""
+    """Several figures side by side; a figure that no card reports is left out."""
     panel = _figure().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
     for position, figure in enumerate(figures):
         own = _set({"unit": figure.unit, "thresholds": _coloured(figure.steps)})

@@ -74,7 +74,7 @@ FAILING = number(
     _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=BAD,
 )
-# These some vendors do not tell: they stand side by side in one panel, without those that nobody tells.
+# Some vendors do not report these: they are side by side in one panel, without those that no card reports.
 THROTTLED = Figure(
     "Throttled",
     _count(
@@ -96,7 +96,7 @@ NODES_DOWN = number(
 )
 FAILING_SOURCES = number(
     "Bad sources",
-    "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
+    "Tools and libraries that are installed and fail: readings that only they report are not watched.",
     "sum(telemetry_source_up{$nodes} == bool 0)",
     steps=BAD,
 )
@@ -105,8 +105,8 @@ ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_tota
 
 
 EVENTS_MEAN = (
-    "Events by code (NVIDIA: Xid), from when they came until the card was reset, its driver loaded anew or the node started. "
-    "Only some drivers tell events."
+    "Events by code (NVIDIA: Xid), from their time until the card was reset, its driver reloaded or the node rebooted. "
+    "Only some drivers report events."
 )
 EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
 _ALERT = f"{NODE}, vendor, device, alertname"
@@ -127,7 +127,7 @@ def now_of_card(metric: str) -> str:
 # Those with a problem come first.
 ALL_CARDS = card_table(
     "All cards",
-    "Each card now; headroom: degrees left before it slows down by its own limits; n/a: this card does not tell, or is lost; not watched: it was there within the hour, and its source fails or was "
+    "Each card now; headroom: degrees left before it slows down by its own limits; n/a: not reported, or lost; not watched: it was there within the hour, and its source fails or was "
     "released. A click on the device opens the card.",
     CARD_LABELS,
     (

@@ -37,7 +37,7 @@ _MOST = 10
 _SCORES = card_table(
     "Scores",
     "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
-    "red; the furthest of them first. n/a: fewer than three peers, or the card does not tell.",
+    "red; the furthest of them first. n/a: fewer than three peers, or not reported.",
     shared.CARD_LABELS,
     (
         Column("furthest", f"max {shared.ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
@@ -74,7 +74,7 @@ STRAGGLERS = Page(
         "of them the slow card shows at once: low clocks or high temperature name the cause, low utilization the victims."
     ),
     sections={
-        "Who stands out": (
+        "Cards that stand out": (
             ranking(
                 "Least work",
                 "How much less than the median of their model the cards do that do least.",

@@ -62,7 +62,7 @@ WORK = Page(
     title="Accelerators: achieved work",
     description=(
         "From utilization to work done. Utilization says that something ran; here is what the matrix units and the memory did at most, and what the "
-        "clocks took away. Vendors that tell neither are n/a. Where a job counts its steps, these stand beside its cards (docs/profile.md)."
+        "clocks took away. Vendors that report neither are n/a. Where a job counts its steps, these stand beside its cards (docs/profile.md)."
     ),
     sections={
         "Now": (
@@ -119,7 +119,7 @@ WORK = Page(
             ),
             lines(
                 "Lost to clocks",
-                "The part of the quoted peak that is out of reach at the clock of the moment: power caps, heat, or a clock that somebody set.",
+                "The part of the quoted peak that is out of reach at the clock of the moment: power caps, heat, or a fixed clock.",
                 "percentunit",
                 highest(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
             ),

@@ -109,7 +109,7 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorHotterThanPeers",
             condition=(
                 f"{_against(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_against(_ABOVE_MEAN, _WORK)} > $busier_ratio"
-                # Not every card tells its work: a partitioned one does not.
+                # Some cards do not report their work, such as partitioned ones.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
@@ -169,12 +169,12 @@ HEAT_AND_SPEED = AlertGroup(
             condition=(
                 "accelerator:utilization_ratio:rate5m < $idle_ratio"
                 " and on (cluster, job, instance, id) accelerator_memory_used_ratio > $held_ratio"
-                # Of a card whose owner is known AcceleratorAllocatedIdle says who it is.
+                # If the owner is known, AcceleratorAllocatedIdle names it.
                 " unless on (cluster, job, instance, id) accelerator_allocation_ratio"
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} is idle while its memory is held",
-            meaning="Somebody has loaded the card and does not use it: a hung job, a forgotten notebook.",
+            meaning="A process holds memory of the card and does not use it: a hung job, a forgotten notebook.",
             check="`telemetry snapshot --all` lists the processes.",
             remedy="Ask the owner, or end the job.",
         ),
@@ -222,7 +222,7 @@ _NODES = _Compared(
 
 
 def _slower(of: _Compared) -> str:
-    """The clock's share, of who is behind by clock and power, and still is, among peers that draw alike, with as much memory and power allowed."""
+    """Return the clock ratio of cards that are behind their peers by clock and power, among peers with similar power, memory and power limit."""
     clock, power = _lately("clock_hertz", of), _lately("power_watts", of)
     memory_used = of.reading.format("accelerator_memory_used_ratio")
     power_cap = of.reading.format("(accelerator_power_cap_watts > 0)")
@@ -237,7 +237,7 @@ def _slower(of: _Compared) -> str:
 
 
 def _lately(name: str, of: _Compared) -> str:
-    """The average of half an hour, of who was busy in most of it: jobs pause to write checkpoints."""
+    """Return the half-hour average of cards that were busy most of the time: jobs pause to write checkpoints."""
     series = of.share.format(name)
     return f"(avg_over_time({series}[30m]) and on ({of.one}) count_over_time({series}[30m]) >= $busy_minutes)"
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warning
 
-# On a node where the operator released a source, or all its cards sleep, nobody counts.
+# Devices are not counted on a node whose source the operator released, or whose cards all sleep.
 # Nor while a driver hangs, which has an alert of its own.
 _NOBODY_COUNTS = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 # As far back as the alert looks: while the node does not answer, the partitions of a lost card must not turn into cards.
 _WHOLE_LATELY = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# Whole cards that telemetry knows, lost ones included: those have an alert of their own. Once each, whoever sends them.
+# Whole cards that telemetry knows, lost ones included: those have an alert of their own. Each counts once, even if several servers send it.
 _KNOWN = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_WHOLE}))"
 
 
-# Of a node whose daemon began anew within the week, without what it remembered.
+# A node whose daemon lost its state within the week.
 _HAD = "last_over_time(instance:accelerators:before[15m])"
-# Where a source fails, that is why none is told of, and has an alert of its own.
+# A failed source explains missing devices, and has an alert of its own.
 _NOW = f"(instance:accelerators:known or 0 * {_HAD} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
@@ -84,8 +84,8 @@ PRESENCE = AlertGroup(
                 f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOBODY_COUNTS}"
             ),
             hold="15m",
-            summary="{instance} had {value} {vendor} cards before its daemon began anew, and has fewer",
-            meaning="The daemon lost what it remembered (a new image of the node, a pod without a volume for its state), and the node has fewer cards than it told of before. A card that went meanwhile is not known any more, so AcceleratorLost cannot tell. It ends once there are as many, or seven days after the state was last lost; `expect.devices` tells for ever.",
+            summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer",
+            meaning="The daemon lost what it remembered (a new image of the node, a pod without a volume for its state), and the node has fewer cards than before. A card that disappeared meanwhile is unknown, so AcceleratorLost cannot fire for it. It ends once there are as many, or seven days after the state was last lost; `expect.devices` tells for ever.",
             check="`lspci`, `dmesg`, the vendor's tool; which cards there were: `accelerator_info` of the time before.",
             remedy="As for AcceleratorLost. Where the node is to have fewer cards, or is another machine under the same name: say so in `expect.devices`, which ends this alert. Keep the state directory on a disk that outlives the daemon (Helm: `stateHostPath`).",
         ),
@@ -104,7 +104,7 @@ def _remembered(selector: str) -> str:
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid that asks for no repair is told while it is new: where it was not open before, or has come again. Prometheus cannot
+# An Xid that needs no repair counts while it is new: it was not open before, or has occurred again. Prometheus cannot
 # see that a series increases which begins with 1. Before: within hours, in which the node may not have answered for a while.
 _AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
@@ -118,7 +118,7 @@ BROKEN = AlertGroup(
             name="AcceleratorEventCritical",
             condition=open_event("$xid_critical"),
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware. The alert lasts until the card is repaired: until it was reset or bound anew to its driver, or the node was started. Then it ends within five minutes.",
+            meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware. The alert lasts until the card is repaired: until it was reset or bound to its driver again, or the node was rebooted. Then it ends within five minutes.",
             check="`dmesg | grep -i xid`; the vendor's table of the code.",
         ),
         warning(
@@ -129,7 +129,7 @@ BROKEN = AlertGroup(
             ),
             counted_over_seconds=3600,
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an event that may come before worse. An Xid is told for an hour, an error code for as long as the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
+            meaning="The driver reported an event that may come before worse. An Xid counts for an hour, an error code while the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
         ),
         warning(
@@ -224,7 +224,7 @@ BROKEN = AlertGroup(
             ),
             counted_over_seconds=900,
             summary="{value} links of {vendor} {device} on {instance} have errors",
-            meaning="Data is sent again or a link trains anew: it is slow, and may fail.",
+            meaning="Data is sent again, or the link is retrained: it is slow, and may fail.",
             check="Which links (dashboard Card); both ends of them; the temperature of optical modules.",
             remedy="As for AcceleratorLinkDown.",
         ),

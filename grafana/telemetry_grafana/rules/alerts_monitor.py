@@ -36,7 +36,7 @@ MONITOR = AlertGroup(
             name=MAINTENANCE,
             condition=f"last_over_time({MAINTENANCE_END}[1h]) - time() > 0",
             summary="{instance} is in maintenance for another {value:humanizeDuration}",
-            meaning="Somebody announced that the node is worked on. This alert goes to no receiver: in Alertmanager it holds back the node's other alerts without resolving them, so incidents that are open stay open.",
+            meaning="An operator announced work on the node. This alert goes to no receiver: in Alertmanager it holds back the node's other alerts without resolving them, so incidents that are open stay open.",
             check="`telemetry maintenance` on the node says until when and why.",
             remedy="Nothing; `telemetry maintenance off` ends it earlier.",
         ),
@@ -73,7 +73,7 @@ MONITOR = AlertGroup(
         ),
         critical(
             name="TelemetrySilent",
-            # Its agent dies with it, and nobody is left to write that `up` is 0.
+            # Its agent dies with it, so that `up` 0 is never written.
             condition=(
                 "last_over_time(instance:telemetry:pushed[7d])"
                 # Telegraf writes no `up` at all.

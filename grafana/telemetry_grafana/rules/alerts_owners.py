@@ -1,4 +1,4 @@
-"""Alerts about whose cards they are: idle ones that somebody has, memory that nobody owns, strangers, slow cards of a job."""
+"""Alerts about owners: allocated cards that are idle, memory without an owner, foreign processes, slow cards of a job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OWNERS = AlertGroup(
             hold="55m",  # and five minutes are in the rate
             held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has had {vendor} {device} on {instance} for an hour and does not use it",
-            meaning="Somebody was given the card, or holds it with a process, and it computes nothing: a job that waits, hangs or has ended without a notice, a forgotten notebook.",
+            meaning="The card is allocated, or a process holds it, and it computes nothing: a job that waits, hangs or has ended without a notice, a forgotten notebook.",
             check="`telemetry snapshot --processes` on the node: whether there are processes at all; the job's log.",
             remedy="Ask the owner, or end the job.",
         ),
@@ -66,7 +66,7 @@ OWNERS = AlertGroup(
             summary="others hold {value:humanize1024}B of {vendor} {device} on {instance}, which {owner_kind} {owner} has",
             meaning="Processes that belong to none of the card's owners hold memory on it: they slow the owner's job down or end it for want of memory.",
             check="`telemetry snapshot --processes` on the node names them with user and container.",
-            remedy="End them, or have the scheduler constrain devices (Slurm: ConstrainDevices), so that nobody reaches a card that is not theirs.",
+            remedy="End them, or have the scheduler constrain devices (Slurm: ConstrainDevices), so that no user reaches another user's card.",
         ),
         warning(
             name="AcceleratorMemoryHeldByNobody",
@@ -77,7 +77,7 @@ OWNERS = AlertGroup(
                 ' and on (cluster, job, instance) (telemetry_source_up{source="proc"} == 1)'
             ),
             hold="15m",
-            summary="memory of {vendor} {device} on {instance} is in use ({value:humanizePercentage}) and nobody owns it",
+            summary="memory of {vendor} {device} on {instance} is in use ({value:humanizePercentage}) without an owner",
             meaning="No pod, job or process is known to have the card: a process that was killed left its memory behind, or one hides in another namespace.",
             check="`telemetry snapshot --processes`, then what holds the device node: `fuser -v /dev/nvidia*` or its like.",
             remedy="End what holds it; if nothing does, reset the card.",
@@ -87,7 +87,7 @@ OWNERS = AlertGroup(
             condition="telemetry_claims_unresolved > 0",
             hold="15m",
             summary="{value} device names of {source} on {instance} fit no card of this node, or several",
-            meaning="A scheduler names devices that the daemon cannot find: their owners are missing in every sum. A card that was lost, or a name of a form that nobody knows.",
+            meaning="A scheduler names devices that the daemon cannot find: their owners are missing in every sum. The card was lost, or its name has an unknown form.",
             check="The problems of the source in `telemetry doctor`: each names the owner and the device.",
             remedy="A lost card: see AcceleratorLost. Else report the form of the name (docs/troubleshooting.md).",
         ),

@@ -74,9 +74,9 @@ _DEVICES = (
 
 
 _OF_CARD = f"on ({CARD}) group_left ()"
-# What computes: NVIDIA tells the same clock as sm and as graphics, others have one of them.
+# The compute clock: NVIDIA reports the same clock as sm and as graphics, other vendors one of them.
 _CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
-# The matrix pipe of 16-bit formats, where pipes are told; else all matrix units together.
+# The matrix pipe of 16-bit formats if pipes are reported, otherwise all matrix units together.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
 _PER_DTYPE = f"{DEVICE}, dtype"
 CEILING = "accelerator:flops_ceiling:estimate"
@@ -141,7 +141,7 @@ _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _LEAST, _MOST = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # Where work adds little, the tool tells a constant; a card far below the idle ones is none.
+    # If work adds little, the tool reports a constant; a card far below the idle cards is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_LEAST})"
     f" / on ({MODEL}) group_left () (({_MOST} > {with_thresholds('$power_follows')} * {_LEAST}) - {_LEAST})",
     "How far the device's power is from that of an idle one, as a share of what work added at most within a month.",
@@ -187,7 +187,7 @@ def _share(used: str, limit: str, without: str = "") -> str:
     return " / ".join(f"sum by (OVER) ({part})" for part in both)
 
 
-# A partition counts where its card tells nothing of its own; else a card of eight partitions would count nine times.
+# A partition counts if its card has no value of its own; otherwise a card of eight partitions would count nine times.
 _ONCE = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'

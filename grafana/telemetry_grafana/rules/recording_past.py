@@ -13,7 +13,7 @@ _MAINTENANCE = Recording(
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
     # What is not counted down is no daemon's any more, such as a textfile that one left behind.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off, or was installed anew, tells nothing: then what was recorded before goes on, until a day after that end.
+    # A node that is off, or was reinstalled, exposes nothing: the recorded end continues until a day after it.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "When the maintenance that a node announced ends or ended, by the clock of Prometheus; also while the node is off.",
     NODE,
@@ -86,7 +86,7 @@ MEMORIES = RecordingGroup(
         Recording(
             "instance:accelerators:known",
             f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up unless on ({CARD}) {PARTITIONS}))",
-            "How many of a vendor's whole devices a node tells of, lost ones included.",
+            "Whole devices of a vendor that a node reports, including lost ones.",
             f"{NODE}, vendor",
         ),
         _MAINTENANCE,
@@ -100,7 +100,7 @@ _LONG_AGO = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _BEFORE = "instance:accelerators:before"
 _STEADY = f"last_over_time(instance:accelerators:steady{_LONG_AGO})"
-# Whoever loses the memory again, while there are fewer, still had what there was at first.
+# A second loss of the state, while devices are missing, keeps the first count.
 _STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
 _LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
 
@@ -122,7 +122,7 @@ def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Rec
 
 
 def _most(name: str, now: str, labels: str, meaning: str) -> Recording:
-    """The highest value that a series ever had; one that is gone for a week begins anew."""
+    """Return the highest value that a series ever had; a series that is gone for a week starts again."""
     return Recording(name, f"last_over_time({name}{_LONG_AGO}) > ({now}) or {now}", meaning, labels)
 
 
@@ -187,14 +187,14 @@ PAST = RecordingGroup(
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
             f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}) > 0)",
-            "How many of a vendor's whole devices a node told of before its daemon lost its memory; 0 once it tells of as many again.",
+            "Whole devices of a vendor that a node reported before its daemon lost its state; 0 once it reports as many again.",
             f"{NODE}, vendor",
         ),
         Recording(
             "instance:accelerators:steady",
             # Not the most nor the fewest: while a driver starts there are fewer, and for a moment there may be more.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
-            "How many of a vendor's whole devices a node has told of for most of an hour.",
+            "Whole devices of a vendor that a node reported for most of an hour.",
             f"{NODE}, vendor",
         ),
         Recording(
