@@ -36,7 +36,7 @@ def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path
     assert "driver" not in words
 
 
-@pytest.mark.parametrize(("card", "status"), [("a1b2c3d4e5f60718", 0), ("7", 2)])
+@pytest.mark.parametrize(("card", "status"), [("a1b2c3d4e5f60703", 0), ("7", 2)])
 def test_a_source_of_owners_alone_is_held_against_the_cards_that_others_list(
     tmp_path: Path, card: str, status: int
 ) -> None:
