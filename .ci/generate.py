@@ -94,7 +94,7 @@ FILES = (
     Generated("daemon/telemetry_daemon/completion/telemetry.fish", completion.fish),
     Generated("docs/metrics.md", metrics_markdown),
     Generated("docs/vendors/README.md", matrix),
-    Generated("docs/images/telemetry-terminal.svg", picture),
+    Generated("docs/images/telemetry-top.svg", picture),
     Generated("docs/outputs.md", doc_tables.conditions_table),
     Generated("docs/peaks.md", doc_tables.peaks_table),
     Generated("daemon/telemetry_daemon/masking/tool_words.txt", derived_files.tool_words),

@@ -1,7 +1,8 @@
-"""docs/images/telemetry-terminal.svg: what `telemetry snapshot` shows of a simulated node, one of whose cards is lost."""
+"""docs/images/telemetry-top.svg: what `telemetry top` shows of a simulated node, one of whose cards is lost."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from html import escape
@@ -10,34 +11,40 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.course import NO_FAULTS, Faults
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_exporters.terminal.style import Colour
-from telemetry_exporters.terminal.table import table
+from telemetry_exporters.terminal.frames.frame import frame
+from telemetry_exporters.terminal.frames.model import NodeState, Size, State
+from telemetry_exporters.terminal.style import Colour, paint
 from telemetry_parsers.model import Snapshot
+from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 NODE = "2xamd,2xascend,1xhygon,1xmoorethreads,2xnvidia"
 FAULTS = Faults(lost_cards=1.0)
-_MINUTES = 24 * 60
 COLUMNS = 110
-_LOST = "lost: "
+_CARDS, _SIZE = "8xnvidia", Size(120, 24)
+_LONGEST_STEPS = 24 * 60 * 12
 _FONT_SIZE, _ADVANCE, _LINE, _MARGIN = 14, 8.4, 20, 18
 # By the parameter of the escape sequence.
-_CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning"}
+_CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning", "36": "accent"}
 _PAINTED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 _STYLE = (
     "text { font: 14px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #d0d7de;"
     " white-space: pre } .bold { font-weight: bold; fill: #ffffff } .dim { fill: #848d97 } .bad { fill: #ff7b72 }"
-    " .good { fill: #56d364 } .warning { fill: #e3b341 }"
+    " .good { fill: #56d364 } .warning { fill: #e3b341 } .accent { fill: #56d4dd }"
 )
 
 
-def snapshots(node: str, faults: Faults = NO_FAULTS, step_seconds: float = 60.0) -> Iterator[Snapshot]:
-    """What a simulated node shows from step to step of its course, the first time at its start."""
+def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Snapshot, History]]:
+    """What a simulated node shows from step to step of its course, the first time at its start, and what it keeps."""
     times = {"now": 0.0}
     clock = Clock(lambda: times["now"], lambda: 1_780_000_000.0 + times["now"])
-    store = Store("node7", clock)
+    history = History(clock)
+    store = Store("node7", clock, (), Accumulator(Events(), history))
     sources = simulated_sources(parse_demo(node), faults=faults, clock=clock)
     for source in sources:
         store.add_source(SourceFacts(source.parser.name, source.parser.vendor, source.parser.gives))
@@ -47,17 +54,24 @@ def snapshots(node: str, faults: Faults = NO_FAULTS, step_seconds: float = 60.0)
                 capture = source.reader.read(poll, Targets())
                 report = source.parser.parse(capture)
                 store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
-        yield store.snapshot()
+        history.look(store.snapshot)
+        yield store.snapshot(), history
         times["now"] += step_seconds
 
 
+def snapshots(node: str, faults: Faults = NO_FAULTS, step_seconds: float = 60.0) -> Iterator[Snapshot]:
+    """What a simulated node shows from step to step."""
+    return (snapshot for snapshot, _ in courses(node, faults, step_seconds))
+
+
 def picture() -> str:
-    """The picture, of the first minute at which a card is lost."""
-    minutes = (
-        table(shown, COLUMNS, Colour.ANSI) for shown, _ in zip(snapshots(NODE, FAULTS), range(_MINUTES), strict=False)
-    )
-    text = next(text for text in minutes if _LOST in text)
-    return svg(["\x1b[1m$ telemetry snapshot\x1b[0m", *text.splitlines()])
+    """The picture, of the first moment after half an hour at which a card is lost."""
+    steps = itertools.islice(courses(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _LONGEST_STEPS)
+    snapshot, history = next(step for step in steps if any(device.up is False for device in step[0].devices))
+    state = NodeState("node7", snapshot, history.past(), age_seconds=0.0)
+    shown = frame(State(nodes=(state,), title="the daemon of this node"), _SIZE)
+    lines = ["".join(paint(piece.text, piece.style, Colour.ANSI) for piece in line) for line in shown.lines]
+    return svg(["\x1b[1m$ telemetry top\x1b[0m", *lines])
 
 
 def svg(lines: list[str]) -> str:

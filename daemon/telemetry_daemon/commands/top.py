@@ -75,7 +75,7 @@ def _feed(arguments: argparse.Namespace) -> Feed:
     except options.NotAskedError:
         here, title = None, "polled by this program: the daemon here does not answer this user"
     if here is not None:
-        return _follow("the daemon of this node", platform.node(), here, credentials)
+        return _with_commands(_follow("the daemon of this node", platform.node(), here, credentials))
     return _own(arguments, settings, title)
 
 
@@ -83,6 +83,13 @@ def _follow(title: str, name: str, address: Address, credentials: Credentials) -
     from telemetry_daemon.top.follow import Follower
 
     return Follower(title, name, address, credentials)
+
+
+def _with_commands(feed: Feed) -> Feed:
+    """Return the feed of this node with what this user may read of its processes."""
+    from telemetry_daemon.top.commands import Processes, WithCommands
+
+    return WithCommands(feed, Processes())
 
 
 def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
@@ -110,4 +117,4 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
     from telemetry_daemon.polling.node_sources import RealNode
 
     options.check_names(arguments, settings, loaded.polls)
-    return OwnNode(title, hostname, RealNode(loaded, clock), settings, clock)
+    return _with_commands(OwnNode(title, hostname, RealNode(loaded, clock), settings, clock))

@@ -22,11 +22,12 @@ NOT_UNDERSTOOD = "what it tells cannot be understood"
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the screen shows: of which node, and of which card if it is only one; empty for the first."""
+    """What the screen shows: of which node, and of which card if it is only one; empty for the first. `processes`: some are in sight."""
 
     view: View = View.CARDS
     node: str = ""
     card: str = ""
+    processes: bool = False
 
 
 class Feed(Protocol):

@@ -26,7 +26,7 @@ _LOOK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 # What the stream does not tell, such as fans and processes, is asked for again after so long, sooner where it is looked at.
 _SELDOM_SECONDS = 15.0
-_WHOLE_SECONDS = {View.PROCESSES: 2.0, View.SOURCES: 2.0}
+_WHOLE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
 _WITHOUT_STREAM_SECONDS = 2.0
 _NOT_FOUND = 404
 # An older daemon has no stream; one that has too many listeners has none for us.

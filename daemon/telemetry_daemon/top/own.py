@@ -64,7 +64,7 @@ class OwnNode:
         ready, words = self._store.ready()
         age = max(0.0, self._clock.monotonic() - snapshot.monotonic_time)
         trouble = "" if ready or snapshot.devices else words
-        self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, self._state.memory)
+        self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, memory=self._state.memory)
         return (self._state,)
 
     def look_at(self, focus: Focus) -> None:

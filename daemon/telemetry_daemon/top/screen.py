@@ -29,6 +29,7 @@ _PAIRS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,
     Style.GOOD: curses.COLOR_GREEN,
     Style.WARNING: curses.COLOR_YELLOW,
+    Style.ACCENT: curses.COLOR_CYAN,
 }
 # Without colours the worst stand out all the same.
 _PLAIN: Mapping[Style, int] = {
@@ -86,7 +87,7 @@ def _show(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
         for key in screen.pressed():
             if state.is_typing or not isinstance(key, str) or not feed.press(key):
                 state = press(state, key, screen.size())
-        feed.look_at(Focus(state.view, state.node, state.card))
+        feed.look_at(Focus(state.view, state.node, state.card, state.shows_processes))
         state = fed(state, feed.nodes())
 
 
@@ -162,13 +163,13 @@ class _Screen:
 
     def _paint_line(self, row: int, painted: _Painted) -> None:
         line, is_selected = painted
-        extra = curses.A_REVERSE if is_selected else curses.A_NORMAL
         # A line that fills the last row ends with an error, after all of it was painted.
         with contextlib.suppress(curses.error):
             self._window.move(row, 0)
             self._window.clrtoeol()
             for piece in line:
-                self._window.addstr(piece.text, self._attributes.get(piece.style, curses.A_NORMAL) | extra)
+                attribute = self._attributes.get(piece.style, curses.A_NORMAL)
+                self._window.addstr(piece.text, curses.A_REVERSE if is_selected else attribute)
 
 
 @contextlib.contextmanager

@@ -226,7 +226,7 @@ def _owner_text(row: Row) -> str | None:
     return human.all_of(row.device.allocations)
 
 
-VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 17, is_kept=True)
+VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 23, is_kept=True)
 # In the order in which they stand; those of the highest priority are dropped first, names and states never.
 DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
@@ -241,13 +241,13 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
     condition_column(lambda row: row.condition, 0),
     text_column("OWNER", _owner_text, 11, 14, is_kept=True),
-    text_column("THROTTLED", _throttled_text, 13, 9, is_kept=True),
-    number_column("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
-    number_column("MEM ACT", _memory_activity, human.percent, 15, 5, is_kept=True),
-    Column("FAN", _fan_cell, lambda row: number_of(value_of(row.device, "fan_ratio")), 14, usual=5),
-    number_column("PROCS", _processes, human.digits, 16, 3),
-    text_column("BUS ID", lambda row: row.device.bus_id, 19, 12, is_kept=True),
-    text_column("DRIVER", lambda row: row.device.driver, 18, 12),
+    text_column("THROTTLED", _throttled_text, 18, 9, is_kept=True),
+    number_column("CLOCK", _clock, human.hertz, 17, 8, is_kept=True),
+    number_column("MEM ACT", _memory_activity, human.percent, 21, 5, is_kept=True),
+    Column("FAN", _fan_cell, lambda row: number_of(value_of(row.device, "fan_ratio")), 20, usual=5),
+    number_column("PROCS", _processes, human.digits, 22, 3),
+    text_column("BUS ID", lambda row: row.device.bus_id, 25, 12, is_kept=True),
+    text_column("DRIVER", lambda row: row.device.driver, 24, 12),
 )
 
 

@@ -23,6 +23,7 @@ class Style(enum.Enum):
     BAD = "31"
     GOOD = "32"
     WARNING = "33"
+    ACCENT = "36"
 
 
 def paint(text: str, style: Style, colour: Colour) -> str:

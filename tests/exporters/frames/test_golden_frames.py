@@ -11,7 +11,7 @@ from kits import looked_at
 from kits import snapshots as kit
 from telemetry_exporters.terminal.frames.drawing import ASCII
 from telemetry_exporters.terminal.frames.frame import frame
-from telemetry_exporters.terminal.frames.model import Look, NodeState, Size, State, View
+from telemetry_exporters.terminal.frames.model import Look, NodeState, Running, Size, State, View
 
 FOLDER = Path(__file__).parent / "golden"
 SIZES = (Size(40, 10), Size(80, 24), Size(120, 40), Size(250, 60))
@@ -39,6 +39,20 @@ def nodes_state(count):
     return State(nodes=tuple(nodes), title="nodes.txt", view=View.NODES)
 
 
+def busy_state(wanted=""):
+    """A state that looks at a node whose processes this program may read, and whose host reports itself."""
+    node = looked_at.owned()
+    host = (
+        kit.reading("telemetry_host_cpu_utilization_ratio", 0.37),
+        kit.reading("telemetry_host_memory_used_bytes", 210.0 * 2**30),
+        kit.reading("telemetry_host_memory_total_bytes", 1024.0 * 2**30),
+        *(kit.reading(f"telemetry_host_load{minutes}", 40.25 - minutes) for minutes in (1, 5, 15)),
+    )
+    running = {4000 + number: Running(f"python3 train.py --rank {number}", 0.98 + number) for number in range(8)}
+    node = replace(node, snapshot=replace(node.snapshot, host=host), running=running)
+    return State(nodes=(node,), title="daemon on this machine", looks={View.CARDS: Look(wanted)})
+
+
 PAST = kit.WALL_TIME - 790.0
 STATES = {
     "cards-1": lambda: node_state(1),
@@ -49,6 +63,8 @@ STATES = {
     "cards-8-ascii": lambda: node_state(8, glyphs=ASCII),
     "cards-128-sorted": lambda: node_state(128, looks={View.CARDS: Look("nvidia 1", "POWER / CAP")}, is_typing=True),
     "cards-silent": lambda: State(nodes=(replace(looked_at.node(8), trouble="connection refused", age_seconds=35.0),)),
+    "cards-busy": busy_state,
+    "cards-of-alice": lambda: busy_state("alice"),
     "cards-none": lambda: State(nodes=(NodeState("", kit.snapshot(sources=(kit.source(state="missing"),)), None),)),
     "card": lambda: node_state(8, view=View.CARD, card="GPU-00000003"),
     "card-gap-past": lambda: node_state(8, view=View.CARD, card="GPU-00000002", metric="power_watts", moment=PAST),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from exporters.frames.seen import after, lines_of
 from kits import looked_at
 from telemetry_exporters.terminal.frames.frame import KEYS, frame
-from telemetry_exporters.terminal.frames.model import Key, Size, State, View
+from telemetry_exporters.terminal.frames.model import Key, Running, Size, State, View
 
 SIZE = Size(80, 24)
 
@@ -121,7 +122,12 @@ def test_another_node_is_looked_at_from_its_beginning():
 def test_the_filter(typed, wanted):
     state = pressed(cards(), "/", *typed, size=Size(80, 200))
     assert state.is_typing
-    assert sum(bool(re.match(r"[▸ ]\d", line)) for line in seen(state, Size(80, 200))) == wanted
+    assert (
+        sum(
+            bool(re.match(r"[▸ ](nvidia +)?\d+ ", line)) for line in seen(pressed(state, Key.ENTER, "P"), Size(80, 200))
+        )
+        == wanted
+    )
 
 
 def test_the_filter_is_kept_by_enter_and_ended_by_escape():
@@ -145,6 +151,28 @@ def test_every_column_can_be_sorted_by_and_absences_come_last():
             assert chosen(pressed(state, Key.END)) == chosen(pressed(state, "r", Key.END)) == "1"
     assert {"", "DEVICE", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE", "CLOCK", "DRIVER"} <= seen
     assert len(seen) < 40
+
+
+@pytest.mark.parametrize(
+    ("keys", "column", "heading"),
+    [
+        ("t", "TEMP", "TEMP▼"),
+        ("tt", "TEMP", "TEMP▲"),
+        ("ttt", "TEMP", "TEMP▼"),
+        ("w", "POWER / CAP", "POWER / CAP▼"),
+        ("g", "MEMORY", "MEMORY▼"),
+        ("u", "UTIL", "UTIL▼"),
+        ("o", "OWNER", ""),
+        ("ud", "", ""),
+        ("uc", "UTIL", "UTIL▼"),
+    ],
+)
+def test_common_orders_have_a_key_and_the_column_a_mark(keys, column, heading):
+    state = pressed(cards(), *keys)
+    assert state.look.sort == column
+    top = next(line for line in seen(state) if "TEMP" in line)
+    assert heading in top
+    assert len(re.findall("[▼▲]", top)) == bool(heading)
 
 
 def test_a_sorted_list_says_so():
@@ -176,7 +204,16 @@ def test_every_key_of_the_help_is_understood():
     for character in [one for one in named if len(one) == 1 and one.isascii()]:
         if character in OF_RECORDINGS:
             continue
-        states = (nodes(), cards(), pressed(cards(), Key.ENTER), pressed(cards(), "[", "["), pressed(cards(), "s"))
+        running = {4000: Running("python3 train.py", 0.5)}
+        busy = pressed(State(nodes=(replace(looked_at.node(8), running=running),)), "4")
+        states = (
+            nodes(),
+            cards(),
+            pressed(cards(), Key.ENTER),
+            pressed(cards(), "[", "["),
+            pressed(cards(), "s"),
+            busy,
+        )
         assert any(pressed(state, character) != state for state in states), character
 
 

@@ -93,7 +93,7 @@ def test_each_process_is_whole_on_some_page(count, size):
     snapshot = kit.snapshot(kit.device(0, processes=processes))
     text = "\n".join(every_line(State(nodes=(NodeState("", snapshot),), view=View.PROCESSES), size))
     for process in processes:
-        assert re.search(rf"(?<!\S){process.pid} +{re.escape(human.byte_size(process.memory_used_bytes))}(?!\S)", text)
+        assert re.search(rf"(?<!\S){process.pid} .*{re.escape(human.byte_size(process.memory_used_bytes))}(?!\S)", text)
 
 
 def test_a_reason_from_outside_does_not_push_the_numbers_out():

@@ -14,7 +14,7 @@ from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, hi
 from telemetry_exporters.terminal.frames.lines import (
     Body,
     cut_whole,
-    in_grey,
+    in_style,
     of_lines,
     saying,
     spread,
@@ -50,7 +50,7 @@ def body(state: State, size: Size) -> Body:
         *_facts(card, size.columns),
         *_processes(card, scene, size.columns),
     ]
-    return of_lines([in_grey(line) for line in lines] if scene.is_old else lines)
+    return of_lines([in_style(line, Style.DIM) for line in lines] if scene.is_old else lines)
 
 
 def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:

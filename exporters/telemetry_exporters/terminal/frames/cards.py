@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import Row, source_condition
@@ -46,7 +46,7 @@ def _no_drawings(_: Past) -> _Drawings:
     return {}
 
 
-def _trend(heading: str, metric: str, priority: int, most: int) -> Column[Card]:
+def _trend(heading: str, metric: str, priority: int, style: Style = Style.PLAIN) -> Column[Card]:
     def draw(card: Card, width: int) -> Cell:
         series = card.series.get(metric)
         if series is None:
@@ -56,22 +56,22 @@ def _trend(heading: str, metric: str, priority: int, most: int) -> Column[Card]:
         if text is None:
             scale = scale_of(metric, card.row, series)
             text = card.drawings[key] = sparkline(series, card.window, width, scale, card.glyphs)
-        return Cell(text)
+        return Cell(text, style)
 
-    return Column(heading, lambda _: Cell(""), lambda _: None, priority, least=12, most=most, draw=draw, is_kept=True)
-
-
-def _draw_utilization(card: Card, width: int) -> Cell:
-    return _bar(number_of(card.row.utilization), width, card.glyphs)
+    return Column(heading, lambda _: Cell(""), lambda _: None, priority, least=12, most=30, draw=draw, is_kept=True)
 
 
-def _draw_memory(card: Card, width: int) -> Cell:
+def _drawn_bar(part: Callable[[Card], float | None], style: Style, priority: int) -> Column[Card]:
+    def draw(card: Card, width: int) -> Cell:
+        found = part(card)
+        return Cell("") if found is None else Cell(bar(found, width, card.glyphs), style)
+
+    return Column("", lambda _: Cell(""), lambda _: None, priority, least=8, most=12, draw=draw, is_kept=True)
+
+
+def _memory_part(card: Card) -> float | None:
     used, total = number_of(card.row.memory_used), number_of(card.row.memory_total)
-    return _bar(used / total if used is not None and total else None, width, card.glyphs)
-
-
-def _bar(part: float | None, width: int, glyphs: Glyphs) -> Cell:
-    return Cell("") if part is None else Cell(bar(part, width, glyphs))
+    return used / total if used is not None and total else None
 
 
 def _of_row(column: Column[Row]) -> Column[Card]:
@@ -92,12 +92,12 @@ def _of_row(column: Column[Row]) -> Column[Card]:
 
 # Behind the column of that heading.
 _DRAWN: Mapping[str, tuple[Column[Card], ...]] = {
-    "TEMP": (_trend("TEMP 30 MIN", "temperature_celsius", 17, 30),),
-    "POWER / CAP": (_trend("POWER 30 MIN", "power_watts", 20, 30),),
-    "MEMORY": (Column("", lambda _: Cell(""), lambda _: None, 21, least=8, most=12, draw=_draw_memory, is_kept=True),),
+    "TEMP": (_trend("TEMP 30 MIN", "temperature_celsius", 16),),
+    "POWER / CAP": (_trend("POWER 30 MIN", "power_watts", 19),),
+    "MEMORY": (_drawn_bar(_memory_part, Style.ACCENT, 14),),
     "UTIL": (
-        Column("", lambda _: Cell(""), lambda _: None, 22, least=8, most=12, draw=_draw_utilization, is_kept=True),
-        _trend("UTIL 30 MIN", "utilization_ratio", 11, 30),
+        _drawn_bar(lambda card: number_of(card.row.utilization), Style.GOOD, 13),
+        _trend("UTIL 30 MIN", "utilization_ratio", 12, Style.GOOD),
     ),
 }
 _COLUMNS = tuple(one for column in DEVICE_COLUMNS for one in (_of_row(column), *_DRAWN.get(column.heading, ())))
@@ -106,12 +106,14 @@ _PAST_COLUMNS = past_columns(_COLUMNS)
 
 def _listing(scene: Scene) -> Listing[Card]:
     columns = _COLUMNS if scene.slot is None else _PAST_COLUMNS
+    if len({row.model for row in scene.rows}) == 1:  # the heading has it
+        columns = tuple(replace(one, priority=15, least=0) if one.heading == "MODEL" else one for one in columns)
     return Listing(
         of_vendors(columns, {row.device.vendor for row in scene.rows}),
         lambda card: card.row.device.id,
         _text,
         _badness,
-        lambda _: scene.is_old,
+        lambda _: Style.DIM if scene.is_old else Style.PLAIN,
     )
 
 
@@ -123,8 +125,8 @@ def _text(card: Card) -> str:
     device = card.row.device
     identity = "/".join(filter(None, (device.id, device.serial, device.uuid)))
     words = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
-    owners = human.searched(device.allocations)
-    return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings), owners)))
+    owners = (human.searched(device.allocations), *(process.user for process in device.processes))
+    return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings), *owners)))
 
 
 def body(state: State, size: Size) -> Body:

@@ -42,6 +42,7 @@ from telemetry_exporters.terminal.frames.model import (
 )
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, display_width
+from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
 
 # What the view has at least below the header: headings, three lines, and two of the footer.
@@ -76,11 +77,14 @@ KEYS = (
     ("Tab", "the next of these; Shift Tab: the one before"),
     ("/", "show only lines that have these words; Enter keeps them, Esc ends it"),
     ("s S", "sort by the next column, or the one before; without a column the worst come first"),
+    ("t w g u", "sort by temperature, power (watts), memory (GiB), utilization; the same key again reverses the order"),
+    ("o c d", "sort by owner; by CPU (processes); in the usual order, the worst first"),
     ("r", "reverse the order"),
     ("← →", "back and forth through the last 30 minutes, by 5 seconds; < and > do the same"),
     ("[ ]", "the same by a minute, as Shift ← and Shift →"),
     ("n", "back to now"),
     ("m M", "one card: the next metric of the chart, or the one before"),
+    ("P", "cards: show or hide the processes below them"),
     ("p Space", "pause: nothing new is shown; a recording stands still"),
     (", .", "a recording: 10 seconds back or forth; { } by a minute"),
     ("- +", "a recording: half as fast, or twice"),
@@ -88,6 +92,9 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
+# Lower terminals keep their lines for the cards.
+_HIGH = 20
+_LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ def header(state: State, size: Size) -> list[Line]:
     lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
     lines += [line for note in _further(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
     lines += _totals(state, scenes, size)
+    if state.view is View.CARDS and state.moment is None and size.rows >= _HIGH:
+        lines += _host(scenes, size)
     most = max(1, size.rows - _BELOW)
     if len(lines) <= most:
         return lines
@@ -154,6 +163,30 @@ def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]
     words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]
     for line in wrapped_parts(words, size.columns):
         yield (Piece(line),)
+
+
+def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
+    """How busy the host itself is, as far as its source reports it."""
+    for one in scenes:
+        host = (
+            {}
+            if one.seen is None or one.is_old
+            else {
+                reading.metric: reading.value
+                for reading in one.seen.snapshot.host
+                if not isinstance(reading.value, Absent)
+            }
+        )
+        cpu, used, total = (
+            host.get(f"telemetry_host_{name}")
+            for name in ("cpu_utilization_ratio", "memory_used_bytes", "memory_total_bytes")
+        )
+        loads = [human.digits(host[name]) for name in _LOADS if name in host]
+        words = [] if cpu is None else [f"CPU {human.percent(cpu)}"]
+        words += [] if used is None or total is None else [f"memory {human.byte_pair(used, total)}"]
+        words += [f"load {' '.join(loads)}"] if loads else []
+        if words:
+            yield (Piece(parts_that_fit(["host", *words], size.columns, "   ")),)
 
 
 def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
@@ -307,6 +340,8 @@ def frame(state: State, size: Size) -> Frame:
     last = min(found.first + found.room, body.count)
     below = footer(state, size, Hidden(found.first, body.count - last))
     lines = [*found.above, *body.make(found.first, last)]
+    if state.view is View.CARDS and state.shows_processes:
+        lines += lists.process_pane(state, Size(size.columns, found.room - (last - found.first)))
     lines += [()] * (size.rows - len(lines) - len(below))
     lines = [_painted(line, state, size.columns) for line in (*lines, *below)][: size.rows]
     selected = None if body.chosen is None else len(found.above) + body.heads + body.chosen - found.first

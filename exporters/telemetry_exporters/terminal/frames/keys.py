@@ -128,6 +128,20 @@ def _sorted(step: int) -> Callable[[State, Size], State]:
     return act
 
 
+def _sorted_by(*beginnings: str) -> Callable[[State, Size], State]:
+    """By the column that begins so, where the list has one; the same key again reverses the order."""
+
+    def act(state: State, size: Size) -> State:
+        headings = layout(state, size).body.headings
+        sort = next((heading for heading in headings if beginnings and heading.startswith(beginnings)), "")
+        if not headings or (beginnings and not sort):
+            return state
+        is_reversed = sort == state.look.sort and not state.look.is_reversed
+        return _looking(state, replace(state.look, sort=sort, is_reversed=is_reversed, scroll=0))
+
+    return act
+
+
 def _reversed(state: State, _: Size) -> State:
     if state.view not in _LISTS:
         return state
@@ -165,6 +179,10 @@ def _paused(state: State, _: Size) -> State:
     return replace(state, is_paused=not state.is_paused)
 
 
+def _pane(state: State, _: Size) -> State:
+    return replace(state, has_pane=not state.has_pane) if state.view is View.CARDS else state
+
+
 def _over(state: State, _: Size) -> State:
     return replace(state, is_over=True)
 
@@ -194,9 +212,17 @@ _ACTS: Mapping[Key | str, Callable[[State, Size], State]] = {
     "s": _sorted(1),
     "S": _sorted(-1),
     "r": _reversed,
+    "t": _sorted_by("TEMP"),
+    "w": _sorted_by("POWER"),
+    "g": _sorted_by("MEM"),
+    "u": _sorted_by("UTIL", "%GPU"),
+    "c": _sorted_by("%CPU"),
+    "o": _sorted_by("OWNER"),
+    "d": _sorted_by(),
     "m": _metric(1),
     "M": _metric(-1),
     "p": _paused,
+    "P": _pane,
     " ": _paused,
     "?": _help,
     "q": _over,

@@ -110,9 +110,9 @@ def time_of_day(unix_seconds: float) -> str:
     return human.utc(unix_seconds)[_DATE : -len(" UTC")]
 
 
-def in_grey(line: Line) -> Line:
-    """The same text, quiet."""
-    return tuple(Piece(piece.text, Style.DIM) for piece in line)
+def in_style(line: Line, style: Style) -> Line:
+    """The same text in one style."""
+    return tuple(Piece(piece.text, style) for piece in line)
 
 
 Make = Callable[[int, int], list[Line]]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from telemetry_exporters.terminal.columns import GAP, OPTIONAL, Cell, Column, Rank, fitted
 from telemetry_exporters.terminal.frames.drawing import Glyphs
-from telemetry_exporters.terminal.frames.lines import Body, cut_whole, in_grey
+from telemetry_exporters.terminal.frames.lines import Body, cut_whole, in_style
 from telemetry_exporters.terminal.frames.model import NOT_KEPT, Line, Look, Piece
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_exporters.text import clean, display_width
@@ -25,14 +25,14 @@ _Measured = tuple[Cell, int]
 class Listing(Generic[_T]):
     """What makes a list of things: their columns, a name of each, its text that a filter looks at, and how bad each is, 0 for the worst.
 
-    `is_grey` says which are shown as of the past or not valid any more.
+    `style` is that of the whole line of a thing that is not as it should be: not valid any more, or without an answer.
     """
 
     columns: tuple[Column[_T], ...]
     key: Callable[[_T], str]
     text: Callable[[_T], str]
     badness: Callable[[_T], int]
-    is_grey: Callable[[_T], bool] = lambda _: False
+    style: Callable[[_T], Style] = lambda _: Style.PLAIN
 
     def headings(self) -> tuple[str, ...]:
         """What it can be sorted by; of columns that stand for each other the last."""
@@ -44,12 +44,21 @@ class Listing(Generic[_T]):
         shown = self._ordered(self._filtered(things, look.filter), look)
         keys = [self.key(thing) for thing in shown]
         place = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        painter = _Painter(self, shown, width, glyphs, place)
+        painter = _Painter(self, shown, width, glyphs, place, self._sort_mark(look))
         return Body(len(shown), painter.lines, 1, keys, place, self.headings())
 
     def _filtered(self, things: Iterable[_T], wanted: str) -> list[_T]:
         words = wanted.lower().split()
         return [thing for thing in things if all(_is_in(word, f" {self.text(thing)}".lower()) for word in words)]
+
+    def _sort_mark(self, look: Look) -> Mapping[str, str]:
+        """A mark behind the heading of the column by which is sorted, and of those that stand for it."""
+        chosen = next((column for column in self.columns if look.sort and column.heading == look.sort), None)
+        if chosen is None:
+            return {}
+        mark = "▼" if look.is_reversed == chosen.is_text else "▲"
+        same = (column for column in self.columns if column is chosen or (chosen.slot and column.slot == chosen.slot))
+        return {column.heading: column.heading + mark for column in same}
 
     def _ordered(self, things: list[_T], look: Look) -> list[_T]:
         """By a column: the highest numbers and the first texts first, what has none last; by none: worst first."""
@@ -83,6 +92,7 @@ class _Painter(Generic[_T]):
     width: int
     glyphs: Glyphs
     chosen: int | None
+    sorted_by: Mapping[str, str]
 
     def lines(self, first: int, last: int) -> list[Line]:
         """The headings, and a line for each of these things."""
@@ -98,19 +108,26 @@ class _Painter(Generic[_T]):
             cells = made[place] = [self._measured(column.cell(thing)) for thing in shown]
             if column.priority >= OPTIONAL and all(cell.text == absent for cell, _ in cells):
                 return 0
-            return max(column.usual, len(column.heading), *(width for _, width in cells), 0)
+            return max(column.usual, len(self._heading(column).text), *(width for _, width in cells), 0)
 
         widths = fitted(self.listing.columns, natural, self.width - 1, len(gap))
         parts = [
             (self.listing.columns[place], width, made[place] if place in made else self._drawn(place, width, shown))
             for place, width in widths.items()
         ]
-        lines = [_line(" ", gap, [(column, width, _heading(column)) for column, width, _ in parts])]
+        lines = [
+            _line(" ", gap, [(column, width, self._measured(self._heading(column))) for column, width, _ in parts])
+        ]
         for number, thing in enumerate(shown):
             mark = self.glyphs.plain(_MARK) if first + number == self.chosen else " "
             line = _line(mark, gap, [(column, width, cells[number]) for column, width, cells in parts])
-            lines.append(in_grey(line) if self.listing.is_grey(thing) else line)
+            style = self.listing.style(thing)
+            lines.append(line if style is Style.PLAIN else in_style(line, style))
         return lines
+
+    def _heading(self, column: Column[_T]) -> Cell:
+        marked = self.sorted_by.get(column.heading)
+        return Cell(column.heading, Style.BOLD) if marked is None else Cell(marked, Style.ACCENT)
 
     def _measured(self, cell: Cell) -> _Measured:
         text = self.glyphs.plain(clean(cell.text))
@@ -119,10 +136,6 @@ class _Painter(Generic[_T]):
     def _drawn(self, place: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
         draw = self.listing.columns[place].draw
         return [] if draw is None else [self._measured(draw(thing, width)) for thing in shown]
-
-
-def _heading(column: Column[_T]) -> _Measured:
-    return Cell(column.heading, Style.BOLD), len(column.heading)
 
 
 def _line(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:

@@ -1,4 +1,4 @@
-"""Lists of `telemetry top`: the nodes, worst first, those that do not answer in grey; the processes and the sources of a node."""
+"""Lists of `telemetry top`: the nodes, worst first, those that do not answer in red; the processes and the sources of a node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from telemetry_exporters.terminal.frames.listing import Listing
 from telemetry_exporters.terminal.frames.model import (
     NOT_KEPT,
     Line,
+    Look,
     Piece,
+    Running,
     Scene,
     Seen,
     Size,
@@ -128,7 +130,7 @@ _NODES: Listing[NodeRow] = Listing(
     lambda row: row.scene.node.name,
     lambda row: f"{row.scene.node.name} {row.condition.word} {_models(row)}",
     lambda row: -1 if row.is_silent else BADNESS[row.condition.severity],
-    lambda row: row.is_silent,
+    lambda row: Style.BAD if row.is_silent else Style.PLAIN,
 )
 
 
@@ -140,15 +142,19 @@ def node_list(state: State, size: Size) -> Body:
     return _NODES.body(rows, state.look, state.node, size.columns, state.glyphs)
 
 
-_LONGEST_USER = 24
+_LONGEST_NAME = 24
+# The blank line, the title and the headings of the pane, and its first process.
+_LOWEST_PANE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A process on a card."""
+    """A process on a card; `running` is what the kernel says of it, where this program may ask."""
 
     device: MergedDevice
     process: Process
+    running: Running | None
+    now: float
 
     @property
     def card(self) -> str:
@@ -157,21 +163,33 @@ class Use:
 
 
 def _command(use: Use) -> str:
-    """Its program, where the tool calls it otherwise."""
+    """Its arguments, else its program where the tool calls it otherwise."""
     process = use.process
+    if use.running is not None and use.running.command_line:
+        return use.running.command_line
     return process.command if process.command != process.name else ""
+
+
+def _cpu(use: Use) -> float | None:
+    return None if use.running is None else use.running.cpu_ratio
+
+
+def _seconds(use: Use) -> float | None:
+    started = use.process.started
+    return None if started is None or not human.is_moment(started) else max(0.0, float(round(use.now - started)))
 
 
 _COLUMNS: tuple[Column[Use], ...] = (
     Column("PID", lambda use: Cell(str(use.process.pid)), lambda use: float(use.process.pid), 0, usual=7),
-    number_column("MEMORY", lambda use: use.process.memory_used_bytes, human.byte_size, 1, 8),
-    number_column("UTIL", lambda use: use.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
-    name_column("CARD", lambda use: use.card, 2),
-    text_column("NAME", lambda use: use.process.name, 3, 6),
-    text_column("USER", lambda use: cut(use.process.user, _LONGEST_USER), OPTIONAL, 6),
+    text_column("USER", lambda use: cut(use.process.user, _LONGEST_NAME), OPTIONAL, 6),
     text_column("OWNER", lambda use: human.of_process(use.process), OPTIONAL + 1, 18),
-    text_column("COMMAND", _command, OPTIONAL + 3, 6),
-    text_column("MODEL", lambda use: use.device.model, OPTIONAL + 4, 12),
+    name_column("CARD", lambda use: use.card, 2),
+    number_column("MEMORY", lambda use: use.process.memory_used_bytes, human.byte_size, 1, 8),
+    number_column("%GPU", lambda use: use.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
+    number_column("%CPU", _cpu, human.percent, OPTIONAL + 3, 6),
+    number_column("TIME", _seconds, human.seconds, OPTIONAL + 4, 8),
+    text_column("NAME", lambda use: cut(use.process.name, _LONGEST_NAME), 3, 6),
+    text_column("COMMAND", _command, OPTIONAL + 5, 12),
 )
 
 
@@ -180,7 +198,7 @@ def _searched(use: Use) -> str:
     owner = process.owner
     account = "" if owner is None else f"{owner.name} {owner.account}"
     words = (process.name, process.command, process.user, human.of_process(process), account, process.container)
-    return " ".join(filter(None, (str(process.pid), *words, use.card, use.device.model, use.device.id)))
+    return " ".join(filter(None, (str(process.pid), *words, _command(use), use.card, use.device.model, use.device.id)))
 
 
 def _listing(scene: Scene) -> Listing[Use]:
@@ -189,7 +207,7 @@ def _listing(scene: Scene) -> Listing[Use]:
         lambda use: f"{use.device.id} {use.process.pid}",
         _searched,
         lambda _: 0,
-        lambda _: scene.is_old,
+        lambda _: Style.DIM if scene.is_old else Style.PLAIN,
     )
 
 
@@ -200,16 +218,34 @@ def process_list(state: State, size: Size) -> Body:
         return saying("No node has answered yet.", size.columns)
     if scene.slot is not None:
         return saying("Not kept: which processes there were in the past. n: back to now", size.columns)
-    uses = sorted(_uses(scene), key=lambda use: -(use.process.memory_used_bytes or 0.0))
-    if not uses:
-        return saying("No source tells of a process.", size.columns)
-    return _listing(scene).body(uses, state.look, None, size.columns, state.glyphs)
+    if not any(row.device.processes for row in scene.rows):
+        return saying("No source reports a process.", size.columns)
+    return _listing(scene).body(_uses(scene), state.look, None, size.columns, state.glyphs)
 
 
-def _uses(scene: Scene) -> Iterator[Use]:
-    for row in scene.rows:
-        for process in row.device.processes:
-            yield Use(row.device, process)
+def process_pane(state: State, size: Size) -> list[Line]:
+    """The largest processes of the cards that the filter lets through, in the room below the cards; nothing where it is too low."""
+    scene = chosen_scene(state)
+    if scene is None or scene.seen is None or size.rows < _LOWEST_PANE:
+        return []
+    body = _listing(scene).body(_uses(scene), Look(state.look.filter), None, size.columns, state.glyphs)
+    if not body.count:
+        return []
+    shown = min(body.count, size.rows - _LOWEST_PANE + 1)
+    count = str(shown) if shown == body.count else f"{shown} of {body.count}"
+    title = f"processes: {count}   4: all   P: hide"
+    return [(), (Piece(title, Style.DIM),), *body.make(0, shown)]
+
+
+def _uses(scene: Scene) -> list[Use]:
+    """The processes of the node, those with the most memory first."""
+    now = scene.seen.snapshot.wall_time if scene.seen else 0.0
+    uses = [
+        Use(row.device, process, scene.node.running.get(process.pid), now)
+        for row in scene.rows
+        for process in row.device.processes
+    ]
+    return sorted(uses, key=lambda use: -(use.process.memory_used_bytes or 0.0))
 
 
 _INDENT = "  "

@@ -76,10 +76,18 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """What the kernel says of a process of this node: its arguments, and its CPU time as a share of one CPU."""
+
+    command_line: str
+    cpu_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """What is known of a node. `trouble` says why it does not answer, and is empty if it does.
 
-    `age_seconds` is the time since the snapshot was made. `memory` goes on from one state of the node to the next by
+    `age_seconds` is the time since the snapshot was made. `running` has processes by PID, where this program may look at them. `memory` goes on from one state of the node to the next by
     `dataclasses.replace`, so that an equal snapshot is looked through once.
     """
 
@@ -88,6 +96,7 @@ class NodeState:
     past: Past | None = None
     trouble: str = ""
     age_seconds: float | None = None
+    running: Mapping[int, Running] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory, compare=False, repr=False)
 
 
@@ -132,8 +141,14 @@ class State:
     moment: float | None = None
     before: View = View.CARDS
     is_typing: bool = False
+    has_pane: bool = True
     is_paused: bool = False
     is_over: bool = False
+
+    @property
+    def shows_processes(self) -> bool:
+        """Whether processes are looked at."""
+        return self.view is View.PROCESSES or (self.view is View.CARDS and self.has_pane and self.moment is None)
 
     @property
     def look(self) -> Look:

@@ -1,0 +1,88 @@
+"""What `top` itself reads of this node's processes, with the rights of its user: only while they are in sight, and never another process's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from kits import snapshots as kit
+from kits.waiting import PATIENCE_SECONDS
+from telemetry_daemon.top.commands import Processes, WithCommands
+from telemetry_daemon.top.feed import Feed, Focus
+from telemetry_exporters.terminal.frames.model import NodeState, View
+from telemetry_parsers.model import Process
+
+
+@pytest.fixture
+def child():
+    """A process that computes until it is ended, and its time of start."""
+    started = time.time()
+    with subprocess.Popen([sys.executable, "-c", "while True: pass", "secret"]) as process:
+        yield process.pid, started
+        process.kill()
+
+
+class OneNode(Feed):
+    """A feed of one node whose card has these processes."""
+
+    title = "a node"
+
+    def __init__(self, *processes):
+        self.state = NodeState("a", kit.snapshot(replace(kit.device(0), processes=processes)))
+
+    def start(self, wake):
+        """Nothing is to be read."""
+
+    def nodes(self):
+        """The node."""
+        return (self.state,)
+
+    def look_at(self, focus):
+        """All is there."""
+
+    def close(self):
+        """Nothing is open."""
+
+
+def test_the_command_line_and_cpu_time_of_a_process(child):
+    pid, started = child
+    processes = Processes()
+    first = processes.read({pid: started})[pid]
+    assert first.command_line.endswith("while True: pass secret")
+    assert 0.0 <= processes.read({pid: started})[pid].cpu_ratio < 2.0
+
+
+def test_a_process_that_took_over_a_number_is_not_shown(child):
+    pid, started = child
+    assert Processes().read({pid: started - 60.0}) == {}
+    assert Processes().read({2**22 + 1: started}) == {}
+
+
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_processes_are_read_when_they_are_in_sight_and_attribution_reports_them(child, is_reported):
+    pid, started = child
+    woken, read = threading.Event(), []
+
+    class Recording(Processes):
+        def read(self, started):
+            read.append(dict(started))
+            return super().read(started)
+
+    feed = WithCommands(OneNode(Process(0, pid, "python3", started=started if is_reported else None)), Recording())
+    feed.start(woken.set)
+    assert feed.nodes()[0].running == {}
+    feed.look_at(Focus(View.CARD))
+    assert read == []
+    feed.look_at(Focus(View.CARDS, processes=True))
+    if is_reported:
+        assert woken.wait(PATIENCE_SECONDS)
+        assert "secret" in feed.nodes()[0].running[pid].command_line
+        feed.look_at(Focus(View.CARDS, processes=True))
+        assert read == [{pid: started}]
+    feed.close()
+    assert len(read) == is_reported
