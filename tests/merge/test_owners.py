@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_parsers.merge.allocations import MOST_OWNERS, Owned, billed, owned
-from telemetry_parsers.merge.parties import Told
+from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way
 
@@ -65,8 +65,8 @@ def named(text: str, way: Way = "uuid", **more: str) -> DeviceName:
     return DeviceName(text, way, text, **more)
 
 
-def told(source: str, owner: Owner, *names: DeviceName, keys: tuple[str, ...] = (), **more: object) -> Told:
-    return Told(source, replace(Claim(owner, keys, names), **more))  # type: ignore[arg-type]  # as above
+def claimed(source: str, owner: Owner, *names: DeviceName, keys: tuple[str, ...] = (), **more: object) -> SourcedClaim:
+    return SourcedClaim(source, replace(Claim(owner, keys, names), **more))  # type: ignore[arg-type]  # as above
 
 
 def task(pid: int, owner: Owner, *keys: str, name: str = "alice") -> Task:
@@ -78,7 +78,7 @@ def process(pid: int, gib: float | None = 1.0, busy: float | None = None, **more
     return replace(Process(0, pid, "python", used, utilization_ratio=busy), **more)  # type: ignore[arg-type]  # as above
 
 
-def of(devices: tuple[MergedDevice, ...], claims: tuple[Told, ...] = (), tasks: tuple[Task, ...] = ()) -> Owned:
+def of(devices: tuple[MergedDevice, ...], claims: tuple[SourcedClaim, ...] = (), tasks: tuple[Task, ...] = ()) -> Owned:
     return owned(devices, claims, {one.pid: one for one in tasks}, NOW)
 
 
@@ -105,7 +105,7 @@ def test_a_card_that_nobody_has_stays_as_it_is():
     ids=lambda name: f"{name.way}-{name.value}",
 )
 def test_a_claim_finds_its_card_by_any_of_its_names(name):
-    found = of((card(0), card(1)), (told("kubelet", pod("train"), name),))
+    found = of((card(0), card(1)), (claimed("kubelet", pod("train"), name),))
     assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", None)])
 
 
@@ -121,7 +121,7 @@ def test_a_claim_finds_its_card_by_any_of_its_names(name):
     ids=str,
 )
 def test_a_name_that_fits_no_card_is_a_problem_and_no_guess(name, count):
-    found = of((card(0), card(1)), (told("kubelet", pod("train"), name),))
+    found = of((card(0), card(1)), (claimed("kubelet", pod("train"), name),))
     assert [told_of(found, place) for place in (0, 1)] == [[], []]
     assert dict(found.unresolved) == {"kubelet": count}
     ((source, problem),) = found.problems
@@ -132,7 +132,7 @@ def test_a_name_that_fits_no_card_is_a_problem_and_no_guess(name, count):
 
 def test_a_name_that_fits_two_cards_is_a_problem():
     twins = (card(0), card(1, index=0))
-    found = of(twins, (told("kubelet", pod("train"), named("0", "index")),))
+    found = of(twins, (claimed("kubelet", pod("train"), named("0", "index")),))
     assert [told_of(found, place) for place in (0, 1)] == [[], []]
     assert dict(found.unresolved) == {"kubelet": 1}
 
@@ -142,14 +142,14 @@ def test_the_places_of_device_files_are_counted_where_no_minor_is_told():
         card(number, vendor="amd", facts=(("render_node", f"renderD{render}"),))
         for number, render in ((0, 136), (1, 128), (2, 144))
     )
-    found = of(cards, (told("slurm", job("7"), named("1", "minor")),))
+    found = of(cards, (claimed("slurm", job("7"), named("1", "minor")),))
     assert [told_of(found, place) for place in range(3)] == [[("7", 1.0, "whole", None)], [], []]
 
 
 def test_what_several_sources_say_of_one_job_is_one_owner():
     claims = (
-        told("slurm", job("41", "alice", "physics"), named("7", "minor"), keys=("slurm:41", "sluid:sAAA")),
-        told("job-map", job("41"), named("0", "index"), keys=("slurm:41",)),
+        claimed("slurm", job("41", "alice", "physics"), named("7", "minor"), keys=("slurm:41", "sluid:sAAA")),
+        claimed("job-map", job("41"), named("0", "index"), keys=("slurm:41",)),
     )
     tasks = (task(100, Owner("job", "sAAA"), "sluid:sAAA"),)
     (allocation,) = of((card(0, process(100, 4.0)),), claims, tasks).devices[0].allocations
@@ -159,7 +159,7 @@ def test_what_several_sources_say_of_one_job_is_one_owner():
 
 
 def test_processes_of_others_on_a_card_that_was_given_are_strangers():
-    claims = (told("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
+    claims = (claimed("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
     tasks = (task(1, job("41"), "slurm:41"), task(2, user("bob")), task(3, user("eve")))
     device = card(0, process(1, 4.0), process(2, 2.0), process(3, 1.0))
     (found,) = of((device,), claims, tasks).devices
@@ -177,7 +177,7 @@ def test_where_nothing_was_given_the_processes_tell_the_owners():
 
 
 def test_a_process_of_which_nothing_is_known_leaves_open_who_uses_the_card():
-    claims = (told("kubelet", pod("train"), named("GPU-12ab34cd-0")),)
+    claims = (claimed("kubelet", pod("train"), named("GPU-12ab34cd-0")),)
     (found,) = of((card(0, process(1)),), claims).devices
     (allocation,) = found.allocations
     assert (allocation.is_used, allocation.memory_used_bytes, found.foreign_bytes) == (None, None, Absent.NOT_REPORTED)
@@ -194,8 +194,8 @@ def test_a_process_of_which_nothing_is_known_leaves_open_who_uses_the_card():
 )  # fmt: skip
 def test_a_shared_card_is_shared_by_what_was_measured_of_all(first, second, expected):
     claims = (
-        told("kubelet", pod("a"), named("GPU-12ab34cd-0"), keys=("container:a",), replica="0"),
-        told("kubelet", pod("b"), named("GPU-12ab34cd-0"), keys=("container:b",), replica="1"),
+        claimed("kubelet", pod("a"), named("GPU-12ab34cd-0"), keys=("container:a",), replica="0"),
+        claimed("kubelet", pod("b"), named("GPU-12ab34cd-0"), keys=("container:b",), replica="1"),
     )
     tasks = (task(1, Owner("container", "a"), "container:a"), task(2, Owner("container", "b"), "container:b"))
     found = of((card(0, first, second),), claims, tasks)
@@ -206,8 +206,8 @@ def test_instances_bill_their_slices_on_the_card():
     whole = card(0)
     large, small = instance(1, whole, "3g.40gb", process(1, 8.0)), instance(2, whole, "1g.10gb")
     claims = (
-        told("kubelet", pod("a"), named("MIG-56ef78ab-1"), keys=("container:a",)),
-        told("kubelet", pod("b"), named("0", "minor", instance="7"), named("0:2", "index")),
+        claimed("kubelet", pod("a"), named("MIG-56ef78ab-1"), keys=("container:a",)),
+        claimed("kubelet", pod("b"), named("0", "minor", instance="7"), named("0:2", "index")),
     )
     devices = (whole, large, small)
     found = of(devices, claims, (task(1, Owner("container", "a"), "container:a"),))
@@ -227,7 +227,7 @@ def test_a_process_that_the_card_lists_with_its_instance_runs_on_the_instance():
 
 
 def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
-    claims = (told("kubelet", pod("train"), named("GPU-12ab34cd-0"), keys=("pod:uid-1",)),)
+    claims = (claimed("kubelet", pod("train"), named("GPU-12ab34cd-0"), keys=("pod:uid-1",)),)
     tasks = (task(1, Owner("container", "c"), "container:c", "pod:uid-1"),)
     found = of((card(0), card(1, process(1))), claims, tasks)
     assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", True)])
@@ -238,8 +238,8 @@ def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
 
 def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
     claims = (
-        told("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),
-        told("slurm", job("42"), named("6", "minor")),
+        claimed("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),
+        claimed("slurm", job("42"), named("6", "minor")),
     )
     found = of((card(0), card(1, process(1, 2.0))), claims, (task(1, job("41"), "slurm:41"),))
     assert [one[0] for one in (*told_of(found, 0), *told_of(found, 1))] == ["41", "42"]
@@ -248,8 +248,8 @@ def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
 
 def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
     claims = (
-        told("kubelet", pod("old"), named("GPU-12ab34cd-0"), keys=("pod:1",)),
-        told("kubelet", pod("new"), named("GPU-12ab34cd-0"), keys=("pod:2",)),
+        claimed("kubelet", pod("old"), named("GPU-12ab34cd-0"), keys=("pod:1",)),
+        claimed("kubelet", pod("new"), named("GPU-12ab34cd-0"), keys=("pod:2",)),
     )
     both = of((card(0),), claims)
     one = of((card(0, process(1)),), claims, (task(1, Owner("container", "c"), "pod:2"),))
@@ -259,15 +259,15 @@ def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
 
 def test_who_has_ended_has_nothing():
     claims = (
-        told("kubelet", pod("old"), named("GPU-12ab34cd-0"), lives=False),
-        told("slurm", job("41"), named("7", "minor"), ended=NOW - 1),
+        claimed("kubelet", pod("old"), named("GPU-12ab34cd-0"), lives=False),
+        claimed("slurm", job("41"), named("7", "minor"), ended=NOW - 1),
     )
     assert told_of(of((card(0),), claims)) == []
 
 
 def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
     claims = tuple(
-        told("kubelet", pod("train", container=name), *names, keys=(f"podname:ml/train/{name}", "pod:u"))
+        claimed("kubelet", pod("train", container=name), *names, keys=(f"podname:ml/train/{name}", "pod:u"))
         for name, names in (("main", (named("GPU-12ab34cd-0"),)), ("side", ()))
     )
     found = of((card(0, process(1)),), claims, (task(1, Owner("container", "x"), "container:x", "pod:u"),))
@@ -276,7 +276,7 @@ def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
 
 def test_the_mps_server_is_nobodys():
     server = replace(process(1, 0.5), name="/usr/bin/nvidia-cuda-mps-server")
-    claims = (told("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
+    claims = (claimed("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
     (found,) = of(
         (card(0, server, process(2)),), claims, (task(1, user("root")), task(2, job("41"), "slurm:41"))
     ).devices
@@ -287,7 +287,7 @@ def test_on_an_instance_two_parties_that_turn_out_to_be_one_owner_are_shown_once
     """Each is known by the other's key, so that their sources contradict each other."""
     whole = card(0)
     part = instance(1, whole, "2g.20gb", process(1), process(2))
-    claims = (told("kubelet", pod("a"), keys=("container:c",)), told("slurm", job("1"), keys=("slurm:1",)))
+    claims = (claimed("kubelet", pod("a"), keys=("container:c",)), claimed("slurm", job("1"), keys=("slurm:1",)))
     tasks = (task(1, pod("a"), "slurm:1", name=""), task(2, job("1"), "container:c", name=""))
     found = of((whole, part), claims, tasks)
     assert [one[0] for one in told_of(found, 1)] == ["ml/a/main"]
@@ -310,7 +310,7 @@ NAMES = st.sampled_from(
     [named("GPU-12ab34cd-0"), named("1", "index"), named("MIG-56ef78ab-1"), named("7", "minor", instance="6"), named("nothing")]
 )  # fmt: skip
 CLAIMS = st.builds(
-    lambda source, owner, keys, names, replica, lives: told(
+    lambda source, owner, keys, names, replica, lives: claimed(
         source, owner, *names, keys=tuple(keys), replica=replica, lives=lives
     ),
     st.sampled_from(["kubelet", "slurm", "job-map"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from telemetry_parsers.merge.allocations import Owned, owned
-from telemetry_parsers.merge.parties import Told
+from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import Capture, MergedDevice, Output, Plain
 from telemetry_parsers.owners import job_files, job_maps
 from telemetry_parsers.ownership import Owner, Process, Task
@@ -33,7 +33,7 @@ def asked(
     poll = parser.polls[0]
     report = parser.parse(Capture(scheduler, poll.name, poll.request, (Output(scheduler, status=0, data=list(jobs)),)))
     assert report.outcome == "ok"
-    return owned(cards, [Told(scheduler, claim) for claim in report.claims], tasks or {}, 2000.0)
+    return owned(cards, [SourcedClaim(scheduler, claim) for claim in report.claims], tasks or {}, 2000.0)
 
 
 def owners(result: Owned, cards: tuple[MergedDevice, ...] = CARDS) -> dict[int | None, list[str]]:

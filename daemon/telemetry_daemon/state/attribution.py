@@ -16,7 +16,7 @@ from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.allocations import Owned, lists_processes, owned
 from telemetry_parsers.merge.merged import Merged
-from telemetry_parsers.merge.parties import Told
+from telemetry_parsers.merge.parties import SourcedClaim
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport
 from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
@@ -106,7 +106,7 @@ class Attribution:
         )
 
     def _made(self, devices: Sequence[MergedDevice], asked: _Asked, wall_time: float) -> Owned:
-        told = [Told(source, self.privacy.claim(claim)) for source, claims in asked.claims for claim in claims]
+        told = [SourcedClaim(source, self.privacy.claim(claim)) for source, claims in asked.claims for claim in claims]
         tasks = {task.pid: self.privacy.task(task) for tasks in asked.tasks for task in tasks}
         return owned([self.privacy.device(one) for one in devices], told, tasks, wall_time)
 

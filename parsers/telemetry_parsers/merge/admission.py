@@ -1,4 +1,4 @@
-"""A report within its bounds: what is too much is left out before anything is made of it, and becomes a problem."""
+"""Bounds of a report: whatever exceeds them is dropped before the merge and becomes a problem."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from telemetry_parsers.ownership import Claim, Owner, Task
 TOO_MUCH = "too much"
 _Pairs = tuple[tuple[str, str], ...]
 _T = TypeVar("_T")
-_Said = TypeVar("_Said", Claim, Task)
+_ClaimOrTask = TypeVar("_ClaimOrTask", Claim, Task)
 _OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What is taken of a report, and how many of its devices were refused."""
+    """A report within the bounds, and how many of its devices were dropped."""
 
     report: Report
     refused: int = 0
 
 
-def admit(report: Report, known: Iterable[Identity]) -> Admitted:
-    """The report within the bounds; nearly every report is returned as it is. Of too many devices the best known ones stay."""
+def admit(report: Report, identities: Iterable[Identity]) -> Admitted:
+    """Return the report cut to the bounds, usually unchanged. Of too many devices, the best known are kept."""
     if _is_within(report):
         return Admitted(report)
     problems: list[str] = []
-    listed = _fewer_devices(report, known, problems)
+    listed = _fewer_devices(report, identities, problems)
     cut = _with_short_texts(_fewer_of_each(listed, problems), problems)
     return Admitted(
         replace(cut, problems=(*cut.problems, *(Problem(TOO_MUCH, text) for text in problems))),
@@ -42,7 +42,7 @@ def admit(report: Report, known: Iterable[Identity]) -> Admitted:
 
 
 def _is_within(report: Report) -> bool:
-    """Whether nothing is too much: a quick look at lengths and at the few different words of the readings."""
+    """Return whether the report exceeds no bound. Fast: it compares lengths and looks at distinct labels only."""
     words = {reading.label for reading in report.readings}
     names = (*words, *report.unknown_fields, *(process.name for process in report.processes), report.index_space)
     texts = (*(event.code for event in report.events), *(text for pair in report.facts for text in pair))
@@ -65,14 +65,14 @@ def _is_within(report: Report) -> bool:
     )
 
 
-def _is_modest_owner(said: Claim | Task) -> bool:
-    """Whether no text about an owner is too long: a name that is cut would be another's."""
-    texts = (*said.keys, *(() if said.owner is None else _OWNER_TEXTS(said.owner)))
-    return max(map(len, texts), default=0) <= bounds.LONGEST_TEXT and len(said.keys) <= bounds.MOST_FACTS
+def _is_modest_owner(item: Claim | Task) -> bool:
+    """Return whether no text about an owner is too long. Such names are never cut: a cut name could be another owner's."""
+    texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
+    return max(map(len, texts), default=0) <= bounds.LONGEST_TEXT and len(item.keys) <= bounds.MOST_FACTS
 
 
 def _is_modest(device: Device) -> bool:
-    """Whether no text of a device is too long. Most are short enough together, so that the first look is enough."""
+    """Return whether no text of a device is too long. Usually even their total length is small enough."""
     texts = (*_names(device), *(text for pair in device.facts for text in pair))
     return len(device.facts) <= bounds.MOST_FACTS and (
         len("".join(texts)) <= bounds.LONGEST_NAME or max(map(len, texts)) <= bounds.LONGEST_NAME
@@ -84,58 +84,63 @@ def _names(device: Device) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
-def _fewer_devices(report: Report, known: Iterable[Identity], problems: list[str]) -> Report:
-    """The report with the devices that were seen in the most polls, in the list's order. Parts go before whole devices do."""
+def _fewer_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
+    """Return the report with the devices seen in the most polls, in the order of the list.
+
+    Partitions are dropped before whole devices.
+    """
     devices = report.devices
     if len(devices) <= bounds.MOST_DEVICES:
         return report
-    polls_of = {name: identity.polls for identity in known for name in _ids(identity)}
+    polls_of = {name: identity.polls for identity in identities for name in _ids(identity)}
     times_seen = [max((polls_of.get(name, 0) for name in _ids(device)), default=0) for device in devices]
-    order = sorted(range(len(devices)), key=lambda place: (devices[place].parent is not None, -times_seen[place]))
+    order = sorted(
+        range(len(devices)), key=lambda position: (devices[position].parent is not None, -times_seen[position])
+    )
     kept = set(order[: bounds.MOST_DEVICES])
-    kept = {place for place in kept if devices[place].parent is None or devices[place].parent in kept}
+    kept = {position for position in kept if devices[position].parent is None or devices[position].parent in kept}
     problems.append(f"{len(devices)} devices, of which the {len(kept)} that were seen in the most polls are kept")
-    return only(report, {place: number for number, place in enumerate(sorted(kept))})
+    return only(report, {position: number for number, position in enumerate(sorted(kept))})
 
 
 def _ids(device: Device | Identity) -> list[tuple[str, str | None, str]]:
-    """The names by which a device can be known: uuid and address, or its number if it has neither."""
+    """Return the names that identify a device: uuid and address, or the index if there is neither."""
     names = [canonical_uuid(device.uuid), device.bus_id]
     names = [name for name in names if name] or [f"#{device.index}"]
     return [(device.vendor, device.partition, name) for name in names if name]
 
 
-def only(report: Report, places: Mapping[int, int]) -> Report:
-    """The report about some of its devices; `places` gives the new position of each device that is kept."""
+def only(report: Report, new_positions: Mapping[int, int]) -> Report:
+    """Return the report about some of its devices; `new_positions` maps old positions to new ones."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
-        return item.device is None or item.device in places
+        return item.device is None or item.device in new_positions
 
-    def moved(place: int | None) -> int | None:
-        return None if place is None else places[place]
+    def moved(position: int | None) -> int | None:
+        return None if position is None else new_positions[position]
 
     return replace(
         report,
         devices=tuple(
             device if device.parent is None else replace(device, parent=moved(device.parent))
-            for place, device in enumerate(report.devices)
-            if place in places
+            for position, device in enumerate(report.devices)
+            if position in new_positions
         ),
         readings=tuple(replace(item, device=moved(item.device)) for item in report.readings if is_kept(item)),
         events=tuple(replace(item, device=moved(item.device)) for item in report.events if is_kept(item)),
-        processes=tuple(replace(item, device=places[item.device]) for item in report.processes if is_kept(item)),
+        processes=tuple(replace(item, device=new_positions[item.device]) for item in report.processes if is_kept(item)),
     )
 
 
 def _fewer_of_each(report: Report, problems: list[str]) -> Report:
-    """The report within all bounds but that of its devices; the first items of each kind stay."""
+    """Return the report within all bounds except the one on devices. The first items of each kind are kept."""
 
     def first(items: tuple[_T, ...], most: int, name: str) -> tuple[_T, ...]:
         if len(items) > most:
             problems.append(f"{len(items)} {name}, of which the first {most} are kept")
         return items[:most]
 
-    def modest(items: tuple[_Said, ...], name: str) -> tuple[_Said, ...]:
+    def modest(items: tuple[_ClaimOrTask, ...], name: str) -> tuple[_ClaimOrTask, ...]:
         kept = tuple(item for item in items if _is_modest_owner(item))
         if len(kept) < len(items):
             problems.append(f"{len(items) - len(kept)} {name} with texts of more than {bounds.LONGEST_TEXT} characters")
@@ -158,7 +163,7 @@ def _fewer_of_each(report: Report, problems: list[str]) -> Report:
 
 
 def _fewer_words(readings: tuple[Reading, ...], problems: list[str]) -> tuple[Reading, ...]:
-    """The readings with the first words of each metric of each device."""
+    """Return the readings with the first labels of each metric and device."""
     words: Counter[tuple[int | None, str]] = Counter()
     kept = []
     for reading in readings:
@@ -174,7 +179,7 @@ def _fewer_words(readings: tuple[Reading, ...], problems: list[str]) -> tuple[Re
 
 
 def _with_short_texts(report: Report, problems: list[str]) -> Report:
-    """The report with long names and lines cut to their beginnings."""
+    """Return the report with long names and lines cut."""
     shortened = replace(
         report,
         devices=tuple(map(_short_device, report.devices)),
@@ -209,10 +214,10 @@ def _short_pairs(pairs: Iterable[tuple[str, str]]) -> _Pairs:
 
 
 def short(text: str, longest: int = bounds.LONGEST_NAME) -> str:
-    """The text, or the beginning of one that is too long."""
+    """Return the text, cut to `longest` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def short_problem(problem: Problem) -> Problem:
-    """The problem with its text cut to the length that is shown."""
+    """Return the problem with its text cut to the length that is shown."""
     return Problem(short(problem.where), short(problem.text, bounds.LONGEST_TEXT - bounds.LONGEST_NAME))

@@ -1,4 +1,4 @@
-"""The owners of each device: what was claimed, held against the processes that are there. It is pure."""
+"""The owners of each device: claims of schedulers compared with the running processes. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from types import MappingProxyType
 
 from telemetry_parsers.merge.admission import short
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
-from telemetry_parsers.merge.parties import Parties, Party, Told, ranks, with_memory
+from telemetry_parsers.merge.parties import Parties, Party, SourcedClaim, ranks, with_memory
 from telemetry_parsers.merge.shares import Share, Use, shares, slice_of
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem, Value
 from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MOST_OWNERS = 16
-# Of one source: how many there are is counted.
-_MOST_TOLD = 12
+# Of each source, only so many complaints are shown; the others are counted.
+_MOST_COMPLAINTS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
-# What runs for the processes of others.
+# Processes that serve the processes of other owners.
 _SERVERS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
 _OTHERS = Owner("others", "others")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnersOf:
-    """The owners of one device, what is known of its processes, and the memory that strangers hold; None on a device of nobody.
+    """The owners of one device, its processes with their ranks, and the memory used by processes of other owners.
 
-    `ranks` are the ranks of its processes.
+    `foreign_bytes` is None on an unallocated device.
     """
 
     allocations: tuple[Allocation, ...] = ()
@@ -38,7 +38,7 @@ class OwnersOf:
     ranks: tuple[MergedReading, ...] = ()
 
     def put_on(self, device: MergedDevice) -> MergedDevice:
-        """The device with them."""
+        """Return the device with these owners, processes and ranks."""
         if not self.allocations and not self.processes and not self.ranks and self.foreign_bytes is None:
             return device
         strangers = () if self.foreign_bytes is None else (MergedReading(_FOREIGN, "", self.foreign_bytes, SOURCE),)
@@ -49,17 +49,19 @@ class OwnersOf:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The owners of each device, in the order of the devices, and what was wrong with the claims."""
+    """The owners of each device, in the order of the devices, and problems with the claims."""
 
     devices: tuple[OwnersOf, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
     unresolved: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def owned(devices: Sequence[MergedDevice], told: Iterable[Told], tasks: Mapping[int, Task], wall_time: float) -> Owned:
-    """The owners of each device, and what is known of its processes."""
+def owned(
+    devices: Sequence[MergedDevice], claims: Iterable[SourcedClaim], tasks: Mapping[int, Task], wall_time: float
+) -> Owned:
+    """Return the owners of each device and its processes."""
     devices = with_memory(devices, tasks)
-    current = [one for one in told if one.claim.lives is not False and not _is_over(one, wall_time)]
+    current = [claim for claim in claims if claim.claim.lives is not False and not _is_over(claim, wall_time)]
     parties = Parties(current, tasks)
     running = _running(devices)
     placing = _Placing(devices, parties, running)
@@ -77,7 +79,7 @@ def owned(devices: Sequence[MergedDevice], told: Iterable[Told], tasks: Mapping[
 
 
 def billed(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """What counts: the allocations of whole cards, which hold those of their parts."""
+    """Yield the allocations that are billed: those of whole cards, which include those of their partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:
@@ -86,12 +88,12 @@ def billed(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allo
 
 
 def lists_processes(device: MergedDevice) -> bool:
-    """Whether a source lists the processes on a device, if only to say that there are none."""
+    """Return whether a source lists the processes of a device, even if the list is empty."""
     return bool(device.processes) or isinstance(Readings.of(device.readings).value("processes"), float)
 
 
 def _running(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """The processes of each device; one that is told of an instance and of its card runs on the instance."""
+    """Return the processes of each device. A process reported for an instance and for its card belongs to the instance."""
     parts: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -106,16 +108,18 @@ def _running(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...
         for process in here:
             if process.instance and process.instance in of_instance:
                 running[of_instance[process.instance]] += (process,)
-        running[card.id] = tuple(one for one in here if not one.instance or one.instance not in of_instance)
+        running[card.id] = tuple(
+            process for process in here if not process.instance or process.instance not in of_instance
+        )
     return running
 
 
-def _is_over(told: Told, wall_time: float) -> bool:
-    return told.claim.ended is not None and told.claim.ended <= wall_time
+def _is_over(sourced: SourcedClaim, wall_time: float) -> bool:
+    return sourced.claim.ended is not None and sourced.claim.ended <= wall_time
 
 
 class _Placing:
-    """Which party was given which device."""
+    """Assigns devices to the parties that claim them."""
 
     def __init__(
         self, devices: Sequence[MergedDevice], parties: Parties, running: Mapping[str, tuple[Process, ...]]
@@ -132,27 +136,27 @@ class _Placing:
                 self._owners.setdefault(device_id, {})[id(party)] = party
 
     def owners(self, device_id: str) -> list[Party]:
-        """Who was given this device; of several that were, those that live, if that is known of one."""
-        given = list(self._owners.get(device_id, {}).values())
-        living = [party for party in given if party.lives]
-        shared = any(told.claim.replica for party in given for told in party.told)
-        return living if living and not shared else given
+        """Return the parties that claim this device. If several do, prefer those that are known to live."""
+        claimants = list(self._owners.get(device_id, {}).values())
+        living = [party for party in claimants if party.lives]
+        shared = any(sourced.claim.replica for party in claimants for sourced in party.claims)
+        return living if living and not shared else claimants
 
     def _claimed(self, party: Party) -> list[str]:
-        claimed: dict[str, Told] = {}
-        for told in party.told:
-            if not told.claim.names:
+        claimed: dict[str, SourcedClaim] = {}
+        for sourced in party.claims:
+            if not sourced.claim.names:
                 continue
-            device = self._names.find(told.claim)
+            device = self._names.find(sourced.claim)
             if device is None:
-                self._complain(told, "fits no device of this node, or several", party)
-                self.unresolved[told.source] += 1
+                self._complain(sourced, "fits no device of this node, or several", party)
+                self.unresolved[sourced.source] += 1
             else:
-                claimed.setdefault(device.id, told)
+                claimed.setdefault(device.id, sourced)
         return self._moved(party, claimed)
 
-    def _moved(self, party: Party, claimed: Mapping[str, Told]) -> list[str]:
-        """The devices of a pod; where its processes are on others, those: plugins hand out ids that they swap later."""
+    def _moved(self, party: Party, claimed: Mapping[str, SourcedClaim]) -> list[str]:
+        """Return a pod's devices: those of its processes if these run elsewhere, since plugins swap ids after the allocation."""
         used = self._used.get(id(party), {})
         elsewhere = [device_id for device_id in used if device_id not in claimed]
         if party.owner.kind != "pod" or not elsewhere:
@@ -164,17 +168,17 @@ class _Placing:
             self._complain(claimed[device_id], where, party)
         return [swapped.get(device_id, device_id) for device_id in claimed]
 
-    def _complain(self, told: Told, what: str, party: Party) -> None:
-        names = told.claim.names
+    def _complain(self, sourced: SourcedClaim, what: str, party: Party) -> None:
+        names = sourced.claim.names
         text = names[0].text if names else ""
-        self._complaints[told.source] += 1
-        if self._complaints[told.source] <= _MOST_TOLD:
+        self._complaints[sourced.source] += 1
+        if self._complaints[sourced.source] <= _MOST_COMPLAINTS:
             where = short(f"{party.owner.kind} {party.owner.name}")
-            self.problems.append((told.source, Problem(where, f"{short(text)!r}: {what}")))
+            self.problems.append((sourced.source, Problem(where, f"{short(text)!r}: {what}")))
 
 
 def _devices_of_parties(running: Mapping[str, Sequence[Process]], parties: Parties) -> dict[int, dict[str, None]]:
-    """The devices on which each party has processes, in order."""
+    """Return the devices on which each party has processes, in order."""
     used: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
@@ -190,117 +194,125 @@ def _is_server(process: Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _OfDevice:
-    """What one device's processes and claims say, without its parts."""
+    """The processes and claims of one device, without its partitions."""
 
     owners: tuple[tuple[Party, tuple[Process, ...]], ...]
     is_allocated: bool
     is_listed: bool
-    # Whether some process there may be anybody's.
+    # Whether the owner of some process is unknown.
     has_unknown: bool
     foreign_bytes: float | None
 
     @classmethod
     def of(
-        cls, device: MergedDevice, given: Sequence[Party], running: Sequence[Process], parties: Parties
+        cls, device: MergedDevice, claimants: Sequence[Party], running: Sequence[Process], parties: Parties
     ) -> _OfDevice:
-        """The owners of a device: those to whom it was given, else those whose processes are there."""
+        """Return the parties that claim the device, else those that have processes on it."""
         by_party: dict[int, list[Process]] = {}
-        known: dict[int, Party] = {}
+        found: dict[int, Party] = {}
         for process in running:
             party = parties.of(process.pid)
             if party is not None and not _is_server(process):
-                known[id(party)] = party
+                found[id(party)] = party
                 by_party.setdefault(id(party), []).append(process)
-        owners = given or list(known.values())
-        strangers = [one for place in by_party.keys() - {id(party) for party in given} for one in by_party[place]]
+        owners = claimants or list(found.values())
+        strangers = [
+            process
+            for party_id in by_party.keys() - {id(party) for party in claimants}
+            for process in by_party[party_id]
+        ]
         return cls(
             tuple((party, tuple(by_party.get(id(party), ()))) for party in owners),
-            bool(given),
+            bool(claimants),
             lists_processes(device),
             any(parties.of(process.pid) is None and not _is_server(process) for process in running),
-            Use.of(strangers).memory_bytes if given else None,
+            Use.of(strangers).memory_bytes if claimants else None,
         )
 
     @property
     def is_complete(self) -> bool:
-        """Whether all its processes are listed, and the owner of each is known."""
+        """Return whether all processes are listed and the owner of each is known."""
         return self.is_listed and not self.has_unknown
 
     def foreign(self) -> Value | None:
-        """The memory that strangers hold of a device that somebody was given; None on others."""
+        """Return the memory used by processes of other owners; None on an unallocated device."""
         if not self.is_allocated or not self.is_listed:
             return None
-        known = self.is_complete and self.foreign_bytes is not None
-        return float(self.foreign_bytes or 0.0) if known else Absent.NOT_REPORTED
+        is_known = self.is_complete and self.foreign_bytes is not None
+        return float(self.foreign_bytes or 0.0) if is_known else Absent.NOT_REPORTED
 
 
 _OfDevices = Mapping[str, _OfDevice]
 
 
 def _of_card(card: MergedDevice, devices: Sequence[MergedDevice], of_device: _OfDevices) -> tuple[Allocation, ...]:
-    """The owners of a whole card and those of its parts, each once."""
+    """Return the owners of a whole card and of its partitions, each owner once."""
     parts = [device for device in devices if device.parent == card.id]
-    allocations = [one for part in parts for one in _of_part(part, card, devices, of_device)]
+    allocations = [item for part in parts for item in _of_part(part, card, devices, of_device)]
     left = max(0.0, 1.0 - sum(slice_of(part, card, _siblings(card, parts)) for part in parts))
-    own = _plain(of_device[card.id])
+    whole = _plain(of_device[card.id])
     if parts and allocations:
-        own = tuple(replace(one, share=one.share * left, basis="partition") for one in own if left > 0)
-    return _bounded(_summed((*allocations, *own)))
+        whole = tuple(replace(item, share=item.share * left, basis="partition") for item in whole if left > 0)
+    return _bounded(_summed((*allocations, *whole)))
 
 
 def _of_part(
     part: MergedDevice, card: MergedDevice, devices: Sequence[MergedDevice], of_device: _OfDevices
 ) -> tuple[Allocation, ...]:
-    """The owners of an instance, with their shares of the card."""
+    """Return the owners of an instance, with their shares of the card."""
     parts = [device for device in devices if device.parent == card.id]
     of_whole = slice_of(part, card, _siblings(card, parts))
-    own = _plain(of_device[part.id])
-    # Two parties may turn out to be one owner, where sources contradict each other.
-    return _summed([replace(one, share=one.share * of_whole, basis="partition") for one in own])
+    shared = _plain(of_device[part.id])
+    # Two parties may become one owner if sources contradict each other.
+    return _summed([replace(item, share=item.share * of_whole, basis="partition") for item in shared])
 
 
 def _siblings(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
-    """Into how many parts a card is divided; one that is a part itself counts."""
+    """Return into how many parts a card is divided. A partition that is the card itself counts as a part."""
     return len(parts) + (card.partition is not None)
 
 
-def _plain(told: _OfDevice) -> tuple[Allocation, ...]:
-    """The owners of a device as if it were no part of another."""
-    uses = [Use.of(processes) for _, processes in told.owners]
+def _plain(on_device: _OfDevice) -> tuple[Allocation, ...]:
+    """Return the owners of a device as if it were a whole card."""
+    uses = [Use.of(processes) for _, processes in on_device.owners]
     if not uses:
         return ()
     return tuple(
-        _allocation(party, processes, use, share, told)
-        for (party, processes), use, share in zip(told.owners, uses, shares(uses), strict=True)
+        _allocation(party, processes, use, share, on_device)
+        for (party, processes), use, share in zip(on_device.owners, uses, shares(uses), strict=True)
     )
 
 
-def _allocation(party: Party, processes: Sequence[Process], use: Use, share: Share, told: _OfDevice) -> Allocation:
-    sources = {one.source for one in party.told} | ({"proc"} if processes else set())
+def _allocation(party: Party, processes: Sequence[Process], use: Use, share: Share, on_device: _OfDevice) -> Allocation:
+    sources = {sourced.source for sourced in party.claims} | ({"proc"} if processes else set())
     return Allocation(
         party.owner,
         share.share,
         share.basis,
-        told.is_allocated,
-        True if processes else False if told.is_complete else None,
+        on_device.is_allocated,
+        True if processes else False if on_device.is_complete else None,
         tuple(sorted(sources)),
-        float(use.memory_bytes) if told.is_complete and use.memory_bytes is not None else None,
+        float(use.memory_bytes) if on_device.is_complete and use.memory_bytes is not None else None,
         party.started,
     )
 
 
 def _summed(allocations: Sequence[Allocation]) -> tuple[Allocation, ...]:
-    """One allocation for each owner, the largest first."""
+    """Return one allocation for each owner, the largest first."""
     by_owner: dict[Owner, Allocation] = {}
-    for one in allocations:
-        before = by_owner.get(one.owner)
-        by_owner[one.owner] = one if before is None else _both(before, one)
-    return tuple(sorted(by_owner.values(), key=lambda one: (-one.share, one.owner.kind, one.owner.name)))
+    for allocation in allocations:
+        before = by_owner.get(allocation.owner)
+        by_owner[allocation.owner] = allocation if before is None else _both(before, allocation)
+    return tuple(
+        sorted(
+            by_owner.values(), key=lambda allocation: (-allocation.share, allocation.owner.kind, allocation.owner.name)
+        )
+    )
 
 
 def _both(first: Allocation, second: Allocation) -> Allocation:
     memory = (first.memory_used_bytes, second.memory_used_bytes)
-    known = [value for value in memory if value is not None]
+    reported = [value for value in memory if value is not None]
     used = {first.is_used, second.is_used}
     return replace(
         first,
@@ -308,17 +320,17 @@ def _both(first: Allocation, second: Allocation) -> Allocation:
         is_allocated=first.is_allocated or second.is_allocated,
         is_used=True if True in used else None if None in used else False,
         sources=tuple(sorted({*first.sources, *second.sources})),
-        memory_used_bytes=sum(known) if len(known) == len(memory) else None,
-        started=min((one for one in (first.started, second.started) if one is not None), default=None),
+        memory_used_bytes=sum(reported) if len(reported) == len(memory) else None,
+        started=min((started for started in (first.started, second.started) if started is not None), default=None),
     )
 
 
 def _bounded(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]:
-    """The first owners, and the rest as one."""
+    """Return the first owners. The others are summed as one."""
     if len(allocations) <= MOST_OWNERS:
         return allocations
     first, rest = allocations[: MOST_OWNERS - 1], allocations[MOST_OWNERS - 1 :]
-    (others,) = _summed([replace(one, owner=_OTHERS) for one in rest])
+    (others,) = _summed([replace(allocation, owner=_OTHERS) for allocation in rest])
     return (*first, others)
 
 

@@ -1,4 +1,4 @@
-"""Which devices there are and where each reading of theirs stands: all of a merge but its numbers and times."""
+"""The arrangement of a merge: which devices there are, and which value of which report each of their readings is."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the readings of a device, or of the host, stand: the `values` of the row of all reports are those of the `shape`.
+class Positions:
+    """The position of a device's or the host's readings: `values` picks them from the row of all reports.
 
-    `reports` are the numbers of all reports that speak of the device.
+    `shape` has the keys of the readings, `reports` the numbers of all reports about the device.
     """
 
     shape: Shape
@@ -36,15 +36,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A listed device without its readings, where these are, and what else its reports say of it.
+class Slot:
+    """A listed device without its readings, their positions, and the positions of the device in the reports.
 
-    `parts` are its positions in the reports, the most preferred first. `listings` are the newest lists that have it, and `polls`
-    how many had it before this process knew it.
+    `parts` are (report, position) pairs, the most preferred first. `listings` are the newest lists that contain the
+    device. `polls` is the number of lists that contained the device before this process started.
     """
 
     device: MergedDevice
-    place: Place
+    readings: Positions
     parts: tuple[tuple[int, int], ...]
     listings: tuple[int, ...]
     polls: int
@@ -52,7 +52,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, and what was remembered before and after they were found.
+    """The devices in order, and the state before and after they were arranged.
 
     `holds_until` is the time of day at which a lost device is forgotten.
     """
@@ -62,20 +62,20 @@ class Arrangement:
     before: MergeState
     after: MergeState
     holds_until: float
-    devices: tuple[Seat | MergedDevice, ...]
-    host: Place
+    devices: tuple[Slot | MergedDevice, ...]
+    host: Positions
     problems: Problems
     events: tuple[DeviceEvent, ...]
     positions: Mapping[tuple[str, str], tuple[str | None, ...]]
 
     def may_hold(self, state: MergeState) -> bool:
-        """Whether it was made from this memory and has left it as it was: else it will not come again."""
+        """Return whether the arrangement was made from this state and left the state unchanged. If not, it never applies again."""
         return state.is_as(self.before) and self.after.is_as(self.before)
 
     def holds(self, fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
-        """Whether the same steps with these reports and this memory would give the same arrangement.
+        """Return whether the same steps with these reports and this state would give the same arrangement.
 
-        They do where only numbers are new, and where the last time has left the memory as it was.
+        This is true if only values are new and the last merge left the state unchanged.
         """
         return (
             self.may_hold(state) and wall < self.holds_until and pending == self.pending and fresh.shape() == self.shape
@@ -83,23 +83,23 @@ class Arrangement:
 
 
 def arrange(
-    fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str], known: Iterable[Shape] = ()
+    fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """The devices of the node from the lists of all reports, and the reading of each metric that counts.
+    """Return the devices of the node from the lists of all reports, and the reading of each metric that counts.
 
-    `known` shapes are used again where they fit.
+    Shapes in `reusable` are used again if they fit.
     """
     recalled = numbering.recall(sightings(fresh.reports), fresh.reports, state.learnt)
     joined = joining.join(recalled.sightings)
     naming = identity.name(joined.groups, state, pending)
     named, weighed = naming.named, naming.weighed
-    # Before the first inventory is over, another source of the vendor may still list what this one lacks.
-    listing = {one.source for one in fresh.reports if _is_whole_list(one) and one.vendor not in pending}
+    # Until the first inventory is over, another source of the vendor may still list a device missing from this list.
+    listing = {report.source for report in fresh.reports if _is_whole_list(report) and report.vendor not in pending}
     numbering_sources = numbering.numbers_only(recalled.sightings)
     present = presence.update(state, named, listing.difference(recalled.unmatched), numbering_sources, wall)
     counters = dict(state.counters)
     chosen = _chosen(named, fresh, counters, pending)
-    shapes = _Shapes(known)
+    shapes = _Shapes(reusable)
     believed = [weighed.doubts[id(group)].group if id(group) in weighed.doubts else group for group in joined.groups]
     after = MergeState(
         identities=present.identities,
@@ -107,7 +107,7 @@ def arrange(
         doubts=weighed.remembered,
         forgotten=present.forgotten,
         learnt=numbering.remember(recalled.learnt, numbering.learn(believed)),
-        counters=precedence.remember(counters, {one.id for one in present.identities}, chosen.items()),
+        counters=precedence.remember(counters, {identity.id for identity in present.identities}, chosen.items()),
     )
     return Arrangement(
         shape=fresh.shape(),
@@ -115,10 +115,11 @@ def arrange(
         before=state,
         after=after.or_equal(state),
         holds_until=min(
-            (one.lost_since + presence.FORGET_AFTER_SECONDS for one in present.lost if one.lost_since), default=math.inf
+            (lost.lost_since + presence.FORGET_AFTER_SECONDS for lost in present.lost if lost.lost_since),
+            default=math.inf,
         ),
         devices=tuple(
-            sorted((*_seats(named, chosen, fresh, shapes), *map(lost_device, present.lost)), key=_seat_order)
+            sorted((*_slots(named, chosen, fresh, shapes), *map(lost_device, present.lost)), key=_slot_order)
         ),
         host=_host(fresh, shapes),
         problems=(
@@ -134,24 +135,27 @@ def arrange(
 
 
 class _Shapes:
-    """Gives the same shape for the same readings: most devices of a node have one in common."""
+    """Shares shapes between devices with the same readings: most devices of a node have the same shape."""
 
-    def __init__(self, known: Iterable[Shape]) -> None:
-        self._known = {(shape.keys, shape.origins): shape for shape in known}
+    def __init__(self, shapes: Iterable[Shape]) -> None:
+        self._shapes = {(shape.keys, shape.origins): shape for shape in shapes}
 
-    def place(self, chosen: Mapping[ReadingKey, Choice], fresh: Fresh, reports: Iterable[int]) -> Place:
-        """Where the chosen readings stand."""
+    def positions_of(self, chosen: Mapping[ReadingKey, Choice], fresh: Fresh, reports: Iterable[int]) -> Positions:
+        """Return the positions of the chosen readings."""
         keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
-        shape = self._known.setdefault((keys, origins), Shape(keys, origins))
-        row = [place if place == NOWHERE else fresh.offsets[number] + place for *_, number, place in chosen.values()]
-        return Place(shape, _getter(row), frozenset(reports))
+        shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
+        row = [
+            position if position == NOWHERE else fresh.offsets[number] + position
+            for *_, number, position in chosen.values()
+        ]
+        return Positions(shape, _getter(row), frozenset(reports))
 
 
 def _getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
-    """What takes the values at these places out of a row, as a tuple also of one or none."""
+    """Return a function that picks the values at these positions from a row, always as a tuple."""
     if len(row) > 1:
         return itemgetter(*row)
-    return lambda values: tuple(value for place in row if (value := values[place]) is not None)
+    return lambda values: tuple(value for position in row if (value := values[position]) is not None)
 
 
 def _chosen(
@@ -160,7 +164,7 @@ def _chosen(
     counters: MutableMapping[tuple[str, str, str], str],
     pending: frozenset[str],
 ) -> dict[str, dict[ReadingKey, Choice]]:
-    """By the id of each device that is up: where each of its readings is."""
+    """Return the position of each reading of each device that is up, by device id."""
     named = tuple(named)
     absences = precedence.Absences(fresh)
     chosen: dict[str, dict[ReadingKey, Choice]] = {}
@@ -173,7 +177,7 @@ def _chosen(
 
 
 def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drops a partition's readings that belong to the whole card, such as power, if the card has them itself."""
+    """Drop a partition's readings of the whole card, such as power, if the card itself has them."""
     if parent is None:
         return
     metrics = {metric for (metric, _), choice in parent.items() if precedence.is_number(choice)}
@@ -181,19 +185,21 @@ def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKe
         del values[key]
 
 
-def _seats(
+def _slots(
     named: Iterable[Named], chosen: Mapping[str, Mapping[ReadingKey, Choice]], fresh: Fresh, shapes: _Shapes
-) -> Iterator[Seat]:
+) -> Iterator[Slot]:
     for item in named:
-        parts = tuple((fresh.number_of[one.source, one.poll], position) for one, position in item.group.parts)
-        # A doubted newcomer may leave no part that speaks of the device itself.
-        listings = {(one.listing.source, one.listing.poll) for one in item.group.sightings if one.parts}
+        parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in item.group.parts)
+        # A doubted new device may leave no report about the known device itself.
+        listings = {
+            (sighting.listing.source, sighting.listing.poll) for sighting in item.group.sightings if sighting.parts
+        }
         device = _device(item)
-        yield Seat(
+        yield Slot(
             device,
-            shapes.place(chosen[item.identity.id] if device.up else {}, fresh, (number for number, _ in parts)),
+            shapes.positions_of(chosen[item.identity.id] if device.up else {}, fresh, (number for number, _ in parts)),
             parts,
-            tuple(sorted(fresh.number_of[one] for one in listings)),
+            tuple(sorted(fresh.number_of[listing] for listing in listings)),
             item.identity.polls if item.identity.listed_by else 0,
         )
 
@@ -219,7 +225,7 @@ def _is_whole_list(report: SourceReport) -> bool:
 
 
 def lost_device(identity: Identity) -> MergedDevice:
-    """A device that nobody lists any more, from what is remembered of it."""
+    """Return a device that no source lists any more, from its remembered identity."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,
@@ -237,16 +243,16 @@ def lost_device(identity: Identity) -> MergedDevice:
     )
 
 
-def _host(fresh: Fresh, shapes: _Shapes) -> Place:
-    """The newest reading of each metric of the host."""
+def _host(fresh: Fresh, shapes: _Shapes) -> Positions:
+    """Return the newest reading of each metric of the host."""
     chosen: dict[ReadingKey, Choice] = {}
     for number in fresh.host:
         shape = fresh.offered[number].shape
-        for place in shape.by_device[None]:
-            key = shape.columns.keys[place]
+        for position in shape.by_device[None]:
+            key = shape.columns.keys[position]
             if key[0] in BY_KEY and BY_KEY[key[0]].scope == "host":
-                chosen[key] = (shape.tellings[place], 0, 0, number, place)
-    return shapes.place(chosen, fresh, fresh.host)
+                chosen[key] = (shape.ranks[position], 0, 0, number, position)
+    return shapes.positions_of(chosen, fresh, fresh.host)
 
 
 def _positions(fresh: Fresh, named: Iterable[Named]) -> dict[tuple[str, str], tuple[str | None, ...]]:
@@ -264,11 +270,11 @@ def _nameless_problem(group: joining.Group) -> tuple[str, Problem]:
     return group.sightings[0].source, Problem(where, "no identity of its own: another device has the same; left out")
 
 
-def _seat_order(seat: Seat | MergedDevice) -> DisplayOrder:
-    return display_order(seat.device if isinstance(seat, Seat) else seat)
+def _slot_order(slot: Slot | MergedDevice) -> DisplayOrder:
+    return display_order(slot.device if isinstance(slot, Slot) else slot)
 
 
 def display_order(device: MergedDevice) -> DisplayOrder:
-    """By vendor, then by device label with its numbers read as numbers, then by id."""
+    """Return the sort key of a device: vendor, then label with numbers compared as numbers, then id."""
     parts = tuple((int(part), "") if part.isdigit() else (-1, part) for part in device.device.split(":"))
     return device.vendor, parts, device.id

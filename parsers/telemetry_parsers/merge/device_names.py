@@ -1,4 +1,4 @@
-"""Which device of the node a scheduler means by what it calls it."""
+"""Finds the device that a scheduler means by a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# The facts of a device that have the number of each kind of device node; a number may stand behind a word.
+# The facts with the number of each kind of device node. The number may follow a word.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),
@@ -19,14 +19,14 @@ INSTANCE_FACT = "gpu_instance"
 
 
 class DeviceNames:
-    """The devices of a node by all that they may be called."""
+    """The devices of a node, found by any of their names."""
 
     def __init__(self, devices: Sequence[MergedDevice]) -> None:
         self._devices = devices
-        self._places = _places(device for device in devices if device.parent is None)
+        self._positions = _positions(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """The device that the first fitting name means; None where no name fits exactly one."""
+        """Return the device that the first fitting name means, or None if no name fits exactly one device."""
         for name in claim.names:
             found = self._fitting(name)
             if len(found) == 1:
@@ -46,14 +46,14 @@ class DeviceNames:
         return cards if not name.instance else self._instances(cards, name.instance)
 
     def _number(self, way: Way, device: MergedDevice) -> str | None:
-        """What the device is called in this way; where no fact tells its minor, the place of its device file."""
+        """Return the device's number of this kind. Without a minor number, use the position of its device file."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
-        told = next((_digits(facts[fact]) for fact in _FACTS[way] if fact in facts), None)
-        if told is None and way == "physical":
+        number = next((_digits(facts[fact]) for fact in _FACTS[way] if fact in facts), None)
+        if number is None and way == "physical":
             return None if device.index is None else str(device.index)
-        return self._places.get(device.id) if told is None and way == "minor" else told
+        return self._positions.get(device.id) if number is None and way == "minor" else number
 
     def _instances(self, cards: Iterable[MergedDevice], instance: str) -> list[MergedDevice]:
         parents = {card.id for card in cards}
@@ -65,36 +65,36 @@ class DeviceNames:
 
 
 def _bare(uuid: str | None) -> str:
-    """A uuid without the words that one tool prints before it and another does not."""
+    """Return a uuid without the prefix that only some tools print."""
     return (canonical_uuid(uuid) or "").removeprefix("mlu-")
 
 
 def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
-    """The whole cards among devices that have one name, if there are any."""
+    """Return the whole cards among devices with the same name, if there are any."""
     ids = {device.id for device in devices}
     return [device for device in devices if device.parent not in ids]
 
 
 def _digits(text: str) -> str:
-    """The number at the end of a word such as `renderD128`."""
+    """Return the number at the end of a word such as `renderD128`."""
     head = text.rstrip("0123456789")
     return text[len(head) :].lstrip("0") or ("0" if len(head) < len(text) else "")
 
 
-def _places(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Each device's place among its vendor's device files: schedulers count those, in the order of their numbers.
+def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
+    """Return the position of each device among its vendor's device files, which schedulers count in order.
 
-    Cards with render nodes are in the order of these, others in that of their physical ids or of the tool's numbers.
+    Cards with render nodes are ordered by these, others by physical id or by the tool's index.
     """
     keys: dict[str, list[tuple[int, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)
-        known = next((_digits(facts[fact]) for fact in ("render_node", "phy_id") if fact in facts), "")
-        order = int(known) if known else device.index
+        number = next((_digits(facts[fact]) for fact in ("render_node", "phy_id") if fact in facts), "")
+        order = int(number) if number else device.index
         if order is not None and "minor" not in facts:
-            keys.setdefault(device.vendor, []).append((0 if known else 1, order, device.id))
-    places: dict[str, str] = {}
+            keys.setdefault(device.vendor, []).append((0 if number else 1, order, device.id))
+    positions: dict[str, str] = {}
     for ordered in keys.values():
         if len({kind for kind, _, _ in ordered}) == 1 and len({order for _, order, _ in ordered}) == len(ordered):
-            places.update({device_id: str(place) for place, (_, _, device_id) in enumerate(sorted(ordered))})
-    return places
+            positions.update({device_id: str(position) for position, (_, _, device_id) in enumerate(sorted(ordered))})
+    return positions

@@ -1,4 +1,4 @@
-"""A new device in the place of a known one is believed when it is reported twice: one garbled line makes no card."""
+"""New devices at the address of a known one are accepted when reported twice: a garbled line is not a new card."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.model import Device, Identity, Problem
 
 ENOUGH_WITNESSES = 2
-# The source, the poll, and when it was taken.
+# The source, the poll, and the time of the capture.
 Witness = tuple[str, str, float]
-# The vendor, and the uuid or address that nobody knows.
+# The vendor, and the unknown uuid or address.
 Doubts = Mapping[tuple[str, str], frozenset[Witness]]
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A newcomer in the place of a known device: what remains of it without its new name belongs to the `occupant`."""
+    """A new device at the address or number of a known one. Without its new name, the rest belongs to the `occupant`."""
 
     group: Group
     occupant: Identity
@@ -28,21 +28,21 @@ class Doubt:
 
 @dataclass(slots=True)
 class Weighed:
-    """The doubts by the `id()` of their groups, and the witnesses to remember of every newcomer in an occupied place."""
+    """The doubts by the `id()` of their groups, and the witnesses of every new device in an occupied slot."""
 
     doubts: dict[int, Doubt] = field(default_factory=dict)
     remembered: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
 
 
 def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
-    """Which newcomers to doubt; `present` are the known devices that were listed a moment ago and are not now.
+    """Return which new devices to doubt; `present` are known devices that the previous lists contained and these do not.
 
-    Parts of a card are believed at once: they come and go at the same places.
+    Partitions are accepted at once: they appear and disappear at the same addresses.
     """
-    weighed, places = Weighed(), _Places(present)
+    weighed, slots = Weighed(), _Slots(present)
     for group in newcomers:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id
-        occupant = places.occupant(group.device) if name and group.device.partition is None else None
+        occupant = slots.occupant(group.device) if name and group.device.partition is None else None
         if occupant is None or name is None:
             continue
         key = (group.vendor, name)
@@ -52,37 +52,37 @@ def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubt
             if _is_another(report.report.devices[position], occupant)
         }
         if not witnesses_now:
-            continue  # nothing says which device it is, so nothing says that it is another one
-        # More witnesses are not kept: what is remembered must not grow with a device that gets no name.
+            continue  # nothing identifies the device, so that it may be the known one
+        # The number of witnesses is limited, so that memory does not grow with a device that gets no name.
         witnesses = frozenset(sorted(witnesses_now | before.get(key, frozenset()))[:ENOUGH_WITNESSES])
         weighed.remembered[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
             weighed.doubts[id(group)] = Doubt(_what_is_left(group, occupant), occupant, _problem(group, occupant))
-            places.free(occupant)
+            slots.free(occupant)
     return weighed
 
 
-class _Places:
-    """Known devices by their addresses, as every tool prints them, and by their numbers."""
+class _Slots:
+    """Known devices by address and by number."""
 
     def __init__(self, present: Iterable[Identity]) -> None:
         self._held: dict[tuple[str, str | int], list[Identity]] = {}
         for identity in present:
-            for place in self._of(identity):
-                self._held.setdefault(place, []).append(identity)
+            for key in self._of(identity):
+                self._held.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
-        """The one known device at the same address, else the one with the same number."""
-        for place in self._of(device):
-            identities = self._held.get(place)
+        """Return the only known device at the same address, else the only one with the same number."""
+        for key in self._of(device):
+            identities = self._held.get(key)
             if identities:
                 return identities[0] if len(identities) == 1 else None
         return None
 
     def free(self, occupant: Identity) -> None:
-        """Take a known device out, so that no second newcomer is taken for one in its place."""
-        for place in self._of(occupant):
-            self._held[place].remove(occupant)
+        """Remove a known device, so that a second new device is not mistaken for its replacement."""
+        for key in self._of(occupant):
+            self._held[key].remove(occupant)
 
     @staticmethod
     def _of(device: Device | Identity) -> Iterator[tuple[str, str | int]]:
@@ -93,7 +93,7 @@ class _Places:
 
 
 def _is_another(device: Device, occupant: Identity) -> bool:
-    """Whether what is reported has another uuid or address than the device that is known there."""
+    """Return whether the reported device has another uuid or address than the known device."""
     if differ(occupant.uuid, device.uuid):
         return True
     return bool(device.bus_id and occupant.bus_id) and not same_slot(device.bus_id or "", occupant.bus_id or "")
@@ -107,7 +107,7 @@ def _what_is_left(group: Group, occupant: Identity) -> Group:
 
 
 def _without_another(sighting: Sighting, occupant: Identity) -> Sighting:
-    """The sighting as one of the occupant, without the parts that name another device."""
+    """Return the sighting as one of the occupant, without the reports that name another device."""
     parts = tuple(
         (report, position)
         for report, position in sighting.parts
@@ -120,5 +120,5 @@ def _without_another(sighting: Sighting, occupant: Identity) -> Sighting:
 
 def _problem(group: Group, occupant: Identity) -> tuple[str, Problem]:
     name = group.device.uuid or group.device.bus_id
-    text = f"reported as {name} where {occupant.id} was: not believed before it is reported twice"
+    text = f"reported as {name} where {occupant.id} was: ignored until it is reported twice"
     return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)

@@ -1,4 +1,4 @@
-"""What each device is called: chosen when it is first published, the same for as long as it is remembered."""
+"""Ids and labels of devices: chosen when a device is first published, unchanged as long as it is remembered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A group of sightings with the identity it is published under."""
+    """A group of sightings with its published identity."""
 
     group: Group
     identity: Identity
@@ -25,7 +25,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The groups that have an identity, those for which there is no unique one, and the doubts about newcomers."""
+    """The groups with an identity, the groups without a unique one, and the doubts about new devices."""
 
     named: tuple[Named, ...]
     nameless: tuple[Group, ...]
@@ -33,7 +33,7 @@ class Naming:
 
 
 class _Remembered:
-    """Remembered identities, each of which can be claimed by one group."""
+    """Remembered identities. Each can be claimed by one group."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[Group]) -> None:
         self.identities = {identity.id: identity for identity in identities}
@@ -58,17 +58,21 @@ class _Remembered:
         self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
     def unique_uuid(self, group: Group) -> str | None:
-        """The group's uuid if no other device of the node has it."""
+        """Return the group's uuid if no other device of the node has the same."""
         uuid = canonical_uuid(group.device.uuid)
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def shares_index(self, group: Group) -> bool:
-        """Whether all chips of the card have its index, so that only their numbers on it tell them apart."""
-        place = chip_place_of(group.device)
-        return place is not None and place.chip is not None and self.index_count[group.vendor, group.device.index] > 1
+        """Return whether all chips of the card have its index, so that only their chip numbers distinguish them."""
+        chip_place = chip_place_of(group.device)
+        return (
+            chip_place is not None
+            and chip_place.chip is not None
+            and self.index_count[group.vendor, group.device.index] > 1
+        )
 
     def find(self, group: Group) -> Identity | None:
-        """The identity that this device was published under before."""
+        """Return the identity under which this device was published before."""
         for identity in self._candidates(group):
             if identity.id not in self.claimed and not differ(identity.uuid, self.unique_uuid(group)):
                 self.claimed.add(identity.id)
@@ -82,7 +86,7 @@ class _Remembered:
             candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
         candidates += self._at_address(group)
         if uuid is None and canonical_uuid(device.uuid) and device.index is not None and not candidates:
-            # A uuid of several devices names none of them: the number is all that is left.
+            # A uuid that several devices share identifies none of them. Only the index is left.
             numbered = (group.vendor, device.index, device.partition)
             candidates += [
                 identity
@@ -96,7 +100,7 @@ class _Remembered:
         return candidates
 
     def _at_address(self, group: Group) -> list[Identity]:
-        """The identities at the group's address. An address without its domain counts if only one can be meant."""
+        """Return the identities at the group's address. An address without its domain counts if it fits one device only."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
             return []
@@ -110,30 +114,30 @@ class _Remembered:
 
 
 def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
-    """The sort key of the identities at one address: the device that is there most likely comes first.
+    """Return the sort key of an identity at the device's address: the most likely one sorts first.
 
-    A replaced card had the same address. So the one that is not lost comes first, then the one that was seen more often.
+    A replaced card had the same address. So an identity that is not lost sorts first, then the one seen more often.
     """
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Whether the identity is another chip of the same card; such chips may share an address and have no uuid."""
+    """Return whether the identity is another chip of the same card. Such chips may share an address and have no uuid."""
     if identity.uuid is not None:
         return False
-    place, named = chip_place_of(device), identity.device.partition(":")[2]
-    if place is not None and None not in (place.chip, named or None):
-        return place.chip != named
+    chip_place, named = chip_place_of(device), identity.device.partition(":")[2]
+    if chip_place is not None and None not in (chip_place.chip, named or None):
+        return chip_place.chip != named
     return None not in (device.index, identity.index) and device.index != identity.index
 
 
 def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str, str | None]:
-    """What two spellings of one address have in common."""
+    """Return the part that all spellings of one address share."""
     return vendor, without_domain(slot_of(bus_id, partition)), partition
 
 
 def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> str | None:
-    """The uuid if it is unique, else the bus address, else vendor:index; a partition is <parent>/<partition>."""
+    """Return the uuid if unique, else the bus address, else vendor:index; for a partition, <parent>/<partition>."""
     device = group.device
     choices = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -149,31 +153,31 @@ def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> s
 
 
 def _by_index(group: Group) -> str:
-    """The id of a device of which no more than the index is known, such as `amd:0`; `unnumbered` if not even that."""
+    """Return the id of a device known by its index only, such as `amd:0`, or `unnumbered` without an index."""
     index = group.device.index
     return f"{group.vendor}:{'unnumbered' if index is None else index}"
 
 
 def _by_chip_place(group: Group) -> str:
-    """The id of a chip that is known only by its card's index and its number on the card, such as `ascend:3/1`."""
-    place = chip_place_of(group.device)
-    return _by_index(group) + (f"/{place.chip}" if place is not None and place.chip is not None else "")
+    """Return the id of a chip known by the index of its card and its number on the card only, such as `ascend:3/1`."""
+    chip_place = chip_place_of(group.device)
+    return _by_index(group) + (f"/{chip_place.chip}" if chip_place is not None and chip_place.chip is not None else "")
 
 
 def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> str:
-    """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or a chip of a card."""
+    """Return the `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or a chip."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
     index = next((s.device.index for s in reversed(group.sightings) if s.device.index is not None), None)
-    place = chip_place_of(device)
-    if place is not None and remembered.shares_index(group):
-        return f"{index}:{place.chip}"
+    chip_place = chip_place_of(device)
+    if chip_place is not None and remembered.shares_index(group):
+        return f"{index}:{chip_place.chip}"
     return str(rank if index is None else index)
 
 
 def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """The identity with what was learnt since it was published; id, device and model stay."""
+    """Return the identity with newly learnt fields; id, device and model do not change."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -186,9 +190,9 @@ def _refresh(identity: Identity, device: Device, uuid: str | None, parent: Ident
     )
 
 
-def _fuller(printed: str | None, known: str | None) -> str | None:
-    """The printed address, unless it is the known one without its domain."""
-    return known if not printed or (known or "").endswith(":" + printed) else printed
+def _fuller(printed: str | None, remembered: str | None) -> str | None:
+    """Return the printed address, unless it is the remembered one without its domain."""
+    return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
 def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Group | None:
@@ -201,7 +205,7 @@ def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Gr
 
 
 def _parents(groups: Sequence[Group]) -> dict[int, Group]:
-    """The parent group of each partition, by the identity of the group object."""
+    """Return the parent group of each partition, by the `id()` of the partition's group."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:
@@ -212,7 +216,7 @@ def _parents(groups: Sequence[Group]) -> dict[int, Group]:
 
 
 def _ranks(groups: Sequence[Group]) -> dict[int, int]:
-    """The rank by bus address of each whole device within its vendor."""
+    """Return the rank by bus address of each whole device within its vendor."""
     ranks: dict[int, int] = {}
     seen: Counter[str] = Counter()
     for group in sorted(groups, key=lambda g: (g.vendor, g.device.bus_id or "~", g.device.index or 0)):
@@ -223,10 +227,10 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Every group with its identity: the remembered one or a new one.
+    """Return every group with its remembered or new identity.
 
-    A new device of a pending vendor is left out until the vendor's first inventory is over. A doubted newcomer counts as
-    the known device in its place.
+    A new device of a pending vendor is left out until the vendor's first inventory is over. A doubted new device counts
+    as the known device in its slot.
     """
     remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
@@ -234,10 +238,10 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
     nameless = []
     whole_first = sorted(groups, key=lambda group: id(group) in parents)
     identities = {id(group): remembered.find(group) for group in whole_first}
-    newcomers = [
+    new_groups = [
         group for group in whole_first if identities[id(group)] is None and group.vendor not in pending_vendors
     ]
-    weighed = _weighed(newcomers, remembered, state) if newcomers else Weighed()
+    weighed = _weighed(new_groups, remembered, state) if new_groups else Weighed()
     for group in whole_first:
         owner = parents.get(id(group))
         parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
@@ -258,8 +262,11 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
     return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless), weighed)
 
 
-def _weighed(newcomers: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
-    """The doubts about newcomers, if devices are missing that were listed a moment ago; the doubted places are claimed."""
+def _weighed(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
+    """Return the doubts about new devices, if previously listed devices are missing now.
+
+    The identities of the doubted slots are claimed.
+    """
     present = [
         identity
         for identity in remembered.identities.values()
@@ -268,7 +275,7 @@ def _weighed(newcomers: Sequence[Group], remembered: _Remembered, state: MergeSt
         and identity.partition is None
         and identity.id not in remembered.claimed
     ]
-    weighed = doubts.weigh(newcomers, present, state.doubts) if present else Weighed()
+    weighed = doubts.weigh(new_groups, present, state.doubts) if present else Weighed()
     remembered.claimed.update(doubt.occupant.id for doubt in weighed.doubts.values())
     return weighed
 

@@ -1,4 +1,4 @@
-"""Each device once, however many polls and sources list it: reports in, sightings of each source, groups of sightings out."""
+"""Joins the devices of all polls and sources: reports become sightings of each source, then groups of sightings."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device as one source reports it, over all the source's fresh polls.
+    """A device as one source reports it, over all fresh polls of the source.
 
-    `parts` are the reports that speak of it, each with the device's position in it. An `attached` sighting comes from a
-    source that lists no devices, such as hccn-tool: it speaks of devices that other sources list.
+    `parts` are the reports about the device, each with its position there. An `attached` sighting comes from a source
+    without a device list, such as hccn-tool: it describes devices that other sources list.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Sighting:
 
     @property
     def address(self) -> tuple[str | None, str | None]:
-        """Bus address and partition, which together name one device of a node."""
+        """Return bus address and partition, which together identify a device of a node."""
         return self.device.bus_id, self.device.partition
 
 
@@ -57,19 +57,19 @@ class _Finder:
             self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
 
     def slot(self, device: Device) -> tuple[int | None, str | None]:
-        """The index, with the partition if several devices have one index."""
+        """Return the index, with the partition if several devices have the same index."""
         return device.index, device.partition if self._by_partition else None
 
     def slots(self) -> set[tuple[int | None, str | None]]:
-        """The slots of all its devices."""
+        """Return the slots of all devices."""
         return {self.slot(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """The position of a device that another report of the same source has."""
+        """Return the position of a device from another report of the same source."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
-        # An address tells more than an index: two that differ are two devices.
+        # An address identifies a device better than an index: different addresses mean different devices.
         same_slot = self._by_slot.get((device.vendor, *self.slot(device)), ())
         by_slot = next(
             (position for position in same_slot if not (device.bus_id and self._devices[position].bus_id)), None
@@ -78,7 +78,7 @@ class _Finder:
 
 
 class _NewestList:
-    """The newest list of a source, which decides which devices there are."""
+    """The newest list of a source. It decides which devices there are."""
 
     def __init__(self, report: SourceReport, *, by_partition: bool) -> None:
         self.report = report
@@ -89,26 +89,26 @@ class _NewestList:
 
 
 class _OtherReport:
-    """Another report of the same source, held against the newest list."""
+    """Another report of the same source, compared with the newest list."""
 
     def __init__(self, report: SourceReport, newest: _NewestList, *, by_partition: bool) -> None:
         self.report = report
         self._newest = newest
         self._finder = _Finder(report.report.devices, by_partition=by_partition)
         self._places = ChipPlaces(report.report.devices)
-        # Some tools number the cards anew when one is lost. So two polls are matched by index only
-        # while both list the same indices.
+        # Some tools renumber the cards when one is lost. So two polls are matched by index only while both list the
+        # same indices.
         self._by_index = self._finder.slots() == newest.slots
         self._by_place = self._places.agrees_with(newest.places)
 
-    def find(self, listed: Device, known: Device) -> int | None:
-        """The position here of a device of the list; `known` is the same with what newer reports say of it."""
+    def find(self, listed: Device, combined: Device) -> int | None:
+        """Return the position here of a listed device; `combined` is this device with the fields of newer reports."""
         if self._by_place:
             return self._places.find(listed, in_output=self._newest.places)
-        return self._finder.find(known, by_index=self._by_index)
+        return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
-        """The position in the list of the parent of a device here."""
+        """Return the position in the list of the parent of a device here."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None
@@ -116,7 +116,7 @@ class _OtherReport:
 
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """What one source sees: the newest list decides which devices there are."""
+    """Return the sightings of one source. Its newest list decides which devices there are."""
     listings = [report for report in reports if report.lists_devices]
     if not listings:
         return _attached(reports)
@@ -131,7 +131,7 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    """A device of the list with what the source's other reports say of it, the newest report first."""
+    """Return a listed device combined with the source's other reports, the newest first."""
     report = newest.report
     listed = device = newest.devices[position]
     parts = [(report, position)]
@@ -141,16 +141,16 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
             parts.append((other.report, found_at))
             parent = other.parent(found_at) if device.parent is None else device.parent
             device = combine(device, other.report.report.devices[found_at])
-            # Copies are made only of what changes: this runs at every poll, for every device.
+            # A copy is made only if a field changes: this runs at every poll, for every device.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed.up:
-        device = replace(device, up=listed.up)  # an older poll may have seen the card before it was lost
+        device = replace(device, up=listed.up)  # an older poll may precede the loss of the card
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
 
 def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """The sightings of a source without a list of its own: one for each index in an index space."""
+    """Return the sightings of a source without a device list: one for each index in an index space."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=lambda report: -report.taken):
         for position, device in enumerate(report.report.devices):
@@ -170,7 +170,7 @@ def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
-    """All sightings, the most preferred sources first, and those without a list of their own last."""
+    """Return all sightings, the most preferred sources first, attached ones last."""
     by_source: dict[str, list[SourceReport]] = {}
     for report in reports:
         by_source.setdefault(report.source, []).append(report)
@@ -183,7 +183,7 @@ _MOST_NAMED = 4
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The sightings that are one device; the most preferred source comes first."""
+    """The sightings of one device, from the most preferred source on."""
 
     vendor: str
     sightings: list[Sighting] = field(default_factory=list)
@@ -191,25 +191,25 @@ class Group:
 
     @property
     def parts(self) -> Iterator[tuple[SourceReport, int]]:
-        """The reports that speak of the device, each with the device's position in it."""
+        """Return the reports about the device, each with the device's position in it."""
         return (part for sighting in self.sightings for part in sighting.parts)
 
     def add(self, sighting: Sighting) -> None:
-        """Take in the sighting of one more source, which fills in what is still unknown."""
+        """Add the sighting of another source, which fills in unknown fields."""
         self.device = combine(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """All devices of the node, and what could not be joined."""
+    """All devices of the node, and problems with ambiguous sightings."""
 
     groups: tuple[Group, ...]
     problems: tuple[tuple[str, Problem], ...]
 
 
 class _Joiner:
-    """The groups so far, by the addresses and uuids under which the next sighting may belong to one."""
+    """Collects groups, found by the addresses and uuids of their sightings."""
 
     def __init__(self, sightings: Sequence[Sighting]) -> None:
         self.groups: list[Group] = []
@@ -219,12 +219,12 @@ class _Joiner:
             (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in sightings
         )
 
-    def take(self, sighting: Sighting) -> None:
+    def add(self, sighting: Sighting) -> None:
         candidates = self._candidates(sighting)
         if len(candidates) == 1:
             group = candidates[0]
         elif sighting.attached:
-            return  # the device is not listed; a source without a list of its own adds none
+            return  # the device is not listed, and a source without a device list adds none
         else:
             if candidates:
                 self.problems.append((sighting.source, Problem(name_of(sighting.device), _ambiguous(candidates))))
@@ -236,7 +236,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[Group]:
-        """The groups to which the sighting may belong: those at its address, else those with its uuid."""
+        """Return the groups to which the sighting may belong: those at its address, else those with its uuid."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
@@ -255,7 +255,7 @@ class _Joiner:
         ]
 
     def _open(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
-        """The groups under a key that have no sighting of this source yet."""
+        """Return the groups under a key without a sighting of this source."""
         if key is None:
             return []
         return [
@@ -265,13 +265,13 @@ class _Joiner:
         ]
 
     def _bus_key(self, bus_id: str | None, device: Device) -> tuple[str | None, ...] | None:
-        """Vendor, bus:device.function without the domain, and partition."""
+        """Return vendor, bus:device.function without the domain, and partition."""
         if not bus_id:
             return None
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Vendor, uuid and partition; None unless the source has the uuid only once."""
+        """Return vendor, uuid and partition, or None if the source reports the uuid more than once."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
@@ -282,12 +282,12 @@ class _Joiner:
 def _ambiguous(candidates: Sequence[Group]) -> str:
     names = ", ".join(name_of(group.device) for group in candidates[:_MOST_NAMED])
     more = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
-    return f"could be any of {names}{more}, so it is shown as a device of its own"
+    return f"could be any of {names}{more}, so it is shown as a separate device"
 
 
 def join(sightings: Sequence[Sighting]) -> Joined:
-    """The sightings grouped into devices: by bus address, else unique uuid; never by serial."""
+    """Return the sightings grouped into devices: by bus address, else by unique uuid, never by serial."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
-        joiner.take(sighting)
+        joiner.add(sighting)
     return Joined(tuple(joiner.groups), tuple(joiner.problems))

@@ -1,4 +1,4 @@
-"""What merge remembers from one snapshot to the next."""
+"""State that merge keeps from one snapshot to the next."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The known devices, and what was learnt of them.
+    """The known devices and what was learnt about them.
 
     `learnt` maps (vendor, index space) and index to address and uuid; `counters` pins (id, metric, label) to a source.
-    `seen` has the number of lists and the time of the newest list of each device that was seen since the start.
-    `doubts` has the witnesses of each device that is not believed yet; `forgotten` counts by vendor and source.
+    `seen` has the number of lists and the time of the newest list of each device seen since the start. `doubts` has the
+    witnesses of each device that is not accepted yet; `forgotten` counts by vendor and source.
     """
 
     identities: tuple[Identity, ...] = ()
@@ -25,7 +25,7 @@ class MergeState:
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     def is_as(self, other: MergeState) -> bool:
-        """Whether it is the same memory but for how often devices were seen; never while a device is doubted."""
+        """Return whether the states are identical except for `seen`; always False while a device is doubted."""
         return (
             not self.doubts
             and not other.doubts
@@ -36,5 +36,5 @@ class MergeState:
         )
 
     def or_equal(self, other: MergeState) -> MergeState:
-        """The other one if they differ in nothing, so that `is_as` holds from now on."""
+        """Return the other state if both are equal, so that `is_as` is true from now on."""
         return other if replace(other, seen=self.seen) == self else self

@@ -1,4 +1,4 @@
-"""The reports of all sources as one picture of the node. It is pure: the state goes in and comes out."""
+"""Merges the reports of all sources into one view of the node. Pure: the state is passed in and returned."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from operator import attrgetter
 
 from telemetry_parsers.merge.arrangement import (
     Arrangement,
-    Place,
+    Positions,
     Problems,
-    Seat,
+    Slot,
     arrange,
     display_order,
     lost_device,
@@ -28,19 +28,19 @@ _FACTS, _READINGS = _NAMES.index("facts"), _NAMES.index("readings")
 
 
 def rebuilt(device: MergedDevice, facts: tuple[tuple[str, str], ...], readings: Readings) -> MergedDevice:
-    """The same device with these."""
+    """Return the device with these facts and readings."""
     values = list(_VALUES(device))
     values[_FACTS], values[_READINGS] = facts, readings
     return MergedDevice(*values)
 
 
-# Polls of one source that take turns come in a few orders again and again.
+# Polls of one source that take turns give few different arrangements, which recur.
 _MOST_OTHERS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The node's devices and host readings, the state to remember, problems and events; and what it was made of."""
+    """The node's devices, host readings, state, problems and events, with the arrangement and reports behind them."""
 
     devices: tuple[MergedDevice, ...]
     host: Readings
@@ -50,21 +50,21 @@ class Merged:
     arrangement: Arrangement
     fresh: Fresh
     events: tuple[DeviceEvent, ...] = ()
-    # The arrangements before, the newest first.
-    others: tuple[Arrangement, ...] = ()
+    # Previous arrangements, the newest first.
+    previous: tuple[Arrangement, ...] = ()
 
     @property
     def positions(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
-        """The id of each device of each (source, poll), None for a device without one."""
+        """Return the device ids of each (source, poll) by position, None for a position without a device."""
         return self.arrangement.positions
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
-        """The problems of one source."""
+        """Return the problems of one source."""
         return tuple(problem for name, problem in self.problems if name == source)
 
     def shapes(self) -> Iterable[Shape]:
-        """The shapes of all its readings."""
-        return (self.host.shape, *(seat.place.shape for seat in self.arrangement.devices if isinstance(seat, Seat)))
+        """Return the shapes of all readings."""
+        return (self.host.shape, *(slot.readings.shape for slot in self.arrangement.devices if isinstance(slot, Slot)))
 
 
 def merge(
@@ -76,44 +76,46 @@ def merge(
     pending_vendors: Collection[str] = (),
     before: Merged | None = None,
 ) -> Merged:
-    """One picture of the node from every report that has not expired at `now` (monotonic).
+    """Return the view of the node from every report that has not expired at `now` (monotonic).
 
-    First the devices are arranged: which there are, what they are called, which reading counts. Then numbers are put in. An
-    arrangement of the merges `before` is kept as long as it would come out the same.
+    First the devices are arranged: which there are, their names, and which readings count. Then the values are filled
+    in. An arrangement of the previous merges is kept as long as the result would be the same.
     """
     fresh, pending = Fresh.of(reports, now), frozenset(pending_vendors)
-    known = (before.arrangement, *before.others) if before is not None else ()
-    kept = next((one for one in known if one.holds(fresh, state, wall, pending)), None)
-    others = tuple(one for one in known if one is not kept and one.may_hold(state))[:_MOST_OTHERS]
+    arrangements = (before.arrangement, *before.previous) if before is not None else ()
+    kept = next((arrangement for arrangement in arrangements if arrangement.holds(fresh, state, wall, pending)), None)
+    previous = tuple(
+        arrangement for arrangement in arrangements if arrangement is not kept and arrangement.may_hold(state)
+    )[:_MOST_OTHERS]
     if kept is None:
         new = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
-        return replace(_filled(new, fresh, new.after), events=new.events, others=others)
+        return replace(_filled(new, fresh, new.after), events=new.events, previous=previous)
     if before is None or kept is not before.arrangement:
-        return replace(_filled(kept, fresh, state), others=others)
+        return replace(_filled(kept, fresh, state), previous=previous)
     if fresh.offered == before.fresh.offered:
         return replace(before, state=state, events=())
-    return replace(_filled(kept, fresh, state, before), others=others)
+    return replace(_filled(kept, fresh, state, before), previous=previous)
 
 
 def _filled(arrangement: Arrangement, fresh: Fresh, state: MergeState, before: Merged | None = None) -> Merged:
-    """The picture with the numbers of these reports; a device of which nothing is new stays as it was `before`, so arranged."""
+    """Return the view with the values of these reports. A device without new values is taken from `before`."""
     row, origins = fresh.row(), fresh.origins()
     old: Sequence[MergedDevice | None] = before.devices if before is not None else (None,) * len(arrangement.devices)
     new = _new_reports(fresh, before)
     devices = []
-    for seat, old_device in zip(arrangement.devices, old, strict=True):
-        if isinstance(seat, MergedDevice):
-            devices.append(seat)
-        elif old_device is not None and new.isdisjoint(seat.place.reports):
+    for slot, old_device in zip(arrangement.devices, old, strict=True):
+        if isinstance(slot, MergedDevice):
+            devices.append(slot)
+        elif old_device is not None and new.isdisjoint(slot.readings.reports):
             devices.append(old_device)
         else:
-            processes = _processes(seat, fresh)
-            devices.append(replace(seat.device, readings=_readings(seat.place, row, origins), processes=processes))
+            processes = _processes(slot, fresh)
+            devices.append(replace(slot.device, readings=_readings(slot.readings, row, origins), processes=processes))
     return Merged(
         devices=tuple(devices),
         host=_readings(arrangement.host, row, origins),
         state=_counted(state, arrangement, fresh),
-        valid_until=min((one.report.expires for one in fresh.offered), default=math.inf),
+        valid_until=min((offer.report.expires for offer in fresh.offered), default=math.inf),
         problems=(*arrangement.problems, *_ratio_problems(devices)),
         arrangement=arrangement,
         fresh=fresh,
@@ -121,20 +123,20 @@ def _filled(arrangement: Arrangement, fresh: Fresh, state: MergeState, before: M
 
 
 def _new_reports(fresh: Fresh, before: Merged | None) -> frozenset[int]:
-    """The numbers of the reports that the merge before did not have."""
-    known = before.fresh.offered if before is not None else (None,) * len(fresh.offered)
+    """Return the numbers of the reports that are not in the previous merge."""
+    previous = before.fresh.offered if before is not None else (None,) * len(fresh.offered)
     return frozenset(
-        number for number, (one, old) in enumerate(zip(fresh.offered, known, strict=True)) if one is not old
+        number for number, (offer, old) in enumerate(zip(fresh.offered, previous, strict=True)) if offer is not old
     )
 
 
-def _readings(place: Place, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
-    return Readings(place.shape, place.values(row), origins)
+def _readings(positions: Positions, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
+    return Readings(positions.shape, positions.values(row), origins)
 
 
-def _processes(seat: Seat, fresh: Fresh) -> tuple[Process, ...]:
-    """The process list of the most preferred source that has one."""
-    for number, position in seat.parts:
+def _processes(slot: Slot, fresh: Fresh) -> tuple[Process, ...]:
+    """Return the process list of the most preferred source that has one."""
+    for number, position in slot.parts:
         listed = fresh.offered[number].report.report.processes
         if listed and (processes := tuple(process for process in listed if process.device == position)):
             return processes
@@ -142,22 +144,24 @@ def _processes(seat: Seat, fresh: Fresh) -> tuple[Process, ...]:
 
 
 def _counted(state: MergeState, arrangement: Arrangement, fresh: Fresh) -> MergeState:
-    """The memory with the number of lists in which each device was seen, and when the newest of them was taken."""
-    seen = {one.id: state.seen[one.id] for one in state.identities if one.id in state.seen}
-    for seat in arrangement.devices:
-        if isinstance(seat, Seat):
-            polls, last = seen.get(seat.device.id, (seat.polls, -math.inf))
-            taken = max((fresh.offered[number].report.taken for number in seat.listings), default=last)
-            seen[seat.device.id] = (polls + 1, taken) if taken > last else (polls, last)
-    rounded = {known: 1 << (polls.bit_length() - 1) for known, (polls, _) in seen.items() if polls}
-    if all(one.polls == rounded.get(one.id, one.polls) for one in state.identities):
+    """Return the state with the number of lists in which each device was seen, and the time of the newest."""
+    seen = {identity.id: state.seen[identity.id] for identity in state.identities if identity.id in state.seen}
+    for slot in arrangement.devices:
+        if isinstance(slot, Slot):
+            polls, last = seen.get(slot.device.id, (slot.polls, -math.inf))
+            taken = max((fresh.offered[number].report.taken for number in slot.listings), default=last)
+            seen[slot.device.id] = (polls + 1, taken) if taken > last else (polls, last)
+    rounded = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
+    if all(identity.polls == rounded.get(identity.id, identity.polls) for identity in state.identities):
         return replace(state, seen=seen)
-    identities = tuple(replace(one, polls=rounded.get(one.id, one.polls)) for one in state.identities)
+    identities = tuple(
+        replace(identity, polls=rounded.get(identity.id, identity.polls)) for identity in state.identities
+    )
     return replace(state, seen=seen, identities=identities)
 
 
 def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Problem]]:
-    """A problem for each device of which one capture says that more memory is used than there is."""
+    """Yield a problem for each device for which one capture has more used memory than total memory."""
     for device in devices:
         readings = device.readings
         if not isinstance(readings, Readings) or readings.value(*RATIO) is not Absent.IMPLAUSIBLE:

@@ -1,4 +1,4 @@
-"""Which device a bare number stands for: it was learnt from a tool's fuller outputs, and holds while the list is the same."""
+"""Devices behind bare numbers, learnt from a tool's fuller outputs and valid while the list has the same numbers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from telemetry_parsers.combining import combine, has_address_or_uuid
 from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# The vendor, and what the numbers are counted in.
+# The vendor, and what the numbers count.
 _Space = tuple[str, str]
 Learnt = Mapping[_Space, Mapping[int, Device]]
-# By source and space.
+# By source and index space.
 _Listed = dict[tuple[str, _Space], set[int | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The sightings with learnt addresses, the sources whose numbers match nothing learnt, and what is still learnt."""
+    """Sightings with learnt addresses, sources whose numbers match nothing learnt, and what remains valid."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -28,19 +28,17 @@ class Recalled:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """A problem for each source whose numbers match nothing learnt."""
-        text = (
-            "the devices are not those whose addresses were read; which is which is not known until these are read anew"
-        )
+        """Return a problem for each source whose numbers match nothing learnt."""
+        text = "the list of devices has changed; its numbers cannot be matched to addresses until the addresses are read again"
         return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
 
 
 def recall(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> Recalled:
-    """The sightings with the addresses and uuids that were learnt for their numbers.
+    """Return the sightings with the addresses and uuids learnt for their numbers.
 
-    Some tools number the cards anew when one is lost. So a number holds only while the list has the same numbers as when
-    it was learnt. A list with other numbers is not used: it would make new devices of old ones, or mix them up. From then
-    on the numbers hold no more until they are learnt anew: one card lost and another back gives the same numbers.
+    Some tools renumber the cards when one is lost. So a number is valid only while the list has the same numbers as
+    when it was learnt. A list with other numbers is not used: it could mix up devices or create new ones. From then on
+    the numbers are invalid until they are learnt again: a lost card and a returned card give the same numbers.
     """
     listed = _listed(sightings)
     learnt = {**learnt, **_forgotten(listed, fresh, learnt)}
@@ -59,7 +57,7 @@ def recall(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt:
 
 
 def numbers_only(sightings: Iterable[Sighting]) -> frozenset[str]:
-    """The sources whose lists give no more than a number for any device."""
+    """Return the sources whose lists have only a number for every device."""
     listed = [sighting for sighting in sightings if not sighting.attached]
     return frozenset(sighting.source for sighting in listed) - {
         sighting.source for sighting in listed if has_address_or_uuid(sighting.device)
@@ -67,7 +65,7 @@ def numbers_only(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
-    """Which device each number stands for, from lists in which every device has an address or a uuid."""
+    """Return the device of each number, from lists in which every device has an address or a uuid."""
     learnt: dict[_Space, dict[int, Device]] = {}
     unclear: set[_Space] = set()
     for group in groups:
@@ -85,7 +83,7 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
 
 
 def remember(learnt: Learnt, now: Learnt) -> Learnt:
-    """What was learnt before and now; of a vendor with too many index spaces only what was learnt now."""
+    """Return what was learnt before and now. For a vendor with too many index spaces, keep only what was learnt now."""
     both = {**learnt, **now}
     if len(both) <= bounds.MOST_INDEX_SPACES:
         return both
@@ -98,7 +96,7 @@ def remember(learnt: Learnt, now: Learnt) -> Learnt:
 
 
 def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -> dict[_Space, dict[int, Device]]:
-    """The index spaces whose list has other numbers than were learnt, or none; each is returned empty."""
+    """Return the index spaces whose list has other numbers than learnt, or none. Each is returned empty."""
     changed = {space for (_, space), numbers in listed.items() if space in learnt and numbers != learnt[space].keys()}
     return {space: {} for space in (*changed, *_emptied(fresh)) if space in learnt}
 
@@ -122,7 +120,7 @@ def _listed(sightings: Iterable[Sighting]) -> _Listed:
 
 
 def _space(sighting: Sighting) -> _Space:
-    """The index space of a sighting: within it, a number stands for one device."""
+    """Return the index space of a sighting. Within it, a number identifies one device."""
     return sighting.device.vendor, sighting.index_space or sighting.source
 
 

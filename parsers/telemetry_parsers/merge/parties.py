@@ -1,4 +1,4 @@
-"""Claims and tasks of all sources put together: which of them are the same owner, and what the kernel reports about processes."""
+"""Claims and tasks of all sources, grouped by owner."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ SOURCE = "proc"
 
 
 def with_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """The devices whose processes have the memory that their open files tell, where the list of processes does not."""
+    """Return the devices; if a process list has no memory, the process gets the memory of its open device files."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
-    # Parts of a card have its address: what is held of which of them is not told.
+    # A partition has its card's address, so that the memory on each of the two is unknown.
     cards = Counter(device.bus_id for device in devices)
     return tuple(_filled(device, tasks) if cards[device.bus_id] == 1 else device for device in devices)
 
 
 def ranks(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
-    """A reading for each rank of these processes; children that inherit a rank add none."""
-    told = {tasks[process.pid].rank for process in processes if process.pid in tasks}
-    known = sorted(rank for rank in told if rank is not None)
-    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in known[:_MOST_RANKS])
+    """Yield a reading for each rank of these processes. A child process that inherits its rank adds none."""
+    ranks_of_tasks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
+    distinct = sorted(rank for rank in ranks_of_tasks if rank is not None)
+    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MOST_RANKS])
 
 
 def _filled(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:
@@ -44,18 +44,18 @@ def _held(task: Task, bus_id: str | None) -> float | None:
     return next((hold.memory_bytes for hold in task.holds if hold.bus_id == bus_id), None)
 
 
-# The first that is known names an owner which several sources know.
+# If several sources know the owner, the first known value of each field is used.
 _KINDS: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# Several containers share it, so that it joins only where nothing else does.
+# Several containers share this key. It joins only if no other key does.
 _SHARED = "pod:"
-# In a container the user says nothing: it is root of its own.
+# In a container, the user is meaningless: root of the container.
 _OF_A_USER = frozenset({"job", "user"})
 _TEXTS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", "name"))
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A claim, and the source that made it."""
+class SourcedClaim:
+    """A claim and the source that reported it."""
 
     source: str
     claim: Claim
@@ -63,48 +63,50 @@ class Told:
 
 @dataclass(slots=True)
 class Party:
-    """One owner with everything that was said of it."""
+    """One owner with all claims and processes that belong to it."""
 
     owner: Owner
-    told: list[Told] = field(default_factory=list)
+    claims: list[SourcedClaim] = field(default_factory=list)
     pids: set[int] = field(default_factory=set)
 
     @property
     def lives(self) -> bool | None:
-        """Whether it is known to live, or to have ended; its processes show that it lives."""
-        said = {told.claim.lives for told in self.told}
-        return True if self.pids or True in said else False if False in said else None
+        """Return whether the owner lives, or None if this is unknown. An owner with processes lives."""
+        reported = {sourced.claim.lives for sourced in self.claims}
+        return True if self.pids or True in reported else False if False in reported else None
 
     @property
     def started(self) -> float | None:
-        """When it began, as the first who knows says."""
-        return min((told.claim.started for told in self.told if told.claim.started is not None), default=None)
+        """Return the earliest reported start of the owner."""
+        return min(
+            (sourced.claim.started for sourced in self.claims if sourced.claim.started is not None), default=None
+        )
 
 
 class Parties:
-    """All owners on the node; each process has one at most."""
+    """All owners on the node. A process has at most one owner."""
 
-    def __init__(self, told: Iterable[Told], tasks: Mapping[int, Task]) -> None:
-        ordered = sorted(told, key=_order)
-        groups = _grouped([_joining(one.claim.keys) | {_own_key(one.claim.owner)} for one in ordered])
+    def __init__(self, claims: Iterable[SourcedClaim], tasks: Mapping[int, Task]) -> None:
+        ordered = sorted(claims, key=_order)
+        groups = _grouped([_joining(sourced.claim.keys) | {_own_key(sourced.claim.owner)} for sourced in ordered])
         self._by_key: dict[str, Party] = {}
         self._by_pod: dict[str, list[Party]] = {}
         self._of_task: dict[int, Party] = {}
         self.all: list[Party] = []
         for group in groups:
-            self._add([ordered[place] for place in group])
+            self._add([ordered[position] for position in group])
         for pid in sorted(tasks):
-            self._place(tasks[pid])
+            self._add_task(tasks[pid])
 
     def of(self, pid: int) -> Party | None:
-        """The owner of a process; None where nothing is known of it."""
+        """Return the owner of a process, or None if unknown."""
         return self._of_task.get(pid)
 
-    def _add(self, told: Sequence[Told]) -> None:
-        party = Party(_known_of([one.claim.owner for one in told]), list(told))
+    def _add(self, claims: Sequence[SourcedClaim]) -> None:
+        party = Party(_joined_owner([sourced.claim.owner for sourced in claims]), list(claims))
         self.all.append(party)
-        for one in told:
-            for key in (*one.claim.keys, _own_key(one.claim.owner)):
+        for sourced in claims:
+            for key in (*sourced.claim.keys, _own_key(sourced.claim.owner)):
                 if key.startswith(_SHARED):
                     pods = self._by_pod.setdefault(key, [])
                     if party not in pods:
@@ -112,23 +114,23 @@ class Parties:
                 else:
                     self._by_key.setdefault(key, party)
 
-    def _place(self, task: Task) -> None:
+    def _add_task(self, task: Task) -> None:
         if task.owner is None:
             return
-        party = self._known(task)
+        party = self._find(task)
         if party is None:
             party = Party(task.owner)
             self.all.append(party)
             for key in (*_joining(task.keys), _own_key(task.owner)):
                 self._by_key.setdefault(key, party)
         else:
-            party.owner = _known_of([party.owner, task.owner])
+            party.owner = _joined_owner([party.owner, task.owner])
         if task.user and not party.owner.user and party.owner.kind in _OF_A_USER:
             party.owner = replace(party.owner, user=task.user)
         party.pids.add(task.pid)
         self._of_task[task.pid] = party
 
-    def _known(self, task: Task) -> Party | None:
+    def _find(self, task: Task) -> Party | None:
         owner_key = _own_key(task.owner) if task.owner is not None else ""
         found = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
         if found is not None:
@@ -137,9 +139,9 @@ class Parties:
         return min(pods, key=lambda party: party.owner.name, default=None)
 
 
-def _order(told: Told) -> tuple[int, str, str, str]:
-    claim = told.claim
-    return _KINDS[claim.owner.kind], claim.owner.name, told.source, repr(claim)
+def _order(sourced: SourcedClaim) -> tuple[int, str, str, str]:
+    claim = sourced.claim
+    return _KINDS[claim.owner.kind], claim.owner.name, sourced.source, repr(claim)
 
 
 def _own_key(owner: Owner) -> str:
@@ -151,29 +153,31 @@ def _joining(keys: Collection[str]) -> set[str]:
 
 
 def _grouped(keys: Sequence[set[str]]) -> list[list[int]]:
-    """The places of what shares keys, directly or through others, in the order of the first of each."""
+    """Return groups of positions whose keys overlap, directly or through other positions, ordered by first position."""
     leader_of: dict[str, int] = {}
     leaders = list(range(len(keys)))
 
-    def leader(place: int) -> int:
-        while leaders[place] != place:
-            leaders[place] = leaders[leaders[place]]
-            place = leaders[place]
-        return place
+    def leader(position: int) -> int:
+        while leaders[position] != position:
+            leaders[position] = leaders[leaders[position]]
+            position = leaders[position]
+        return position
 
-    for place, of_one in enumerate(keys):
-        for key in of_one:
-            first, other = leader(place), leader(leader_of.setdefault(key, place))
+    for position, keys_here in enumerate(keys):
+        for key in keys_here:
+            first, other = leader(position), leader(leader_of.setdefault(key, position))
             leaders[max(first, other)] = min(first, other)
     groups: dict[int, list[int]] = {}
-    for place in range(len(keys)):
-        groups.setdefault(leader(place), []).append(place)
+    for position in range(len(keys)):
+        groups.setdefault(leader(position), []).append(position)
     return list(groups.values())
 
 
-def _known_of(owners: Sequence[Owner]) -> Owner:
-    """One owner of what several sources say of it: the first that knows something is believed."""
+def _joined_owner(owners: Sequence[Owner]) -> Owner:
+    """Return one owner from the reports of several sources; for each field, the first known value."""
     best = min(owners, key=lambda owner: _KINDS[owner.kind])
     ordered = (best, *(owner for owner in owners if owner is not best))
-    known: dict[str, str] = {name: next(filter(None, (getattr(one, name) for one in ordered)), "") for name in _TEXTS}
-    return Owner(best.kind, best.name, **known)
+    texts: dict[str, str] = {
+        name: next(filter(None, (getattr(owner, name) for owner in ordered)), "") for name in _TEXTS
+    }
+    return Owner(best.kind, best.name, **texts)

@@ -1,4 +1,4 @@
-"""What each merged device can do at best, put beside its readings."""
+"""Adds the peak rates of each merged device to its readings."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# Cards of one model differ in their facts, such as a firmware.
+# Cards of one model have different facts, such as the firmware.
 _MOST_FOUND = 1024
 Configured = Mapping[str, Peak]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
-# Whose tools tell a card's PCI device id, as the fact `chip_id`.
+# Vendors whose tools print a card's PCI device id, as the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
 class Peaks:
-    """Knows the table, what the configuration puts beside it, and of which further data types peaks are shown."""
+    """Finds peaks in the table and the configuration. Peaks of additional data types are shown if configured."""
 
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
-        # What was found for the devices that looked like this: a card is looked up once, not at every snapshot.
+        # Results by the looks of a device, so that a card is looked up once and not at every snapshot.
         self._found: dict[object, _Found] = {}
 
     def of(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
-        """The devices, those of a known model with their peaks."""
+        """Return the devices. Those of a known model get their peaks."""
         by_id = {device.id: device for device in devices}
         return tuple([self._with_peak(device, by_id.get(device.parent or "")) for device in devices])
 
@@ -54,13 +54,13 @@ class Peaks:
         return rebuilt(device, (*device.facts, *facts), Readings.of(device.readings).plus(readings))
 
     def _find(self, device: MergedDevice, card: MergedDevice) -> _Found:
-        """The fact and the readings that a device gets, none where its peak is unknown."""
+        """Return the fact and readings to add to a device, empty if its peak is unknown."""
         peak = self._peak(device, card)
         readings = () if peak is None else tuple(_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
-        """The peak that is configured for an instance's own name, else the device's part of its card's peak."""
+        """Return the peak configured for an instance's own name, else the device's part of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]
@@ -72,7 +72,7 @@ class Peaks:
 
 
 def _model(device: MergedDevice) -> str:
-    """The model as it is told now; the label keeps the name under which the device was first shown."""
+    """Return the currently reported model. The label keeps the model first reported."""
     return device.current_model or device.model
 
 
@@ -99,11 +99,11 @@ def _number(device: MergedDevice, metric: str) -> float | None:
 
 
 def _readings(peak: Peak, dtypes: Iterable[str]) -> Iterator[MergedReading]:
-    """What is known of the 16-bit matrix rate, of the further data types, and of the memory."""
+    """Yield readings of the 16-bit matrix rate, the additional data types, and the memory bandwidth."""
     shown = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
-    for metric, told in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
+    for metric, peak_of in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
         for dtype in shown:
-            if (value := told(dtype)) is not None:
+            if (value := peak_of(dtype)) is not None:
                 yield MergedReading(metric, dtype, value, _SOURCE)
     if peak.memory_bytes_per_second is not None:
         yield MergedReading(MEMORY, "", peak.memory_bytes_per_second, _SOURCE)

@@ -1,4 +1,4 @@
-"""Whether a remembered device is there: up is 1, 0 if a whole list lacks it, and None if nobody knows."""
+"""Presence of remembered devices: up is 1, 0 if missing from a complete list, and None if unknown."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.model import Identity, Problem
 
 FORGET_AFTER_SECONDS = 7 * 24 * 3600.0
-_Place = tuple[str, str | None, str]
+_Address = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """What became of a device: `appeared`, `lost`, `returned` or `removed` (a partition that was taken away)."""
+    """A change of a device: `appeared`, `lost`, `returned` or `removed` (a partition that was deleted)."""
 
     id: str
     what: str
@@ -28,13 +28,13 @@ class DeviceEvent:
 
     @classmethod
     def of(cls, identity: Identity, what: str) -> DeviceEvent:
-        """What became of the device with that identity."""
+        """Return the event of the device with that identity."""
         return cls(identity.id, what, identity.vendor, identity.device)
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The remembered devices, those of them that are lost, what has changed, and how many were too many to remember.
+    """The remembered devices, the lost ones among them, events, and the number of devices forgotten for lack of room.
 
     `forgotten` counts by vendor and source, as long as there is no room for more lost devices of the vendor.
     """
@@ -46,9 +46,9 @@ class Presence:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """A problem for each source whose lost devices were forgotten for lack of room."""
+        """Return a problem for each source whose lost devices were forgotten for lack of room."""
         text = (
-            f"{{count}} lost devices of {{vendor}} were forgotten, those that were seen least: no more than "
+            f"{{count}} lost devices of {{vendor}} were forgotten, starting with those seen least: at most "
             f"{bounds.MOST_LOST} are remembered; `telemetry forget --all-lost --vendor {{vendor}}` makes room"
         )
         return tuple(
@@ -59,7 +59,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at the node: the sources with a list, those whose lists are bare numbers, the devices seen, the time."""
+    """One round of lists: sources with a list, sources whose lists are bare numbers, the devices seen, the time."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -68,28 +68,31 @@ class _Look:
     wall: float
 
     def would_be_listed(self, identity: Identity) -> bool:
-        """Whether some list would have the device if it were there."""
-        says_nothing = self.numbering_sources if has_address_or_uuid(identity) else ()
-        return any(source in self.listing_sources and source not in says_nothing for source in identity.listed_by)
+        """Return whether some list would contain the device if it were present."""
+        uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
+        return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 
 
 class _Returned:
-    """The devices that have come back in this look. What was shown in their places meanwhile was a misreading of them."""
+    """Devices that returned in this round. Devices shown in their slots meanwhile were misreadings of them."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()
         self._numbers: set[tuple[str, str | None, int | None]] = set()
-        self._places: dict[_Place, list[str]] = {}
-        for one in identities:
-            self._kinds.add((one.vendor, one.partition))
-            self._numbers.add((one.vendor, one.partition, one.index))
-            if one.bus_id:
-                self._places.setdefault(_place(one, one.bus_id), []).append(slot_of(one.bus_id, one.partition))
+        self._slots: dict[_Address, list[str]] = {}
+        for identity in identities:
+            self._kinds.add((identity.vendor, identity.partition))
+            self._numbers.add((identity.vendor, identity.partition, identity.index))
+            if identity.bus_id:
+                self._slots.setdefault(_address(identity, identity.bus_id), []).append(
+                    slot_of(identity.bus_id, identity.partition)
+                )
 
-    def takes_place_of(self, identity: Identity) -> bool:
-        """Whether a missing device goes for good, because a returned one has its place again.
+    def replaces(self, identity: Identity) -> bool:
+        """Return whether a missing device is to be forgotten because a returned device has its slot again.
 
-        A device that was reported only once also goes when any device of its kind returns, or one with its number.
+        A device that was reported only once is also forgotten when any device of its kind, or one with its index,
+        returns.
         """
         if not self._kinds:
             return False
@@ -101,27 +104,29 @@ class _Returned:
         if not identity.bus_id or identity.uuid is None:  # chips of one card may share its address
             return False
         slot = slot_of(identity.bus_id, identity.partition)
-        return any(same_slot(each, slot) for each in self._places.get(_place(identity, identity.bus_id), ()))
+        return any(
+            same_slot(returned_slot, slot) for returned_slot in self._slots.get(_address(identity, identity.bus_id), ())
+        )
 
 
-def _place(identity: Identity, bus_id: str) -> _Place:
+def _address(identity: Identity, bus_id: str) -> _Address:
     return identity.vendor, identity.partition, without_domain(slot_of(bus_id, identity.partition))
 
 
 def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, int | None]]) -> Identity | None:
-    """The identity of a device that no list has; None if it is to be forgotten."""
-    somebody_knows = look.would_be_listed(identity)
-    if somebody_knows and identity.parent is not None and identity.parent in look.seen:
+    """Return the identity of a device missing from all lists, or None if it is to be forgotten."""
+    is_missing = look.would_be_listed(identity)
+    if is_missing and identity.parent is not None and identity.parent in look.seen:
         return None
-    # It was published under its number since its address came late; now it is listed under its address.
+    # It was published under its index because its address was read late. Now it is listed under its address.
     goes_by_address = identity.index is not None and (identity.vendor, identity.index) in addressed
-    if somebody_knows and goes_by_address and not has_address_or_uuid(identity):
+    if is_missing and goes_by_address and not has_address_or_uuid(identity):
         return None
-    if look.returned.takes_place_of(identity):
+    if look.returned.replaces(identity):
         return None
     if identity.lost_since is not None:
         return identity if look.wall - identity.lost_since < FORGET_AFTER_SECONDS else None
-    return replace(identity, lost_since=look.wall) if somebody_knows else identity
+    return replace(identity, lost_since=look.wall) if is_missing else identity
 
 
 def update(
@@ -131,21 +136,29 @@ def update(
     numbering_sources: Collection[str],
     wall: float,
 ) -> Presence:
-    """The identities after one more look.
+    """Return the identities after one more round of lists.
 
     `listing_sources` have a fresh list of devices. `numbering_sources` are those of them whose lists are bare numbers:
     such a list cannot show that a device known by its address is missing.
     """
     seen = {item.identity.id: _seen(item) for item in named}
     before: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
-    returned = [seen[one.id] for one in state.identities if one.lost_since is not None and one.id in seen]
+    returned = [
+        seen[identity.id] for identity in state.identities if identity.lost_since is not None and identity.id in seen
+    ]
     look = _Look(listing_sources, numbering_sources, seen, _Returned(returned), wall)
-    addressed = {(one.vendor, one.index) for one in {**before, **seen}.values() if has_address_or_uuid(one)}
-    missing = {one.id: _missing(one, look, addressed) for one in state.identities if one.id not in seen}
-    kept, forgotten = _within_bounds([one for one in missing.values() if one is not None], state.forgotten)
-    after = {**seen, **{one.id: one for one in kept}}
+    addressed = {
+        (identity.vendor, identity.index) for identity in {**before, **seen}.values() if has_address_or_uuid(identity)
+    }
+    missing = {
+        identity.id: _missing(identity, look, addressed) for identity in state.identities if identity.id not in seen
+    }
+    kept, forgotten = _within_bounds(
+        [identity for identity in missing.values() if identity is not None], state.forgotten
+    )
+    after = {**seen, **{identity.id: identity for identity in kept}}
     events = [DeviceEvent.of(new, "appeared") for known_id, new in seen.items() if known_id not in before]
-    events += [DeviceEvent.of(one, "returned") for one in returned]
+    events += [DeviceEvent.of(identity, "returned") for identity in returned]
     for known_id, now in missing.items():
         if before[known_id].lost_since is None and (now is None or (now.lost_since is not None and known_id in after)):
             events.append(DeviceEvent.of(before[known_id], "removed" if now is None else "lost"))
@@ -165,38 +178,40 @@ def _seen(named: Named) -> Identity:
 def _within_bounds(
     missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
 ) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
-    """The missing devices that are still remembered, and how many were forgotten for lack of room."""
+    """Return the missing devices to remember, and the count of those forgotten for lack of room."""
     kept = remembered(missing) if len(missing) > bounds.MOST_LOST else missing
     if len(kept) == len(missing) and not forgotten:
         return kept, {}
-    lost = Counter(one.vendor for one in kept if one.lost_since is not None)
+    lost = Counter(identity.vendor for identity in kept if identity.lost_since is not None)
     counts = Counter({key: count for key, count in forgotten.items() if lost[key[0]] >= bounds.MOST_LOST})
-    ids = {one.id for one in kept}
-    counts.update((one.vendor, source) for one in missing if one.id not in ids for source in one.listed_by[:1])
+    ids = {identity.id for identity in kept}
+    counts.update(
+        (identity.vendor, source) for identity in missing if identity.id not in ids for source in identity.listed_by[:1]
+    )
     return kept, dict(counts)
 
 
 def remembered(missing: Iterable[Identity]) -> list[Identity]:
-    """The missing devices for which there is room: first those seen in the most polls, then those lost the longest."""
+    """Return the missing devices for which there is room: those seen most often first, then those lost longest."""
     room: dict[tuple[str, bool], int] = {}
     kept: list[Identity] = []
-    for one in sorted(missing, key=lambda one: (-one.polls, one.lost_since or 0.0)):
-        key = (one.vendor, one.lost_since is not None)
-        left = room.setdefault(key, bounds.MOST_LOST if one.lost_since is not None else bounds.MOST_UNKNOWN)
+    for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
+        key = (identity.vendor, identity.lost_since is not None)
+        left = room.setdefault(key, bounds.MOST_LOST if identity.lost_since is not None else bounds.MOST_UNKNOWN)
         if left > 0 and len(kept) < bounds.MOST_REMEMBERED:
             room[key] = left - 1
-            kept.append(one)
+            kept.append(identity)
     return kept
 
 
 def with_losses_moved(
     identities: Iterable[Identity], between: tuple[float, float], seconds: float
 ) -> tuple[Identity, ...]:
-    """The identities after the time of day was set: devices that were lost between these times were lost that much later."""
+    """Return the identities after the clock was set: losses between these times are moved by `seconds`."""
     first, last = between
     return tuple(
-        replace(one, lost_since=one.lost_since + seconds)
-        if one.lost_since is not None and first <= one.lost_since <= last
-        else one
-        for one in identities
+        replace(identity, lost_since=identity.lost_since + seconds)
+        if identity.lost_since is not None and first <= identity.lost_since <= last
+        else identity
+        for identity in identities
     )

@@ -1,4 +1,4 @@
-"""The ranks of a job put onto the merged devices that they run on."""
+"""Adds the ranks of a job to the merged devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_parsers.readings import Readings
 
 VENDOR = "ascend"
 RANK_METRIC = "rank_info"
-# The name of the fact that becomes the metric's label `server`; `accelerator_info` does without it.
+# The fact that becomes the metric's label `server`. `accelerator_info` leaves this fact out.
 SERVER_FACT = "rank_server"
 _SOURCE = "rank-table"
 
@@ -25,7 +25,7 @@ class NodeRanks:
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """The devices, each with the rank that runs on it; a physical id that several devices share gives no rank."""
+    """Return the devices, each with the rank that runs on it. A physical id shared by several devices gives no rank."""
     if not ranks.by_chip:
         return devices
     chips = [_physical_id(device) for device in devices]
@@ -37,7 +37,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
 
 
 def _physical_id(device: MergedDevice) -> int | None:
-    """The physical id of a chip: the one that the tool prints, else the index; None for other vendors' devices."""
+    """Return the physical id of a chip: the printed one, else the index; None for devices of other vendors."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed = dict(device.facts).get("phy_id", "")
@@ -48,8 +48,7 @@ def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:
     reading = MergedReading(RANK_METRIC, str(rank), 1.0, _SOURCE)
     facts = (*device.facts, (SERVER_FACT, server)) if server else device.facts
     readings = Readings.of(device.readings)
-    if any(
-        metric == RANK_METRIC for metric, _ in readings.shape.keys
-    ):  # as its processes say: the table says it better
-        readings = Readings.of(one for one in readings if one.metric != RANK_METRIC)
+    if any(metric == RANK_METRIC for metric, _ in readings.shape.keys):
+        # The ranks in the rank table win over those of the processes.
+        readings = Readings.of(old for old in readings if old.metric != RANK_METRIC)
     return replace(device, readings=readings.plus((reading,)), facts=facts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Basis, Process
 
-# `1g.10gb`, `1c.3g.40gb`, and `2g.20gb+me`: compute slices come before those of memory.
+# `1g.10gb`, `1c.3g.40gb`, and `2g.20gb+me`: compute slices precede memory slices.
 _PROFILE = re.compile(r"(?:MIG )?(?:(\d)c\.)?(\d)g\.")
 _SLICES = 7
 _SLICES_OF_MODEL = (("A30", 4),)
@@ -17,7 +17,7 @@ _SLICES_OF_MODEL = (("A30", 4),)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of a card, and what it was taken from."""
+    """A share of a card, and the measure from which it was derived."""
 
     share: float
     basis: Basis
@@ -25,21 +25,21 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What the processes of one owner take of a device: sums, None where that of one of them is unknown."""
+    """Sums over one owner's processes on a device, None if the value of a process is unknown."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
 
     @classmethod
     def of(cls, processes: Sequence[Process]) -> Use:
-        """What these processes take together; nothing if there are none."""
+        """Return the sums over these processes; empty for no processes."""
         memory = [process.memory_used_bytes for process in processes]
         busy = [process.utilization_ratio for process in processes]
         return cls(_sum(memory), _sum(busy))
 
 
 def shares(uses: Sequence[Use]) -> tuple[Share, ...]:
-    """The part of each owner: the whole, else by what was measured of all of them, else the same for each."""
+    """Return the share of each owner: all, else by the measure known for every owner, else equal shares."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
     busy = _parts([use.utilization_ratio for use in uses])
@@ -52,7 +52,7 @@ def shares(uses: Sequence[Use]) -> tuple[Share, ...]:
 
 
 def slice_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float:
-    """Which part of its card an instance is: by its profile, else one of equal parts."""
+    """Return which fraction of its card an instance is: by its profile, else one of equal parts."""
     profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
     if profile is None:
         return 1.0 / siblings
@@ -61,14 +61,14 @@ def slice_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if len(numbers) == len(values) else None
 
 
 def _parts(values: Sequence[float | None]) -> tuple[float, ...] | None:
-    """Each value's part of the sum; None where one is unknown or there is nothing to share."""
-    known = [value for value in values if value is not None]
-    total = sum(known)
-    if len(known) < len(values) or total <= 0:
+    """Return each value's fraction of the sum; None if a value is unknown or the sum is 0."""
+    numbers = [value for value in values if value is not None]
+    total = sum(numbers)
+    if len(numbers) < len(values) or total <= 0:
         return None
-    return tuple(value / total for value in known)
+    return tuple(value / total for value in numbers)
