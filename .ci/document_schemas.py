@@ -24,6 +24,7 @@ from telemetry_exporters.documents.stream_json import (
     MissedSeriesJson,
     ReadingsJson,
     StateJson,
+    TroublesJson,
 )
 from telemetry_exporters.terminal.job_bill import JobsJson
 from telemetry_parsers.codec.json_types import Schema
@@ -82,6 +83,7 @@ DOCUMENTS: Mapping[str, Document | Events] = {
         {
             "state": (StateJson,),
             "device": (DeviceJson,),
+            "troubles": (TroublesJson,),
             "readings": (ReadingsJson,),
             "history": (MissedSeriesJson, MissedEventsJson),
         },

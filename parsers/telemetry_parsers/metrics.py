@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable
 from types import MappingProxyType
@@ -389,3 +390,11 @@ def states(device: int | None, key: str, active: str, supported: Iterable[str] =
 def is_main_temperature(sensor: str) -> bool:
     """Whether a sensor counts for "the temperature" of a device."""
     return not sensor.startswith(OTHER_SENSORS)
+
+
+# Patterns of words under `throttled`; NVIDIA, AMD (amdgpu's gpu_metrics), MetaX.
+POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
+VAGUE_REASONS = "hw_slowdown|any|other|pcc"
+# Return whether a reason of throttling is the power limit, or one that may stand for another.
+is_power_limit = re.compile(POWER_LIMIT_REASONS).fullmatch
+is_vague = re.compile(VAGUE_REASONS).fullmatch

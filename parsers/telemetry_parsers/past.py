@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from telemetry_parsers.metrics import is_main_temperature
+from telemetry_parsers.metrics import is_main_temperature, is_power_limit, is_vague
 from telemetry_parsers.model import Absent, MergedDevice, Value
 from telemetry_parsers.readings import Readings, Shape
 
@@ -17,8 +17,10 @@ MOST_EVENTS = 256
 _MOST_SHAPES = 64
 
 
-def _every(labels: Sequence[str]) -> Sequence[str]:
-    return labels
+def _troubling(reasons: Sequence[str]) -> Sequence[str]:
+    """Leave out the power limit, at which a busy device works, and vague reasons if others are reported."""
+    others = [reason for reason in reasons if not is_power_limit(reason)]
+    return [reason for reason in others if not is_vague(reason)] or others
 
 
 def _main_sensors(labels: Sequence[str]) -> Sequence[str]:
@@ -42,7 +44,7 @@ _LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "utilization_ratio": _unlabelled,
     "memory_activity_ratio": _unlabelled,
     "clock_hertz": _of_the_sm,
-    "throttled": _every,
+    "throttled": _troubling,
 }
 KEPT = tuple(_LABELS)
 

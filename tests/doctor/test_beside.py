@@ -81,7 +81,10 @@ def told(metric: str, label: str) -> MergedDevice:
     [
         (device(), []),
         (device(up=False), [("nvidia 0", "lost: its driver no longer lists it", "telemetry forget id0")]),
-        (told("event_open", "xid_79"), [("nvidia 0", "xid_79: an error that ends jobs", "--replay /f/xid_79 shows")]),
+        (
+            told("event_open", "xid_79"),
+            [("nvidia 0", "Xid 79, fell off the bus: an error that ends jobs", "--replay /f/xid_79 shows")],
+        ),
         (told("event_open", "xid_31"), []),
         (told("health", "alarm"), [("nvidia 0", "alarm: the device says so of its health", "reset the device")]),
     ],

@@ -25,9 +25,10 @@ def validate(name: str, data: object) -> None:
 def events(snapshot):
     """The data of all events that tell a snapshot, by their names."""
     found = judge(snapshot)
-    devices = [stream_json.device(device, found[device.id]) for device in snapshot.devices]
-    yield "state", encoded(stream_json.state(snapshot, devices, "1.2.3", "abc"))
-    yield from (("device", encoded(device)) for device in devices)
+    state = stream_json.state(snapshot, found, "1.2.3", "abc")
+    yield "state", encoded(state)
+    yield from (("device", encoded(device)) for device in state["devices"])
+    yield "troubles", encoded({"troubles": state["troubles"]})
     yield "readings", stream_json.readings(snapshot, stream_json.numbers(snapshot), snapshot.monotonic_time)
 
 

@@ -118,16 +118,46 @@ def test_every_device_that_needs_somebody_is_named_with_its_remedy_worst_first()
         needs_somebody = row.condition.severity in (Severity.BAD, Severity.WARNING) or row.device.up is None
         assert bool(re.search(rf"\b{row.device.device}\b", named)) == needs_somebody, row
     assert all(one.remedy for one in told)
-    severity = {f"{each.word}: {each.meaning}": each.severity for row in rows(node) for each in row.findings}
-    gravest = [GRAVE.index(severity[one.why]) for one in told if not one.why.startswith("unknown: ")]
-    assert gravest == sorted(gravest)
+    ranks = {f"{finding.words}: {finding.meaning}": finding.rank for row in rows(node) for finding in row.findings}
+    order = [ranks[trouble.why] for trouble in told if trouble.why != "unknown"]
+    assert order == sorted(order)
+    assert {trouble.severity for trouble in told} == {Severity.BAD, Severity.QUIET, Severity.WARNING}
+
+
+def test_lost_and_broken_devices_are_grouped_and_come_before_sources_and_warnings():
+    xid = [kit.reading("event_open", 1.0, "xid_79"), kit.reading("power_watts", 90.0)]
+    hot = readings_with(Fault("", "", {("temperature_celsius", "core"): 90.0}))
+    cards = [kit.device(number, *(hot if number == 1 else xid)) for number in (1, 3, 7)]
+    lost = [kit.device(number, up=False) for number in (12, 13)]
+    hung = kit.source(state="stuck", reason="timeout")
+    listed = [
+        (trouble.what, trouble.why.split(":")[0]) for trouble in troubles(kit.snapshot(*cards, *lost, sources=(hung,)))
+    ]
+    assert [why for _, why in listed] == ["lost", "Xid 79, fell off the bus", "stuck", "over 87 °C"]
+    assert [what for what, _ in listed][:3] == ["nvidia 12, 13", "nvidia 3, 7", hung.source]
+    (trouble, *_) = troubles(kit.snapshot(*lost))
+    assert "`telemetry forget ID`" in trouble.remedy
+
+
+@pytest.mark.parametrize(("source", "by_hand"), [("nvml", False), ("mtml", False), ("npu-smi", True)])
+@pytest.mark.parametrize(
+    "reason", ["timeout", "exit_status", "too_much_output", "killed", "driver_gone", "not_understood"]
+)
+@pytest.mark.parametrize("state", ["failed", "stuck"])
+def test_a_library_is_never_to_be_run_by_hand(source, by_hand, reason, state):
+    (trouble,) = troubles(kit.snapshot(sources=(kit.source(source, state=state, reason=reason),)))
+    assert trouble.remedy
+    assert "{" not in trouble.remedy
+    if not by_hand:
+        assert "by hand" not in trouble.remedy
+        assert "its process" not in trouble.remedy
 
 
 def test_what_many_devices_have_in_common_is_told_once():
     hot = Fault("", "", {("temperature_celsius", "core"): 90.0})
     node = kit.snapshot(*(kit.device(number, *readings_with(hot)) for number in range(12)))
     (trouble,) = troubles(node)
-    assert trouble.what == "nvidia 0, 1, 2, 3, 4, 5, 6, 7 and 4 more"
+    assert trouble.what == "nvidia 0-11"
     assert trouble.why == "over 87 °C: hotter than the limit at which the device slows down"
 
 

@@ -27,7 +27,7 @@ def by_page(node: Snapshot) -> dict[str, str]:
     text = " ".join(
         re.sub(r"<[^>]*>", " ", page(node, Links("/m", "/s", "/p", "/h", "/r")).partition("<h2>Devices")[2]).split()
     )
-    ids = [device.id for device in node.devices]
+    ids = sorted((device.id for device in node.devices), key=text.index)
     return {
         one: text.partition(one)[2].partition(next_one)[0]
         for one, next_one in zip(ids, [*ids[1:], "Sources"], strict=True)

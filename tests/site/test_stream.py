@@ -101,8 +101,11 @@ def test_a_device_that_changed_is_told_alone_and_a_new_one_with_the_state():
     node, follower = followed(hot(), hot(number=1))
     node.loop.advance(5)
     node.change(hot(), kit.device(1, kit.reading("power_watts", 80.0), kit.reading("throttled", 1.0, "sw_thermal")))
-    (name, device), (after, _) = events(follower)
-    assert (name, device["id"], device["throttled_by"], after) == ("device", "GPU-00000001", ["sw_thermal"], "readings")
+    (name, device), (more, wrong), (after, _) = events(follower)
+    assert (name, device["id"], device["throttled_by"]) == ("device", "GPU-00000001", ["sw_thermal"])
+    (trouble,) = wrong["troubles"]
+    assert (more, trouble["what"].split()[:2], trouble["severity"]) == ("troubles", ["nvidia", "1"], "warning")
+    assert after == "readings"
     node.loop.advance(5)
     node.change(hot())
     assert [name for name, _ in events(follower)] == ["state", "readings"]

@@ -93,7 +93,7 @@ def broken(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterat
                 if (device.id, one.meaning) not in said:
                     path = recorded.get(one.word)
                     before = f"; telemetry top --replay {path} shows what the tools said before" if path else ""
-                    yield Finding(name_of(device), f"{one.word}{address}: {one.meaning}", one.remedy + before)
+                    yield Finding(name_of(device), f"{one.words}{address}: {one.meaning}", one.remedy + before)
             said |= {(device.id, one.meaning) for one in bad}
 
 

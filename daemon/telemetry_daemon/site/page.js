@@ -134,7 +134,7 @@ const page = document.documentElement.dataset;
 const newPast = () => new Past(Number(page.slotSeconds), Number(page.slots));
 let past = newPast();
 const model = { state: null, devices: [], places: new Map(), values: [], time: 0, host: [], until: Infinity, isChanged: false };
-const MOST_TILES = 16, MOST_TROUBLES = 4;
+const MOST_TILES = 16, AT_CAP = 0.97;
 const CAP = "power_cap_watts";
 const isSmall = () => model.devices.length <= MOST_TILES;
 const metrics = () => model.state.columns.filter((metric) => metric !== CAP);
@@ -154,8 +154,18 @@ function ceilingOf(place, metric) {
   return (whole ? Math.max(whole, greatest(past.of(model.devices[place].id, metric).highest)) : past.peak(metric)) || 1;
 }
 
-const SEVERITIES = ["bad", "warning", "quiet", "good"];
-const gravity = (place) => SEVERITIES.length - SEVERITIES.indexOf(model.devices[place].condition.severity);
+const SEVERITIES = ["bad", "warning", "quiet", "good"], NEED_NOTHING = 2;
+const agesInWords = (seconds) => (seconds < 120 ? `${Math.round(seconds)} s` : seconds < 7200 ? `${Math.round(seconds / 60)} min`
+  : `${Math.round(seconds / 3600)} h`);
+
+/** The condition in words: of a device that is not read, with the age of its last reading. */
+function conditionOf(place) {
+  const { condition, up, last_read: lastRead } = model.devices[place];
+  if (up !== null || !lastRead) return condition;
+  return { ...condition, word: `${condition.word}, last read ${agesInWords(Math.max(0, model.time - secondsOf(lastRead)))} ago` };
+}
+
+const gravity = (place) => SEVERITIES.length - Math.min(NEED_NOTHING, SEVERITIES.indexOf(model.devices[place].condition.severity));
 
 const given = () => new URLSearchParams(location.hash.slice(1));
 
@@ -182,7 +192,8 @@ function choose(changes) {
 
 function isWanted(place, filter) {
   const { id, name, model: kind, condition, findings, owners } = model.devices[place];
-  const words = [name, id, kind, condition.severity, owners, ...findings.map((one) => one.word)].join("\n").toLowerCase();
+  const said = findings.flatMap((one) => [one.word, one.words]);
+  const words = [name, id, kind, condition.severity, owners, ...said].join("\n").toLowerCase();
   return words.includes(filter.trim().toLowerCase());
 }
 
@@ -226,7 +237,8 @@ function view(element, parts, own = {}) {
 
 function stateOf(place) {
   const element = make("span");
-  return view(element, [], { describe: () => mark(element, model.devices[place].condition) });
+  const describe = () => mark(element, conditionOf(place));
+  return view(element, [], { describe, update: () => model.devices[place].up === null && describe() });
 }
 
 function reading(place, metric, tag, hasWhole = true) {
@@ -303,14 +315,15 @@ function spark(place, metric, step = 1, classes = "area line limit") {
   return { ...view(element, [], { slot }), fill };
 }
 
-/** When a device was throttled, and its events, on one strip. */
+/** When a device was at its power cap, was throttled by something else, and had events, on one strip. */
 function marks(place) {
-  const { element, fill } = drawing("throttled events", 0, 8), { id } = model.devices[place];
+  const { element, fill } = drawing("capped throttled events", 0, 8), { id } = model.devices[place];
   element.setAttribute("class", "marks");
   const slot = () => {
-    const { highest } = past.of(id, "throttled");
+    const { highest } = past.of(id, "throttled"), power = past.of(id, "power_watts").highest, cap = past.of(id, CAP).last;
     const happened = new Set(past.events.filter((one) => one.id === id).map((one) => past.numberAt(secondsOf(one.time))));
     fill({
+      capped: stretches((number) => past.at(power, number) >= AT_CAP * past.at(cap, number), (x) => `M${x} 2H${x + 1}`),
       throttled: stretches((number) => past.at(highest, number) > 0, (x) => `M${x} 2H${x + 1}`),
       events: stretches((number) => happened.has(number), (x) => `M${x} 0V8`),
     });
@@ -322,10 +335,10 @@ function marks(place) {
 
 const SHORT = { temperature_celsius: "temp", power_watts: "power", memory_used_bytes: "memory", utilization_ratio: "util" };
 
-function besides({ model: kind, findings, throttled_by, owners }) {
+function besides({ model: kind, findings, owners }) {
   const isMixed = model.devices.some((one) => one.model !== kind);
-  const reasons = throttled_by.map((reason) => `throttled: ${reason.replaceAll("_", " ")}`);
-  return [owners, ...findings.slice(1).map((one) => one.word), ...reasons, isMixed && kind].filter(Boolean).join(" · ");
+  const [{ word, words }, ...others] = findings;
+  return [owners, words !== word && words, ...others.map((one) => one.words), isMixed && kind].filter(Boolean).join(" · ");
 }
 
 function tile(place) {
@@ -341,7 +354,7 @@ function tile(place) {
     describe() {
       const now = model.devices[place];
       say(why, besides(now), besides(now));
-      element.className = `tile ${now.condition.severity}`;
+      element.className = `tile ${now.condition.severity}${now.up === null ? " unread" : ""}`;
     },
   });
 }
@@ -355,10 +368,10 @@ function cell(place, metric) {
   let share = -1;
   return view(element, [value, line], {
     describe() {
-      const { condition, model: kind } = model.devices[place];
-      say(state, `, ${condition.word}`);
-      element.className = `cell ${condition.severity}`;
-      element.title = `${name}: ${condition.word}\n${kind ?? ""}`;
+      const { severity, word } = conditionOf(place), { model: kind, up } = model.devices[place];
+      say(state, `, ${word}`);
+      element.className = `cell ${severity}${up === null ? " unread" : ""}`;
+      element.title = `${name}: ${word}\n${kind ?? ""}`;
     },
     update() {
       const part = Math.max(valueOf(place, metric) ?? 0, 0) / (wholeOf(place, metric) || ceilingOf(place, metric));
@@ -425,17 +438,22 @@ function tools() {
   select.hidden = isSmall();
   search.hidden = model.devices.length < 2;
   const counts = make("div", { class: "counts" });
-  const count = (severity) => {
-    const all = model.devices.filter((one) => one.condition.severity === severity);
-    const words = [...new Set(all.map((one) => one.condition.word))];
-    return all.length ? [mark(make("span"), { word: `${all.length} ${words.length > 1 ? severity : words[0]}`, severity })] : [];
+  /** A button for each condition, which filters by it. */
+  const chips = (severity, filter) => {
+    const all = model.devices.filter((one) => one.condition.severity === severity).map((one) => one.condition.word);
+    return [...new Set(all)].map((word) => {
+      const isChosen = filter === word, count = all.filter((one) => one === word).length;
+      const chip = make("button", { type: "button", "aria-pressed": isChosen, "data-chip": word });
+      chip.addEventListener("click", () => choose({ filter: isChosen ? "" : word }));
+      return mark(chip, { word: `${count} ${word}`, severity });
+    });
   };
   return view(make("div", { class: "tools" }, make("h2", {}, "Devices"), search, select, counts), [], {
     describe() {
       const { filter, metric } = chosen();
       if (search.value !== filter) search.value = filter;
       select.value = metric;
-      counts.replaceChildren(...SEVERITIES.flatMap(count));
+      keepingFocus(() => counts.replaceChildren(...SEVERITIES.flatMap((severity) => chips(severity, filter))));
     },
   });
 }
@@ -524,6 +542,7 @@ function keepingFocus(act) {
   if (!had || had === document.activeElement) return;
   if (had.isConnected) had.focus();
   else if (had.dataset.sort) find(`[data-sort="${had.dataset.sort}"]`)?.focus();
+  else if (had.dataset.chip) find(`[data-chip="${CSS.escape(had.dataset.chip)}"]`)?.focus();
   else if (device) focusOn(device, within);
 }
 
@@ -548,6 +567,11 @@ function eventList(most, id) {
   return view(element, [], { slot });
 }
 
+/** Puts the children into this order, if they are in another. */
+function order(element, children) {
+  if (children.some((child, i) => element.children[i] !== child)) keepingFocus(() => element.replaceChildren(...children));
+}
+
 /** Touches only the children that changed. */
 function adopt(element, lines) {
   lines.forEach((line, i) => {
@@ -564,31 +588,29 @@ function sourceItem(source) {
   return make("li", {}, make("b", {}, source.source), " ", mark(make("span"), source), version, ...problems);
 }
 
-const troubleItem = ({ what, why, remedy }) =>
-  make("li", {}, make("strong", {}, what), `: ${why}`, make("br"), make("span", { class: "dim" }, ...withCode(remedy)));
-
-/** Of the sources, and of the first few bad devices. */
-function troubles() {
-  const bad = model.devices.filter((one) => one.condition.severity === "bad");
-  const ofDevices = bad.slice(0, MOST_TROUBLES).map(({ name, findings: [{ word, remedy }] }) => ({ what: name, why: word, remedy }));
-  return [...ofDevices, ...model.state.troubles].map(troubleItem);
-}
+const troubleItem = ({ what, why, remedy, severity }) => make("li", { class: severity }, make("strong", {}, what), `: ${why}`,
+  make("br"), make("span", { class: "dim" }, ...withCode(remedy)));
 
 function overview() {
   const { metric } = chosen(), list = isSmall() ? [] : [table()], events = eventList(6);
   const parts = model.devices.map((_, place) => (isSmall() ? tile(place) : cell(place, metric)));
   const wrong = make("ul", { class: "troubles" }), sources = make("ul", { class: "sources" });
-  const nothing = make("p", { class: "empty" }, "No source lists a device.");
+  const nothing = make("p", { class: "empty" }), isEmpty = !parts.length;
+  const advice = "No accelerator found. To find out why: `telemetry doctor`. Try simulated cards: `telemetry top --demo`.";
+  if (isEmpty) nothing.append(...withCode(advice));
   const head = figures(), chooser = tools();
-  const cards = !parts.length ? nothing : isSmall() ? tiles(parts) : map(parts, metric);
-  const element = make("div", {}, head.element, wrong, chooser.element, cards, ...list.map((one) => one.element),
+  const cards = isSmall() ? tiles(parts) : map(parts, metric);
+  const element = make("div", {}, head.element, wrong, chooser.element, nothing, cards, ...list.map((one) => one.element),
     make("div", { class: "more" }, events.element, make("section", {}, make("h2", {}, "Sources"), sources)));
   const describe = () => {
     const { filter } = chosen();
     parts.forEach((part, place) => (part.element.hidden = !isWanted(place, filter)));
+    nothing.hidden = !isEmpty && parts.some((part) => !part.element.hidden);
+    if (!isEmpty && !nothing.hidden) say(nothing, `Nothing matches “${filter.trim()}”.`);
+    if (isSmall()) order(cards, sorted([...parts.keys()], "-condition").map((place) => parts[place].element));
     const [first] = parts.filter((part) => !part.element.hidden);
     if (first && !isSmall() && !cards.querySelector("[tabindex='0']:not([hidden])")) first.element.tabIndex = 0;
-    adopt(wrong, troubles());
+    adopt(wrong, model.state.troubles.map(troubleItem));
     adopt(sources, model.state.sources.map(sourceItem));
   };
   return { ...view(element, [head, chooser, ...parts, ...list, events], { describe }), metric };
@@ -653,7 +675,7 @@ function charts(place, output) {
 function card(place) {
   const { id } = model.devices[place];
   const heading = make("h2", { tabindex: -1 }), state = stateOf(place), kind = make("span", { class: "model" });
-  const findings = make("ul", { class: "findings" }), readings = make("dl", { class: "list" });
+  const findings = make("ul", { class: "troubles" }), readings = make("dl", { class: "list" });
   const output = make("output", { "aria-live": "off" });
   const strip = marks(place), drawn = charts(place, output), events = eventList(256, id);
   const back = make("a", { href: addressOf({ card: "" }), "data-back": "" }, "← All devices");
@@ -670,8 +692,8 @@ function card(place) {
       const { name, model: model_, findings: all } = model.devices[place];
       say(heading, name, name);
       say(kind, model_ ?? "", model_ ?? "");
-      const told = all.filter((one) => one.remedy);
-      adopt(findings, told.map((one) => make("li", {}, make("strong", {}, one.word), ": ", ...withCode(one.remedy))));
+      const told = all.filter((one) => one.meaning);
+      adopt(findings, told.map(({ words, meaning, remedy, severity }) => troubleItem({ what: words, why: meaning, remedy, severity })));
     },
   };
   const opened = () => {
@@ -793,6 +815,7 @@ async function askForPast(wanted) {
 const TAKES = {
   state: takeState,
   device: takeDevice,
+  troubles: ({ troubles }) => Object.assign(model.state, { troubles }) && Object.assign(model, { isChanged: true }),
   readings: takeReadings,
   history: ({ id, series, ...rest }) => past.take({ ...rest, devices: series ? [{ id, series }] : [] }),
 };

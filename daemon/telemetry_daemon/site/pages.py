@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -63,7 +63,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
             '<main id="main" class="plain" tabindex="-1">\n',
             _tiles(tiles(shown)),
             _troubles(troubles(shown)),
-            _devices(rows(shown)),
+            _devices(sorted(rows(shown), key=lambda row: row.condition.urgency)),
             _sources(shown),
             "</main>\n",
             _footer(links),
@@ -137,7 +137,7 @@ def _tiles(given: Iterable[Tile]) -> str:
 
 def _troubles(given: Iterable[Trouble]) -> str:
     parts = [
-        f"<li><strong>{escaped(trouble.what)}</strong>: {escaped(trouble.why)}<br>"
+        f'<li class="{trouble.severity.value}"><strong>{escaped(trouble.what)}</strong>: {escaped(trouble.reason)}<br>'
         f'<span class="dim">{_with_code(trouble.remedy)}</span></li>\n'
         for trouble in given
     ]
@@ -150,7 +150,7 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
 
-def _devices(given: tuple[Row, ...]) -> str:
+def _devices(given: Sequence[Row]) -> str:
     if not given:
         return '<h2>Devices</h2>\n<p class="empty">No source lists a device.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
@@ -192,7 +192,9 @@ def _name(device: MergedDevice) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    return f'<p><span class="state {finding.severity.value}">{escaped(finding.word)}</span> {_with_code(finding.remedy)}</p>\n'
+    meaning = f": {escaped(finding.meaning)}" if finding.meaning else ""
+    word = f'<span class="state {finding.severity.value}">{escaped(finding.words)}</span>'
+    return f"<p>{word}{meaning}<br>{_with_code(finding.remedy)}</p>\n"
 
 
 def _line(line: details.Line) -> str:

@@ -195,9 +195,7 @@ class Streams:
 
     def _make(self, snapshot: Snapshot) -> None:
         """The events of a snapshot, for all."""
-        found = judge(snapshot)
-        devices = [stream_json.device(device, found[device.id]) for device in snapshot.devices]
-        self._state = stream_json.state(snapshot, devices, __version__, self._instance)
+        self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
         before, self._told = self._told, stream_json.without_ages(self._state)
         for name, data in _changes(before, self._told, self._state):
             self._tell(name, self._event(name, encoded(data)))
@@ -251,8 +249,9 @@ def _with(span: Entry, device: str) -> str:
 
 
 def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
-    """What is to be told: devices that changed, or the whole state if anything else did."""
-    if not before or {**before, "devices": None} != {**now, "devices": None}:
+    """Yield the events for what changed: devices and the list of troubles, or the whole state if anything else did."""
+    others = {"devices": None, "troubles": None}
+    if not before or {**before, **others} != {**now, **others}:
         if before:
             yield "state", state
         return
@@ -263,6 +262,8 @@ def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Ent
     for entry in now["devices"]:
         if entry != was[entry["id"]]:
             yield "device", entry
+    if before["troubles"] != now["troubles"]:
+        yield "troubles", {"troubles": state["troubles"]}
 
 
 def _last_seen(request: Request) -> str:

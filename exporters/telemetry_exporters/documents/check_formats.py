@@ -73,7 +73,7 @@ def nagios(checkup: Checkup) -> str:
     """The verdict with performance data, then a line for each thing that is not well, with its remedy."""
     first = _plain(_first_line(checkup))
     data = " ".join(_performance(checkup))
-    bad = checkup.of(Status.CRITICAL, Status.WARNING, Status.UNKNOWN)
+    bad = checkup.troubles()
     lines = [
         f"{first} | {data}" if data else first,
         *(_plain(f"{one.status.word}: {_with_remedy(one)}") for one in bad),
@@ -131,7 +131,7 @@ def _first_line(checkup: Checkup) -> str:
 
 def _short(checkup: Checkup) -> str:
     """What is wrong, the worst first; else how many devices are well."""
-    bad = checkup.of(Status.CRITICAL, Status.WARNING, Status.UNKNOWN)
+    bad = tuple(checkup.troubles())
     if not checkup.devices and not bad:
         return "this node has no accelerators"
     if not bad:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from telemetry_exporters import human
@@ -23,7 +23,7 @@ from telemetry_exporters.judgement.overview import (
     troubles,
     value_of,
 )
-from telemetry_exporters.judgement.verdict import Finding
+from telemetry_exporters.judgement.verdict import Finding, Verdict
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import AtMost, Count, NotNegative, Schema, TextOrNull, Time, Word
@@ -53,6 +53,10 @@ class FindingJson:
     severity: SeverityWord
     remedy: str
     """What to do; empty if nothing is to be done."""
+    words: str
+    """The word, with an explanation if it is a code."""
+    meaning: str
+    """What it means; empty if that is clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +112,13 @@ class SourceJson:
 
 @dataclass(frozen=True, slots=True)
 class TroubleJson:
-    """What is wrong with a source."""
+    """What is wrong with some devices or with a source."""
 
     what: Word
+    """The devices, all of them, or the source: `nvidia 3, 7`."""
     why: Word
     remedy: str
+    severity: SeverityWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,14 @@ class StateJson:
     devices: tuple[DeviceJson, ...]
     sources: tuple[SourceJson, ...]
     troubles: tuple[TroubleJson, ...]
-    """What is wrong with the sources; what is wrong with devices is in their findings."""
+    """All that is wrong, worst first; devices with the same condition are one entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class TroublesJson:
+    """The list of what is wrong has changed, and of the rest of the state nothing except devices."""
+
+    troubles: tuple[TroubleJson, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +193,8 @@ class MissedEventsJson:
     events: tuple[EventJson, ...]
 
 
-def state(snapshot: Snapshot, devices: Iterable[Entry], version: str, instance: str) -> Entry:
-    """All but the numbers; `devices` are their entries, which tell their troubles themselves."""
+def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> Entry:
+    """Return everything except the numbers."""
     whole = StateJson(
         schema="telemetry.stream/1",
         version=version,
@@ -194,14 +207,18 @@ def state(snapshot: Snapshot, devices: Iterable[Entry], version: str, instance: 
         notes=tuple([cleaned(note) for note in notes(snapshot)]),
         devices=(),
         sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
+        # Without ages, which change at each poll.
         troubles=tuple(
             [
-                TroubleJson(cleaned(one.what), cleaned(one.why), cleaned(one.remedy))
-                for one in troubles(replace(snapshot, devices=()))
+                TroubleJson(
+                    cleaned(trouble.what), cleaned(trouble.why), cleaned(trouble.remedy), trouble.severity.value
+                )
+                for trouble in troubles(snapshot, verdict)
             ]
         ),
     )
-    return {**to_plain(StateJson, whole), "devices": list(devices)}
+    entries = [device(one, verdict[one.id]) for one in snapshot.devices]
+    return {**to_plain(StateJson, whole), "devices": entries}
 
 
 def without_ages(whole: Entry) -> Entry:
@@ -216,7 +233,10 @@ def without_ages(whole: Entry) -> Entry:
 def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """A device without its numbers."""
     total = value_of(one, "memory_total_bytes")
-    shown = [FindingJson(each.word, each.severity.value, each.remedy) for each in findings]
+    shown = [
+        FindingJson(finding.word, finding.severity.value, finding.remedy, finding.words, finding.meaning)
+        for finding in findings
+    ]
     entry = DeviceJson(
         id=cleaned(one.id),
         name=cleaned(f"{one.vendor} {one.device}"),

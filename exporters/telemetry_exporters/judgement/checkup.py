@@ -8,10 +8,10 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from telemetry_exporters.judgement.overview import model_of, source_condition
-from telemetry_exporters.judgement.verdict import Finding, Severity, judge
+from telemetry_exporters.judgement.overview import device_list, model_of, source_condition
+from telemetry_exporters.judgement.verdict import Finding, Severity, judge, remedy_of_several
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
 
@@ -42,7 +42,7 @@ _OF_SOURCE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 class Check:
     """One thing that was looked at: what it is called, how it came out, in words, and what to do about it.
 
-    `device` is its id where it is one, `source` its name.
+    `device` is its id where it is one, `source` its name. `rank` sorts checks of one status, the worst first.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Check:
     remedy: str = ""
     device: str = ""
     source: str = ""
+    rank: int = 0
 
 
 _UNREPORTED = Check("devices", Status.UNKNOWN, "none is reported", "`telemetry doctor` shows which sources were read")
@@ -69,8 +70,22 @@ class Checkup:
 
     def of(self, *statuses: Status) -> tuple[Check, ...]:
         """Those that came out so, worst first."""
-        order = sorted(self.checks, key=lambda one: _WORST_FIRST.index(one.status))
-        return tuple(one for one in order if one.status in statuses)
+        order = sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank))
+        return tuple(check for check in order if check.status in statuses)
+
+    def troubles(self) -> Iterator[Check]:
+        """All that is not well, worst first; devices with the same words are one check: `nvidia 3, 7`."""
+        groups: dict[tuple[Status, str, str], list[Check]] = {}
+        for check in self.of(Status.CRITICAL, Status.WARNING, Status.UNKNOWN):
+            name = "" if check.device else check.name
+            groups.setdefault((check.status, check.words, name), []).append(check)
+        devices = {device.id: device for device in self.devices}
+        for group in groups.values():
+            first = group[0]
+            if len(group) > 1:
+                names = clean(device_list(devices[check.device] for check in group if check.device))
+                first = replace(first, name=names, remedy=remedy_of_several(first.remedy, first.device), device="")
+            yield first
 
 
 def examine(
@@ -108,10 +123,10 @@ def name_of(device: MergedDevice) -> str:
 def _of_device(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
     """The worst that is said of a device; what else is said stands behind."""
     status = worst(map(_status, findings))
-    words = ", ".join(one.word for one in findings if status is Status.OK or _status(one) is not Status.OK)
+    words = ", ".join(one.words for one in findings if status is Status.OK or _status(one) is not Status.OK)
     remedy = next((one.remedy for one in findings if _status(one) is status), "")
     about = f"{words} ({clean(model_of(device))})" if model_of(device) else words
-    return Check(name_of(device), status, about, remedy, device=device.id)
+    return Check(name_of(device), status, about, remedy, device=device.id, rank=findings[0].rank)
 
 
 def _status(finding: Finding) -> Status:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.verdict import Finding, Severity, Verdict, judge
-from telemetry_exporters.text import named
+from telemetry_exporters.judgement.verdict import Finding, Severity, Verdict, judge, remedy_of_several
 from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import kept_value
@@ -38,11 +37,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that is wrong: what, why, and what to do about it."""
+    """What is wrong with some devices or a source, why, and what to do about it.
+
+    `age` is when devices whose presence is unknown were last read: `last read 40 s ago`.
+    """
 
     what: str
     why: str
     remedy: str
+    severity: Severity
+    age: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why it is wrong, with the age of the last reading."""
+        return ": ".join(filter(None, (self.why, self.age)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,6 @@ class Tile:
     note: str = ""
 
 
-_MOST_NAMED_DEVICES = 8
 _REMEDIES: Mapping[Reason, str] = {
     "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
     "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
@@ -66,6 +74,18 @@ _REMEDIES: Mapping[Reason, str] = {
     "killed": "something ended the tool; look for the out-of-memory killer in `dmesg`",
     "internal": "a fault of ours: please report it with `telemetry record`",
 }
+_RESTARTED = "a worker process reads the library and is restarted by itself"
+# Sources that call a vendor's library: there is no tool that a user could run.
+_LIBRARIES = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
+_LIBRARY_REMEDIES: Mapping[Reason, str] = {
+    "timeout": f"{_RESTARTED}; if {{tool}} hangs as well, the driver does: see `dmesg`, reset the device or reboot",
+    "exit_status": f"{_RESTARTED}; see `dmesg`, and `telemetry doctor` for the library's error",
+    "too_much_output": f"{_RESTARTED}; `telemetry doctor` shows what the library returned",
+    "killed": f"{_RESTARTED}; look for the out-of-memory killer in `dmesg`",
+}
+_STUCK_LIBRARY_REMEDY = (
+    "a call of the driver does not return: see `dmesg` and whether {tool} hangs, too; reset the device or reboot"
+)
 _STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
 _BUSY_REMEDY = "see who runs it; where it is asked again by itself there is nothing to do"
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
@@ -181,21 +201,31 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
-    """What is wrong with devices, worst first and what several have in common once; then the sources that fail."""
-    found: dict[Finding, list[MergedDevice]] = {}
+    """What is wrong, worst first: broken devices, sources that fail, then warnings; devices with one condition together."""
     verdict = judge(snapshot) if verdict is None else verdict
-    for device in snapshot.devices:
-        for finding in verdict[device.id]:
-            found.setdefault(finding, []).append(device)
-    for severity in (Severity.BAD, Severity.WARNING):
-        for finding in [each for each in found if each.severity is severity]:
-            yield Trouble(_names(found[finding]), f"{finding.word}: {finding.meaning}", finding.remedy)
-    yield from _unread(snapshot)
+    of_devices = sorted(_of_devices(snapshot, verdict), key=lambda item: item[0].rank)
+    yield from (trouble for finding, trouble in of_devices if finding.severity is Severity.BAD)
     for source in snapshot.sources:
         condition = source_condition(source)
         if condition.severity is Severity.BAD:
             why = f"{condition.word} ({source.detail})" if source.detail else condition.word
-            yield Trouble(source.source, why, condition.remedy)
+            yield Trouble(source.source, why, condition.remedy, Severity.BAD)
+    yield from _unread(snapshot)
+    yield from (trouble for finding, trouble in of_devices if finding.severity is Severity.WARNING)
+
+
+def _of_devices(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
+    """Each condition that needs attention, with all devices that have it."""
+    found: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
+    for device in snapshot.devices:
+        for finding in verdict[device.id]:
+            if finding.severity in (Severity.BAD, Severity.WARNING):
+                found.setdefault((finding.rank, finding.word), []).append((device, finding))
+    for group in found.values():
+        device, finding = group[0]
+        remedy = finding.remedy if len(group) == 1 else remedy_of_several(finding.remedy, device.id)
+        names = _names([device for device, _ in group])
+        yield finding, Trouble(names, f"{finding.words}: {finding.meaning}", remedy, finding.severity)
 
 
 def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
@@ -208,7 +238,7 @@ def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
                 age = f"last read {human.seconds(round(max(0.0, snapshot.wall_time - device.last_read)))} ago"
             by_age.setdefault(age, []).append(device)
     for age, devices in by_age.items():
-        yield Trouble(_names(devices), f"unknown: {age}", "see what is wrong with its source")
+        yield Trouble(_names(devices), "unknown", "see what is wrong with its source", Severity.QUIET, age)
 
 
 def _names(devices: list[MergedDevice]) -> str:
@@ -221,17 +251,36 @@ def _names(devices: list[MergedDevice]) -> str:
 
 
 def _remedy(source: SourceStatus) -> str:
+    tool = _LIBRARIES.get(source.source)
     if source.state == "stuck":
-        return _BUSY_REMEDY if BUSY in source.detail else _STUCK_REMEDY
-    return _REMEDIES.get(source.reason or "internal", "see `telemetry doctor`")
+        words = _STUCK_LIBRARY_REMEDY if tool else _STUCK_REMEDY
+        return _BUSY_REMEDY if BUSY in source.detail else words.format(tool=tool)
+    reason = source.reason or "internal"
+    remedy = _LIBRARY_REMEDIES.get(reason) if tool else None
+    return (remedy or _REMEDIES.get(reason, "see `telemetry doctor`")).format(tool=tool)
 
 
 def device_list(devices: Iterable[MergedDevice]) -> str:
-    """The devices by vendor and `device` label, the first few of each vendor."""
+    """All devices by vendor and `device` label: `nvidia 0-7, 9; amd 0, 1`."""
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)
-    return "; ".join(f"{vendor} {named(labels, ', ', _MOST_NAMED_DEVICES)}" for vendor, labels in by_vendor.items())
+    return "; ".join(f"{vendor} {', '.join(_ranges(labels))}" for vendor, labels in by_vendor.items())
+
+
+def _ranges(labels: Sequence[str]) -> Iterator[str]:
+    """The labels, with three or more numbers in a row as a range."""
+    first = 0
+    for end in range(1, len(labels) + 1):
+        if end < len(labels) and labels[end] == _next(labels[end - 1]):
+            continue
+        row = labels[first:end]
+        yield from (f"{row[0]}-{row[-1]}",) if len(row) > 2 else row
+        first = end
+
+
+def _next(label: str) -> str:
+    return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 
 _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[float]], str]], ...] = (

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
 
+from telemetry_parsers.metrics import POWER_LIMIT_REASONS, VAGUE_REASONS
+
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -67,12 +69,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "brake_reasons": Threshold(".*power_brake.*", "reasons of throttling that mean the power brake", "NVIDIA"),
     "cap_reasons": Threshold(
-        "sw_power_cap|ppt|power_limit|current_limit|over_power",
+        POWER_LIMIT_REASONS,
         "reasons of throttling that mean the power limit",
         "NVIDIA; AMD, amdgpu's gpu_metrics; MetaX",
     ),
     "vague_reasons": Threshold(
-        "hw_slowdown|any|other|pcc", "reasons of throttling behind which another may stand", "NVIDIA; AMD; MetaX"
+        VAGUE_REASONS, "reasons of throttling behind which another may stand", "NVIDIA; AMD; MetaX"
     ),
     "at_cap_ratio": Threshold(0.98, "power as a share of its limit at which a card is at it", "own figure"),
     "throttled_share": Threshold(

@@ -25,12 +25,29 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is said of a device or source: in a word or two, what to do about it, and what it means."""
+    """A condition of a device or source: in a word or two, what to do about it, and what it means.
+
+    `rank` is its position in the table of conditions, which begins with the worst.
+    """
 
     word: str
     severity: Severity
     remedy: str = ""
     meaning: str = ""
+    rank: int = 0
+
+    @property
+    def urgency(self) -> int:
+        """The rank of a condition that needs attention, for sorting; all other conditions are equal."""
+        return self.rank if self.severity in (Severity.BAD, Severity.WARNING) else len(CONDITIONS)
+
+    @property
+    def words(self) -> str:
+        """The word, with an explanation if it is a code of NVIDIA's: `Xid 79, fell off the bus`."""
+        number = self.word.removeprefix("xid_")
+        if number == self.word:
+            return self.word
+        return ", ".join(filter(None, (f"Xid {number}", _XIDS.get(number))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +115,37 @@ CONDITIONS = (
     _quiet("throttled", "the clocks are held down, and nothing says by what", ("throttled",), evidence.throttled_by("vague_reasons", "throttled")),
     _quiet("at power cap", "the device draws all the power that it may, as it should under load", ("power_watts", "throttled"), evidence.at_power_cap),
 )
+# NVIDIA's table of Xid codes, as far as operators meet them.
+_XIDS: Mapping[str, str] = {
+    "13": "graphics engine exception",
+    "31": "memory page fault",
+    "43": "the GPU stopped processing",
+    "45": "cleanup after earlier errors",
+    "48": "uncorrectable memory error",
+    "61": "microcontroller warning",
+    "62": "microcontroller halted",
+    "63": "memory row remapped",
+    "64": "memory row remapping failed",
+    "74": "NVLink error",
+    "79": "fell off the bus",
+    "92": "many corrected memory errors",
+    "94": "contained memory error",
+    "95": "uncontained memory error",
+    "109": "context switch timeout",
+    "119": "the GPU's firmware (GSP) did not answer",
+    "120": "the GPU's firmware (GSP) failed",
+    "121": "corrected error of the link to the CPU",
+    "140": "unrecovered memory error",
+    "143": "the GPU could not be initialised",
+    "145": "NVLink error",
+    "149": "NVLink error",
+    "154": "the GPU needs a recovery action",
+}
 # fmt: on
 _ID = "{id}"
 # Codes come from tools.
 _LONGEST_WORD = 26
-_WELL = (Finding("ok", Severity.GOOD),)
+_WELL = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
 _READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
 # The findings of each device by its id.
 Verdict = Mapping[str, tuple[Finding, ...]]
@@ -111,22 +154,36 @@ Verdict = Mapping[str, tuple[Finding, ...]]
 def judge(snapshot: Snapshot) -> Verdict:
     """The findings of each device by its id, worst first; there is always one, such as `ok` or `unknown`."""
     verdict = {}
-    asked: dict[int, tuple[Condition, ...]] = {}
+    asked: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in views(snapshot, _READ):
         # Mostly the devices of a model share their places.
         key = id(view.places)
         if key not in asked:
-            asked[key] = tuple(each for each in CONDITIONS if not each.reads or view.places.keys() & each.reads)
+            asked[key] = tuple(
+                (rank, condition)
+                for rank, condition in enumerate(CONDITIONS)
+                if not condition.reads or view.places.keys() & condition.reads
+            )
         verdict[view.device.id] = tuple(_findings(view, asked[key])) or _WELL
     return verdict
 
 
-def _findings(view: View, asked: tuple[Condition, ...]) -> Iterator[Finding]:
-    for condition in asked:
+def _findings(view: View, asked: tuple[tuple[int, Condition], ...]) -> Iterator[Finding]:
+    for rank, condition in asked:
         for word in condition.evidence(view):
             remedy = _filled(condition.remedy, view.device.id)
-            yield Finding(cut(clean(word), _LONGEST_WORD), condition.severity, remedy, condition.meaning)
+            yield Finding(cut(clean(word), _LONGEST_WORD), condition.severity, remedy, condition.meaning, rank)
+
+
+def remedy_of_several(remedy: str, device_id: str) -> str:
+    """Return one device's remedy in words that fit other devices as well."""
+    return remedy.replace(_quoted(device_id), "ID")
 
 
 def _filled(remedy: str, device_id: str) -> str:
-    return remedy.replace(_ID, clean(shlex.quote(device_id))) if _ID in remedy else remedy  # an Ascend id has blanks
+    return remedy.replace(_ID, _quoted(device_id)) if _ID in remedy else remedy
+
+
+def _quoted(device_id: str) -> str:
+    """Return the id as a shell takes it: an Ascend id has blanks."""
+    return clean(shlex.quote(device_id))

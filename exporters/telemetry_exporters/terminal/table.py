@@ -110,7 +110,7 @@ def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
 
 def _trouble_lines(trouble: Trouble, width: int, colour: Colour) -> Iterator[str]:
     what = f"✗ {trouble.what}"
-    first, *others = wrapped(f"{what}: {trouble.why}", width, "  ")
+    first, *others = wrapped(f"{what}: {trouble.reason}", width, "  ")
     end = len(what) if first.startswith(what) else len(first)
     yield f"{paint(first[:end], Style.BAD, colour)}{first[end:]}"
     yield from others
