@@ -62,6 +62,8 @@ BAD_INPUT = {
     ("completions", "csh"): (64, "known: bash, fish, zsh"),
 }
 BAD_SERVE = {
+    ("--demo", "8xnvidia", "--fault", "lots"): (64, "'lots' is unknown; known: lost, hot, xid, hung, flapping"),
+    ("--fault", "lost"): (64, "give it with --demo"),
     ("--replay", __file__): (64, "line 1", "`telemetry record`"),
     ("--web.listen-address", "nowhere"): (78, "nowhere"),
     ("--web.config.file", "/no/such/file"): (78, "/no/such/file"),

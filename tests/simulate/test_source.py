@@ -13,11 +13,12 @@ from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.cards import VALUES, CardState
 from telemetry_daemon.simulate.course import NO_FAULTS, Faults
-from telemetry_daemon.simulate.demo import MIXED, PLAYED
+from telemetry_daemon.simulate.demo import MIXED, PLAYED, DemoError, parse_faults
 from telemetry_daemon.simulate.source import SimulatedSource, parse, simulated_parser, simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts, judge
 from telemetry_daemon.state.store import Store
+from telemetry_exporters.judgement.verdict import judge as judge_devices
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
 from telemetry_parsers.model import Absent, Capture, Command, Library, Output, Report
@@ -194,6 +195,41 @@ def test_an_event_is_open_until_its_card_is_repaired(faults):
             assert not device.up or is_open == (told["recovery_action", "reset"] == 1.0)
     assert seen >= {(True, False), (True, True)}
     assert ((False, True) in seen, (False, False) in seen) == (faults.lost_cards > 0.0, False)
+
+
+@pytest.mark.parametrize(
+    ("fault", "position", "seen"),
+    [
+        ("lost", 3, {"lost"}),
+        ("hot", 0, {"near 87 °C", "over 87 °C", "throttled by heat"}),
+        ("xid", 1, {"xid_119", "needs reset"}),
+        ("flapping", 2, {"lost", "ok"}),
+        ("hung", 0, {"unknown"}),
+    ],
+)
+def test_a_staged_fault_is_the_only_condition_of_the_node(fault, position, seen):
+    """Seconds after the start all cards are listed; two minutes later the fault has shown."""
+    clockwork = FastMotion("nvidia")
+    sources = simulated_sources((("nvidia", 4),), faults=NO_FAULTS, clock=clockwork.clock, staged=(fault,))
+    store = Store("demo", clockwork.clock, accumulator=Accumulator())
+    store.add_source(SourceFacts("nvml", "nvidia", sources[0].parser.gives))
+    of_card, of_others = set(), set()
+    for _ in range(75):
+        clockwork.now += 2.0
+        fill(store, sources)
+        snapshot = store.snapshot()
+        for device, findings in zip(snapshot.devices, judge_devices(snapshot).values(), strict=True):
+            words = {finding.word for finding in findings}
+            (of_card if device.index == position or fault == "hung" else of_others).update(words)
+    assert of_card >= seen - {"near 87 °C", "over 87 °C", "throttled by heat"}
+    assert of_card & seen
+    assert of_others <= {"ok", "at power cap"}
+
+
+def test_an_unknown_fault_is_answered_with_the_known_ones():
+    with pytest.raises(DemoError, match="'lots' is unknown; known: lost, hot, xid, hung, flapping"):
+        parse_faults("hot, lots")
+    assert parse_faults("") == ()
 
 
 @pytest.mark.parametrize("node", [MIXED, (("nvidia", 210), *EVERY_VENDOR[1:])], ids=["mixed", "every vendor"])

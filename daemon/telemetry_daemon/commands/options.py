@@ -76,6 +76,20 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argp
     return group
 
 
+def add_faults(parser: argparse.ArgumentParser) -> None:
+    """`--fault`."""
+    from telemetry_daemon.simulate.demo import STAGED_FAULTS
+
+    faults = "; ".join(f"{name}: {words}" for name, words in STAGED_FAULTS.items())
+    parser.add_argument("--fault", metavar="NAMES", help=f"with --demo: stage these faults alone, by commas. {faults}")
+
+
+def check_faults(arguments: argparse.Namespace) -> None:
+    """Refuse faults without simulated cards. Raises CommandError."""
+    if arguments.fault is not None and arguments.demo is None:
+        raise CommandError("--fault stages faults of simulated cards: give it with --demo")
+
+
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """A flag for each setting that has one."""
     from telemetry_daemon.config.settings import DEFAULT_ADDRESS, FLAGS

@@ -11,6 +11,7 @@ from telemetry_daemon.service.unused_imports import left_out
 EXAMPLES = {
     "telemetry serve": "Serve the metrics of this node.",
     "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
+    "telemetry serve --demo 8xnvidia --fault lost,hot": "Serve a simulated node with faults, to try alerts.",
     "telemetry serve --replay node.jsonl.gz --speed 10": "Serve what was recorded on another node, ten times as fast.",
 }
 
@@ -20,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_config(parser)
     options.add_flags(parser)
     options.add_origins(parser, "serve", "--demo", "--replay")
+    options.add_faults(parser)
     options.add_at(parser)
     options.add_pace(parser)
 
@@ -27,12 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; does not return when it served."""
     options.check_replay(arguments)
+    options.check_faults(arguments)
     inputs = options.inputs(arguments)
     check = Check(inputs)
     # Imported while the configuration is checked.
     with left_out():
         from telemetry_daemon.service.serving import Instead, Recording, serve
-    instead = Instead(arguments.demo)
+    instead = Instead(arguments.demo, arguments.fault)
     if arguments.replay is not None:
         how = options.playing(arguments, tells_then=False)
         instead = Instead(recording=Recording(arguments.replay, how, arguments.at))

@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
     options.add_origins(parser, "show", "--demo", "--replay")
+    options.add_faults(parser)
     options.add_at(parser)
     options.add_pace(parser)
     options.add_credentials(parser)
@@ -48,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_daemon.top.screen import run as show
 
     options.check_replay(arguments)
+    options.check_faults(arguments)
     feed = _feed(arguments)
     with log.held_back("error"):  # a line of the log would be written across the screen
         show(feed, os.environ)
@@ -103,7 +105,9 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
-        return OwnNode("a simulation", hostname, DemoNode(arguments.demo, clock), settings, clock)
+        return OwnNode(
+            "a simulation", hostname, DemoNode(arguments.demo, clock, faults=arguments.fault), settings, clock
+        )
     loaded: Loaded = load(find(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode

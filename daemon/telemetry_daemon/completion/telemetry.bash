@@ -2,13 +2,13 @@
 
 _telemetry_options() {
     case "$1" in
-        serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay --at --speed --once' ;;
+        serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay --fault --at --speed --once' ;;
         snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --node --demo --replay --from --at --ca --password-file --config' ;;
         doctor) options='-h --help --source --all --format --node --bundle --ca --password-file --config' ;;
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --before --from --unmasked --config' ;;
         replay) options='-h --help --config' ;;
-        top) options='-h --help --nodes --demo --replay --at --speed --once --ca --password-file --config' ;;
+        top) options='-h --help --nodes --demo --replay --fault --at --speed --once --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
@@ -35,6 +35,7 @@ _telemetry_option() {
         'serve --web.telemetry-path') takes=yes kind=free words='' ;;
         'serve --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'serve --replay') takes=yes kind=file words='' ;;
+        'serve --fault') takes=yes kind=free words='' ;;
         'serve --at') takes=yes kind=free words='' ;;
         'serve --speed') takes=yes kind=free words='' ;;
         'snapshot --format') takes=yes kind=words words='table json csv prometheus' ;;
@@ -77,6 +78,7 @@ _telemetry_option() {
         'top --nodes') takes=yes kind=file words='' ;;
         'top --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'top --replay') takes=yes kind=file words='' ;;
+        'top --fault') takes=yes kind=free words='' ;;
         'top --at') takes=yes kind=free words='' ;;
         'top --speed') takes=yes kind=free words='' ;;
         'top --ca') takes=yes kind=file words='' ;;

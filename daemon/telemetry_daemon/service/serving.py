@@ -47,6 +47,7 @@ class Instead:
     """What is served in place of this machine: simulated cards, or a recording."""
 
     demo: str | None = None
+    faults: str | None = None
     recording: Recording | None = None
 
 
@@ -98,7 +99,7 @@ def _node(instead: Instead, loaded: Loaded, clock: Clock, tap: Tap) -> Node:
     if instead.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
-        return DemoNode(instead.demo, clock, tap)
+        return DemoNode(instead.demo, clock, tap, instead.faults)
     if instead.recording is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -18,6 +19,10 @@ _MOST_SECONDS_AT_ONCE = 3600
 # An event that announces a loss comes this long before it, so that a poll sees it while the card is there.
 _WARNING_SECONDS = 5.0
 _MOST_EVENTS_KEPT = 100
+# Staged faults begin when the daemon has listed all cards.
+_STAGED_AFTER_SECONDS = 15.0
+_HANGS_AFTER_SECONDS = 45.0
+_FLAP_SECONDS = 60.0
 
 
 def course_random(*seed: object) -> Random:
@@ -68,8 +73,9 @@ SOME_FAULTS = Faults(
 class Course:
     """The cards and all that befalls them; `events` are (second, position, code) until someone takes them."""
 
-    def __init__(self, vendor: Vendor, count: int, seed: int, faults: Faults) -> None:
+    def __init__(self, vendor: Vendor, count: int, seed: int, faults: Faults, staged: Sequence[str] = ()) -> None:
         self._demo = vendor.demo
+        self._staged = [self._stages()[fault] for fault in staged]
         self._random = course_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
         self._incidents = self._possible(faults, count)
@@ -102,6 +108,8 @@ class Course:
                 [incident for _, incident in self._incidents], weights=[rate for rate, _ in self._incidents]
             )
             incident(random.choice(self.cards))
+        for stage in self._staged:
+            stage(now - WARM_UP_SECONDS - _STAGED_AFTER_SECONDS)
         there = [not card.is_lost(now) for card in self.cards]
         self.workload.advance(now, there)
         for card, job, is_there in zip(self.cards, self.workload.jobs, there, strict=True):
@@ -111,6 +119,45 @@ class Course:
                 card.come_back()
             if 0.0 < card.reset_at <= now:
                 card.come_back()
+
+    def _stages(self) -> Mapping[str, Callable[[float], None]]:
+        """Return what stages each fault, called once a second with the seconds since it is due."""
+        return {
+            "lost": self._stage_loss,
+            "hot": self._stage_heat,
+            "xid": self._stage_fatal_event,
+            "hung": self._stage_hang,
+            "flapping": self._stage_flapping,
+        }
+
+    def _stage_loss(self, due: float) -> None:
+        if due == 0.0:
+            self.cards[-1].lost_from, self.cards[-1].lost_until = self.now, math.inf
+            self._report(self.cards[-1], self._demo.lost_event)
+
+    def _stage_heat(self, due: float) -> None:
+        if due == 0.0:
+            self.cards[0].hot_until = math.inf
+            self.workload.train_everywhere(self.now, math.inf)
+
+    def _stage_fatal_event(self, due: float) -> None:
+        if due == 0.0:
+            card = self.cards[1 % len(self.cards)]
+            card.reset_at = math.inf
+            self._report(card, self._demo.fatal_event)
+
+    def _stage_hang(self, due: float) -> None:
+        if due >= _HANGS_AFTER_SECONDS:
+            self._fails_until = math.inf
+
+    def _stage_flapping(self, due: float) -> None:
+        if due >= 0.0 and due % _FLAP_SECONDS == 0.0:
+            card = self.cards[2 % len(self.cards)]
+            card.lost_from, card.lost_until = self.now, self.now + _FLAP_SECONDS / 3
+
+    def _report(self, card: CardState, code: str) -> None:
+        if code:
+            self.events.append((self.now, card.position, code))
 
     def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
         """What may happen, with its rate per hour for all cards together."""

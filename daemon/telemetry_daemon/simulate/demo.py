@@ -47,6 +47,25 @@ def parse_demo(text: str) -> Groups:
     return tuple(counts.items())
 
 
+# What `--fault` stages, with the words of its help.
+STAGED_FAULTS: Mapping[str, str] = {
+    "lost": "the last card is lost",
+    "hot": "the first card is too hot",
+    "xid": "the second card reports the error that ends its jobs",
+    "hung": "the tool stops answering after a minute",
+    "flapping": "the third card disappears for 20 s every minute",
+}
+
+
+def parse_faults(text: str) -> tuple[str, ...]:
+    """Return the faults that the text names; raises DemoError."""
+    faults = tuple(filter(None, (fault.strip() for fault in text.split(","))))
+    for fault in faults:
+        if fault not in STAGED_FAULTS:
+            raise DemoError(f"--fault: '{fault[:_LONGEST_QUOTE]}' is unknown; known: {', '.join(STAGED_FAULTS)}")
+    return faults
+
+
 def by_vendor(groups: Groups) -> dict[str, int]:
     """How many cards of each vendor these groups have."""
     return {PLAYED[word].word: count for word, count in groups}

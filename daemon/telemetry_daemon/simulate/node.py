@@ -13,8 +13,8 @@ from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.simulate.cards import CardState
-from telemetry_daemon.simulate.course import Course
-from telemetry_daemon.simulate.demo import PLAYED, DemoError, Groups, by_vendor, parse_demo
+from telemetry_daemon.simulate.course import NO_FAULTS, SOME_FAULTS, Course
+from telemetry_daemon.simulate.demo import PLAYED, DemoError, Groups, by_vendor, parse_demo, parse_faults
 from telemetry_daemon.simulate.source import SimulatedReader, simulated_sources
 from telemetry_daemon.simulate.workload import Job
 from telemetry_daemon.terminal.exits import CommandError
@@ -48,14 +48,16 @@ _COMMUNICATION = 0.24
 class DemoNode(Node):
     """Simulated sources that take the place of this machine's."""
 
-    def __init__(self, text: str, clock: Clock, on_capture: OnCapture = no_capture) -> None:
+    def __init__(self, text: str, clock: Clock, on_capture: OnCapture = no_capture, faults: str | None = None) -> None:
         try:
-            groups = parse_demo(text)
+            groups, staged = parse_demo(text), parse_faults(faults or "")
         except DemoError as error:
             raise CommandError(str(error)) from None
         super().__init__(Loaded(), clock)
         self._on_capture = on_capture
-        self._simulated = {item.parser.name: item for item in simulated_sources(groups)}
+        # A drill shows the staged faults alone.
+        simulated = simulated_sources(groups, faults=NO_FAULTS if staged else SOME_FAULTS, staged=staged)
+        self._simulated = {item.parser.name: item for item in simulated}
         self._groups = groups
         self._counts = by_vendor(groups)
 

@@ -198,20 +198,27 @@ class SimulatedSource:
         faults: Faults = SOME_FAULTS,
         clock: Clock | None = None,
         first_slot: int = 0,
+        staged: Sequence[str] = (),
     ) -> None:
         vendor = PLAYED[word]
-        course = Course(vendor, count, seed, faults)
+        course = Course(vendor, count, seed, faults, staged)
         self.parser = parser_of(vendor)
         self.reader = SimulatedReader(vendor, course, clock or Clock(), seed=seed, first_slot=first_slot)
 
 
 def simulated_sources(
-    groups: Groups, *, seed: int = DEFAULT_SEED, faults: Faults = SOME_FAULTS, clock: Clock | None = None
+    groups: Groups,
+    *,
+    seed: int = DEFAULT_SEED,
+    faults: Faults = SOME_FAULTS,
+    clock: Clock | None = None,
+    staged: Sequence[str] = (),
 ) -> tuple[SimulatedSource, ...]:
-    """A source for each group, with bus addresses that differ over the whole node."""
+    """Return a source for each group, with bus addresses that differ over the whole node."""
     made, slot = [], 0
     for vendor, count in groups:
-        made.append(SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock, first_slot=slot))
+        source = SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock, first_slot=slot, staged=staged)
+        made.append(source)
         slot += count
     return tuple(made)
 
