@@ -30,12 +30,12 @@ _CLAIMS = Poll("claims", Library("simulator", (_SCHEDULER,)), interval=10.0, lis
 _POD = ("llm", "serve-0", "server")
 # In turn, so that what reports owners can be seen without a cluster; a card with two is shared by them, one with none is free.
 _TURNS: tuple[tuple[Owner, ...], ...] = (
-    (Owner("job", "48213", job_id="48213", user="u1001", account="physics", partition="batch"),),
-    (Owner("job", "48213", job_id="48213", user="u1001", account="physics", partition="batch"),),
+    (Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch"),),
+    (Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch"),),
     (Owner("pod", "/".join(_POD), *_POD),),
     (
-        Owner("job", "48220_3", job_id="48220_3", user="u1002", account="biology", partition="shared"),
-        Owner("job", "48221", job_id="48221", user="u1003", account="biology", partition="shared"),
+        Owner("job", "48220_3", job_id="48220_3", user="bob", account="biology", partition="shared"),
+        Owner("job", "48221", job_id="48221", user="carol", account="biology", partition="shared"),
     ),
     (),
 )
