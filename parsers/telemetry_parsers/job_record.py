@@ -1,4 +1,4 @@
-"""What one owner had of a node's cards and what it cost; docs/job.schema.json is made of these classes."""
+"""The use and the cost of a node's cards by one owner. docs/job.schema.json is generated from these classes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from telemetry_parsers.ownership import Basis, OwnerKind
 
 _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
-# Who told when it was: the scheduler's hook, the kernel by the start of a process, the daemon that saw it come or go, the daemon's own start, the end of a day.
+# How a time became known: by the scheduler's hook, by the start of a process, because the daemon saw the owner appear
+# or disappear, because the daemon started, or because the day ended.
 Told = Literal["hook", "process", "seen", "daemon_start", "day"]
-# Whether the card's own counter gave the energy, or the daemon integrated power readings, for some of the time at least.
+# Whether the energy is from the card's counter, or was integrated from power readings at least for some time.
 EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
 
@@ -46,7 +47,7 @@ ThrottledSeconds = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """An owner, as `ownership.Owner`; the kind may also be `nobody`."""
+    """An owner, as `ownership.Owner`; the kind may also be `nobody` (unallocated)."""
 
     kind: Annotated[str, Schema({"enum": [*get_args(OwnerKind), NOBODY]})]
     name: str = ""
@@ -62,16 +63,16 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment in Unix seconds, and who told it."""
+    """A time in Unix seconds, and how it became known."""
 
     time: float
     told_by: Told
-    """`hook`: the scheduler's. `process`: the start of the owner's first process. `seen`: when the daemon saw it come or go. `daemon_start`: it was there already, or was gone, when the daemon started. `day`: the record of nobody ends with a day."""
+    """`hook`: from the scheduler. `process`: start of the owner's first process. `seen`: the daemon saw the owner appear or disappear. `daemon_start`: the owner was present, or gone, when the daemon started. `day`: records of unallocated use end with the day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time of which nothing is in the sums, such as while no daemon ran: Unix seconds, and how long it was by a clock that cannot be set."""
+    """A period that the sums do not include, such as an outage of the daemon: Unix seconds, and its length by the monotonic clock."""
 
     start: float
     end: float
@@ -80,21 +81,21 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """One reading over the seconds for which it was known, times the share: its mean, and the highest that was read; None is what nobody read."""
+    """One reading over the seconds for which it was known, times the share: its mean and its highest value; None if never read."""
 
     seconds: NotNegative
-    """For how long it was known, times the share."""
+    """For how long the reading was known, times the share."""
     mean: float | None
-    """Over that time; null where that is 0."""
+    """The mean over this time; null if the time is 0."""
     peak: float | None
-    """The highest that was read; null where only the time between two readings was the owner's."""
+    """The highest reading; null if the owner had the card only between two readings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardShare:
-    """What the owner had of one card. All seconds and joules are times its share; what was not measured is None.
+    """The use of one card by the owner. All seconds and joules are times its share; what was not measured is None.
 
-    `readings` are the card's, and `memory_peak_bytes` is what the owner's own processes held.
+    `readings` are the card's, and `memory_peak_bytes` is of the owner's own processes.
     """
 
     id: str
@@ -103,39 +104,39 @@ class CardShare:
     device: str
     model: str
     is_allocated: bool
-    """Somebody gave the card to the owner."""
+    """A scheduler gave the card to the owner."""
     is_used: bool
     """Processes of the owner were on it."""
     basis: tuple[Annotated[str, Schema({"enum": list(get_args(Basis))})], ...]
-    """What the owner's share was taken from, in the order in which that came."""
+    """What the owner's share was derived from, in order of time."""
     seconds: Seconds
     measured_seconds: MeasuredSeconds
     busy_seconds: BusySeconds
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     memory_peak_bytes: NotNegative | None
-    """The most that the owner's own processes held; null if unknown."""
+    """The largest memory use of the owner's own processes; null if unknown."""
     readings: Annotated[Mapping[str, Course], Schema({"propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}})]
-    """Readings of the card while the owner had it, by metric without `accelerator_`: of the temperature the hottest main sensor."""
+    """Readings of the card while the owner had it, by metric without `accelerator_`. The temperature is that of the hottest main sensor."""
     events: Mapping[str, Annotated[int, Schema({"minimum": 1})]]
-    """How often each event came while the owner had the card, by its code. All who share a card have the event."""
+    """How often each event occurred while the owner had the card, by code. Events count for all owners that share the card."""
     energy_source: Annotated[EnergySource, Schema({"enum": ["counter", "estimated"]})] = field(
         default="", metadata={"left_out": True}
     )
-    """`counter` if the card's own counter gave the energy, `estimated` if the daemon integrated its power for some of the time. Missing if no energy was measured, and in the records of earlier releases, which estimated all of it."""
+    """`counter` if the energy is from the card's counter, `estimated` if the daemon integrated its power for some of the time. Missing if no energy was measured, and in the records of earlier releases, which estimated all energy."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What one owner had of a node's cards: a line of `jobs.jsonl`, written when the owner has ended, and once a day for `nobody`.
+    """The use of a node's cards by one owner: a line of `jobs.jsonl`, written when the owner ends, and daily for `nobody`.
 
-    Times are Unix seconds. All keys are always present; what is not known of an owner is an empty text, and what was not measured is
-    null. Nothing is extrapolated.
+    Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty texts, and what was not
+    measured is null. Nothing is extrapolated.
     """
 
     schema: _Schema
     id: Annotated[str, Schema({"pattern": "^[0-9a-f]{16}$"})]
-    """Nobody else's: a record that two files have is one."""
+    """Unique: equal ids in two files mean the same record."""
     hostname: str
     owner: Who
     start: Moment
@@ -147,5 +148,5 @@ class JobRecord:
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     gaps: Annotated[tuple[Gap, ...], Schema({"maxItems": 16})]
-    """Times of which nothing is in the sums: before the daemon saw the owner, while no daemon ran, while no source reported the owner. Of more than 16 the last are joined."""
+    """Periods that the sums do not include: before the daemon saw the owner, while no daemon ran, while no source reported the owner. Beyond 16, the last are joined."""
     cards: tuple[CardShare, ...]

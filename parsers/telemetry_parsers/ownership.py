@@ -1,24 +1,26 @@
-"""Who has a card: what sources say of it, and what comes of that."""
+"""Owners of cards: claims, processes and the resulting allocations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-# The many owners of a card beyond the bound are one, `others`.
+# The kind of the summed owners beyond the bound on owners of a card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
-# How a device is named: the number of its device node, of its render node, of its DRM card, the chip's physical id, the tool's index.
+# How a device is named: number of its device node, render node or DRM card, physical id of the chip, or the tool's
+# index.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
-# What a share was taken from. `partition`: the owner's slices of the card.
+# What a share was derived from. `partition`: the owner's slices of the card.
 Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who may have a card; what is not known is empty.
+    """The owner of a card. Unknown fields are empty.
 
-    `name` is unique on the node for its kind: `namespace/pod/container`, a job's id, a container's id or name, a unit, a user.
+    `name` is unique on the node for its kind: `namespace/pod/container`, a job's id, a container's id or name, a unit,
+    a user.
     """
 
     kind: OwnerKind
@@ -34,9 +36,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """What somebody calls a device: `text` as it was given, `value` what is left of it for this way of naming.
+    """A name of a device: `text` as printed, `value` normalized for this way of naming.
 
-    `vendor` is empty if it may be anybody's; `instance` is the number of the GPU instance or partition on it.
+    `vendor` is empty if the vendor is unknown; `instance` is the number of the GPU instance or partition on the card.
     """
 
     text: str
@@ -48,11 +50,11 @@ class DeviceName:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source says that an owner was given a device. Without a device it says only that there is this owner.
+    """A source's report that an owner was given a device. A claim without a device only reports the owner.
 
-    `keys` are names under which other sources know the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`,
-    `slurm:ID`, `sluid:ID`, `pbs:ID`, `flux:ID`. `names` are tried in turn; `replica` is its part of a shared device.
-    `lives` is False where the source knows that the owner has ended. Times are Unix seconds.
+    `keys` are names under which other sources know the same owner: `pod:UID`, `container:ID`,
+    `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID`, `sluid:ID`, `pbs:ID`, `flux:ID`. `names` are tried in turn; `replica`
+    is the owner's part of a shared device. `lives` is False if the owner has ended. Times are Unix seconds.
     """
 
     owner: Owner
@@ -66,7 +68,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What the driver says that a process holds of a device."""
+    """The memory and busy time of a process on a device, as the driver reports them."""
 
     bus_id: str
     memory_bytes: float | None = None
@@ -75,9 +77,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the kernel tells of a process. (`pid`, `ticks`) is nobody else's; `started` is Unix seconds.
+    """A process as the kernel reports it. (`pid`, `ticks`) is unique; `started` is in Unix seconds.
 
-    `owner` is the innermost job or container, else the unit or the user, as its cgroup tells; `keys` as a claim's.
+    `owner` is the innermost job or container, else the unit or the user, by the cgroup; `keys` are as in a claim.
     """
 
     pid: int
@@ -94,7 +96,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that uses a device; from `started` on, what merge adds of what the kernel tells of it."""
+    """A process that uses a device. The fields from `started` on are added by merge from the kernel's tasks."""
 
     device: int
     pid: int
@@ -112,10 +114,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What an owner has of a device; `share` is of the whole card, whose shares add to 1 at most.
+    """What an owner has of a device. `share` is a share of the whole card; all shares add up to at most 1.
 
-    `is_allocated`: somebody gave it the device. `is_used`: processes of it are there, None where nobody lists them. The totals
-    are what this share of the card's time, busy time and energy has come to, None where nobody counts.
+    `is_allocated`: a source claims the device for the owner. `is_used`: the owner has processes there, None if no
+    source lists processes. The totals are this share of the card's time, busy time and energy so far, None if not
+    counted.
     """
 
     owner: Owner
@@ -141,9 +144,9 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """What one rank has counted so far. None stands for what it does not count; `file` is where it said so.
+    """The counts of one rank so far, None for what the job does not count; `file` is the path of the file.
 
-    A quiet file was not written lately.
+    A quiet file was not written recently.
     """
 
     file: str

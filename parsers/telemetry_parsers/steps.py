@@ -1,6 +1,6 @@
-"""The steps that jobs report of themselves: files `telemetry.steps/1`, and the samples that they become.
+"""Parses the steps that jobs report: files `telemetry.steps/1`, and the samples made from them.
 
-Whoever runs a job writes them, so everything in them is hostile: a file that is not as expected costs itself only.
+The files are written by users, so that all content is untrusted. A malformed file does not affect the others.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _LARGEST = 1e24
 
 
 class _BadStepsError(ValueError):
-    """A file is no `telemetry.steps/1`."""
+    """A file that is not valid `telemetry.steps/1`."""
 
 
 def parse(capture: Capture) -> Report:
-    """The counts of each file; what is wrong with a file is a problem of its own."""
+    """Return the counts of each file. A malformed file becomes a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
     output = next((output for output in capture.outputs if output.name == SOURCE), None)
     if output is None or not isinstance(output.data, list):
-        return failed("not_understood", SOURCE, "no list of files of steps")
+        return failed("not_understood", SOURCE, "the list of step files is missing")
     counts: list[StepCounts] = []
     problems: list[Problem] = []
     for file in output.data:
@@ -45,19 +45,21 @@ def parse(capture: Capture) -> Report:
         except _BadStepsError as error:  # noqa: PERF203  # a bad file costs itself
             name = file.get("file") if isinstance(file, dict) else ""
             problems.append(Problem(quote(str(name)[:LONGEST_NAME]), str(error)))
-    kept, refused = _first_of_each(counts)
+    kept, refused = _first_of_each_rank(counts)
     return Report(steps=tuple(kept), problems=capped([*problems, *refused]), form="data")
 
 
 def counts_in(file: Plain) -> StepCounts:
-    """What one file counts. Raises BadStepsError."""
+    """Return the counts in one file. Raise BadStepsError for a malformed file."""
     if not isinstance(file, dict) or "problem" in file:
-        raise _BadStepsError((quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is no object")
+        raise _BadStepsError(
+            (quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is not an object"
+        )
     if file.get("schema") != SCHEMA:
         raise _BadStepsError(f'its `schema` is not "{SCHEMA}"')
     steps = _number(file, "steps")
     if steps is None:
-        raise _BadStepsError("`steps` is missing: the number of steps that have ended")
+        raise _BadStepsError("`steps` is missing: the number of completed steps")
     seconds = file.get("seconds", {})
     if not isinstance(seconds, dict) or not seconds.keys() <= set(PARTS):
         raise _BadStepsError(f"`seconds` has other parts than {', '.join(PARTS)}")
@@ -75,31 +77,31 @@ def counts_in(file: Plain) -> StepCounts:
     )
 
 
-def _user_id(told: Plain) -> int:
-    is_one = isinstance(told, int) and not isinstance(told, bool) and 0 <= told < 1 << 32
-    return told if is_one else -1
+def _user_id(value: Plain) -> int:
+    is_valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 32
+    return value if is_valid else -1
 
 
-def _number(told: Mapping[str, Plain], key: str) -> float | None:
-    value = told.get(key)
+def _number(data: Mapping[str, Plain], key: str) -> float | None:
+    value = data.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
-        raise _BadStepsError(f"`{key}` is no number from 0 on")
+        raise _BadStepsError(f"`{key}` is not a number of at least 0")
     return float(value)
 
 
-def _label(told: Mapping[str, Plain], key: str) -> str:
-    value = told.get(key)
+def _label(data: Mapping[str, Plain], key: str) -> str:
+    value = data.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or len(text) > _LONGEST_LABEL or not text.isprintable():
         raise _BadStepsError(f"`{key}` is not a text of 1 to {_LONGEST_LABEL} characters")
     return text
 
 
-def _card(told: Plain) -> DeviceName:
-    """The card by what the job knows of it. An index counts what `visible` lists, else the cards of the node."""
-    card = told if isinstance(told, dict) else {}
+def _card(data: Plain) -> DeviceName:
+    """Return the name of the card. An index is a position in `visible`, else among the cards of the node."""
+    card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= LONGEST_NAME else ""
         for key in ("uuid", "bus_id")
@@ -111,7 +113,7 @@ def _card(told: Plain) -> DeviceName:
     index, visible = card.get("index"), card.get("visible")
     if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1000:
         return _visible(index, visible if isinstance(visible, str) else "")
-    raise _BadStepsError("`card` has neither `uuid`, `bus_id` nor `index`")
+    raise _BadStepsError("`card` has none of `uuid`, `bus_id` and `index`")
 
 
 def _visible(index: int, visible: str) -> DeviceName:
@@ -119,77 +121,80 @@ def _visible(index: int, visible: str) -> DeviceName:
     if not listed:
         return DeviceName(str(index), "index", str(index))
     if index >= len(listed):
-        raise _BadStepsError("`card` has an `index` beyond what `visible` lists")
+        raise _BadStepsError("`card` has an `index` beyond the end of `visible`")
     name = listed[index][:LONGEST_NAME]
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
 
 def _bus_id(printed: str) -> str:
-    """`00000000:3B:00.0` and `3b:00.0` as tools of the node write it: `0000:3b:00.0`."""
+    """Return a bus id such as `00000000:3B:00.0` or `3b:00.0` in the form `0000:3b:00.0`."""
     parts = printed.lower().split(":")
     if len(parts) == 2:
         parts.insert(0, "0")
     return ":".join([parts[0][-4:].rjust(4, "0"), *parts[1:]])
 
 
-def _first_of_each(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """One file of each rank, of each user a bounded number: who told of it first goes on telling, before one who is quiet."""
+def _first_of_each_rank(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
+    """Return one file of each rank, limited in number for each user, and problems.
+
+    If several users report the same job, the first one wins. Active files win over quiet ones.
+    """
     owners: dict[str, int] = {}
-    for one in counts:
-        owners.setdefault(one.job_id, one.user_id)
+    for item in counts:
+        owners.setdefault(item.job_id, item.user_id)
     kept: dict[tuple[str, str, object], StepCounts] = {}
     of_user: Counter[int] = Counter()
     problems: list[Problem] = []
-    for one in sorted(counts, key=lambda one: one.is_quiet):
-        key = (one.job_id, one.rank, one.card)
-        if owners[one.job_id] != one.user_id:
-            problems.append(Problem(quote(one.file), "tells of a job of which another user told before"))
+    for item in sorted(counts, key=lambda item: item.is_quiet):
+        key = (item.job_id, item.rank, item.card)
+        if owners[item.job_id] != item.user_id:
+            problems.append(Problem(quote(item.file), "reports a job that another user already reports"))
         elif key in kept:
-            problems.append(Problem(quote(one.file), f"tells of the same rank as {quote(kept[key].file)}"))
-        elif of_user[one.user_id] >= MOST_FILES_OF_A_USER or len(kept) >= MOST_FILES:
+            problems.append(Problem(quote(item.file), f"reports the same rank as {quote(kept[key].file)}"))
+        elif of_user[item.user_id] >= MOST_FILES_OF_A_USER or len(kept) >= MOST_FILES:
             limits = f"{MOST_FILES_OF_A_USER} of a user are read, {MOST_FILES} in all"
-            problems.append(Problem(quote(one.file), f"is one too many: {limits}"))
+            problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
-            kept[key] = one
-            of_user[one.user_id] += 1
-    return [one for one in counts if kept.get((one.job_id, one.rank, one.card)) is one], problems
+            kept[key] = item
+            of_user[item.user_id] += 1
+    return [item for item in counts if kept.get((item.job_id, item.rank, item.card)) is item], problems
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The samples of all files whose card is known, and what is wrong with the others."""
+    """The samples of all files whose card was found, and problems with the other files."""
 
     samples: Mapping[str, tuple[Sample, ...]]
     problems: tuple[Problem, ...]
 
 
 def resolved(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Resolved:
-    """The counts as samples of the daemon's own metrics, each with the id of its card."""
+    """Return the counts as samples of the daemon's own metrics, each with the id of its card."""
     names = DeviceNames(devices)
     samples: dict[str, list[Sample]] = {metric: [] for metric in METRICS}
     problems: list[Problem] = []
     taken: set[tuple[tuple[str, str], ...]] = set()
-    for one in counts:
-        device = names.find(Claim(_NOBODY, (), (one.card,) if one.card else ()))
+    for item in counts:
+        device = names.find(Claim(_NOBODY, (), (item.card,) if item.card else ()))
         if device is None:
-            text = one.card.text if one.card else ""
+            text = item.card.text if item.card else ""
             problems.append(
-                Problem(quote(one.file), f"names the card {quote(text[:LONGEST_NAME])}, which fits none of this node")
+                Problem(quote(item.file), f"names the card {quote(text[:LONGEST_NAME])}, which is not on this node")
             )
             continue
-        labels = (("id", device.id), ("job_id", one.job_id), ("rank", one.rank))
+        labels = (("id", device.id), ("job_id", item.job_id), ("rank", item.rank))
         if labels not in taken:
             taken.add(labels)
-            for metric, sample in _samples(one, labels):
+            for metric, sample in _samples(item, labels):
                 samples[metric].append(sample)
-    return Resolved({metric: tuple(each) for metric, each in samples.items()}, tuple(capped(problems)))
+    return Resolved({metric: tuple(of_metric) for metric, of_metric in samples.items()}, tuple(capped(problems)))
 
 
-def _samples(one: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:
-    for metric, value in zip(METRICS, (one.steps, one.tokens, one.flops), strict=False):
+def _samples(item: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:
+    for metric, value in zip(METRICS, (item.steps, item.tokens, item.flops), strict=False):
         if value is not None:
             yield metric, Sample(metric, value, labels)
-    for spent in one.seconds:
+    for spent in item.seconds:
         yield METRICS[-1], Sample(METRICS[-1], spent.seconds, (*labels, ("part", spent.part)))
 
 

@@ -212,7 +212,7 @@ def test_a_half_file_is_normal_for_a_moment(tmp_path: Path, monkeypatch: pytest.
     assert names(told(of, "job-map")) == {"88": ["0"]}
     plant(tmp_path / "exporter/0", '{"SLURM_JOB')
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._NEW_SECONDS", -1.0)  # as if some time had passed
-    assert [problem.text for problem in told(of, "job-map").problems] == ["is no JSON"]
+    assert [problem.text for problem in told(of, "job-map").problems] == ["is not JSON"]
 
 
 def test_the_lists_of_old_cgroups(tmp_path: Path) -> None:

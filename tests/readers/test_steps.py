@@ -97,7 +97,7 @@ def test_the_files_of_a_job_are_those_of_the_user_who_told_of_it_first() -> None
     first = file_of(uid=1000, rank=0, is_quiet=True)
     report = told_of([first, file_of(uid=1001, rank=0), file_of(uid=1001, rank=1), file_of(uid=1000, rank=2)])
     assert [(one.user_id, one.rank) for one in report.steps] == [(1000, "0"), (1000, "2")]
-    assert [one.text for one in report.problems] == ["tells of a job of which another user told before"] * 2
+    assert [one.text for one in report.problems] == ["reports a job that another user already reports"] * 2
 
 
 def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series(folder: Path) -> None:

@@ -101,7 +101,7 @@ class KubeletReader(Reader):
         if last is not None and last[0] == answer:
             return last[1]
         try:
-            listed = decode(answer, partial(is_wanted, own=self._own))
+            listed = decode(answer, partial(is_wanted, configured=self._own))
         except DecodeError as error:
             raise ReaderRefusal(
                 "failed", "not_understood", f"the kubelet's answer cannot be decoded: {error}"

@@ -1,1 +1,1 @@
-"""What kubelets, schedulers and the kernel say of who has a card: one module a format; none knows another."""
+"""Owners of cards as reported by kubelets, schedulers and the kernel: one module per format, independent of each other."""

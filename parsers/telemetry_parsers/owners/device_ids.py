@@ -1,4 +1,4 @@
-"""What the kubelet's names of devices mean: resource name and id, or DRA driver and device, as names that a card may have."""
+"""Translates the kubelet's device ids (resource name and id, or DRA driver and device) into names of cards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from telemetry_parsers.ownership import DeviceName, Way
 
-# A name in a card's place, the instance on it, and its part of a shared card are named groups.
+# Named groups: the card's name, the instance on the card, and the part of a shared card.
 _Patterns = tuple[tuple[re.Pattern[str], Way], ...]
 
 _HEX = "[0-9a-fA-F]"
@@ -17,7 +17,7 @@ _BUS = rf"{_HEX}{{4}}:{_HEX}{{2}}:{_HEX}{{2}}\.[0-7]"
 _NUMBER = "[0-9]{1,6}"
 # How plugins number the parts of one card: time slicing and MPS; Cambricon; GKE.
 _PART = r"(?:::|-_-|/vgpu)(?P<part>[0-9]{1,6})"
-# What else hangs on a uuid: HAMi's number, Cambricon's profile and number or the uuid of an instance.
+# Suffixes of a uuid: HAMi's number, Cambricon's profile and number or the uuid of an instance.
 _HUNG = r"-(?P<hung>[\w.+-]{1,80})"
 
 
@@ -25,20 +25,21 @@ def _patterns(*rows: tuple[str, Way]) -> _Patterns:
     return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
 
 
-# Whoever's: MIG instances of drivers before 470 are named by card, instance and compute instance.
-_OF_ANYBODY = (
+# For any vendor: MIG instances of drivers before 470 are named by card, instance and compute instance.
+_OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
     (re.compile(rf"(?P<name>{_UUID}){_HUNG}", re.ASCII), "uuid"),
     *_patterns((rf"(?P<name>{_BUS})", "bus_id")),
 )
-# The tool's own number of a card.
+# The tool's own card number.
 _BARE: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The resources of one vendor: `strict` names are its cards' whatever the id looks like; of other names below its domains
-    (`loose`) only ids that look as the pattern are, since network plugins share the domain.
+    """The resources of one vendor: `strict` names always mean its cards.
+
+    Network plugins use the same domains (`loose`), so that other names there count only if the id matches the pattern.
     """
 
     vendor: str
@@ -50,7 +51,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A device that somebody was given: by which names it may be found, and which part of it where it is shared."""
+    """An allocated device: the names by which it may be found, and its part if it is shared."""
 
     names: tuple[DeviceName, ...]
     replica: str = ""
@@ -65,7 +66,7 @@ _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # A card and the place of a MIG instance in its list; none of our devices has such a name.
+        # A card and the position of a MIG instance in its list; no device has such a name here.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _BARE,
         loose=r"(?:GPU|MIG)-",
@@ -73,7 +74,7 @@ _FAMILIES = (
     _family("nvidia", "volcano.sh", r"v?gpu-number"),
     _family(
         "amd", "amd.com", r"gpu|[sdtqc]px_nps[0-9]{1,2}",
-        # The reader says which render node such a platform device has.
+        # The reader reports the render node of such a platform device.
         (rf"(?P<name>amdgpu_xcp_{_NUMBER})", "render"),
     ),
     _family("hygon", "hygon.com", r"dcu|dcunum", _BARE),
@@ -93,17 +94,17 @@ _FAMILIES = (
     _family("intel", "gpu.intel.com", r"i915|xe", (rf"card(?P<name>{_NUMBER})-(?P<own_part>{_NUMBER})", "card")),
     _family("kunlunxin", "kunlunxin.com", r"v?xpu", _BARE),
 )  # fmt: skip
-# Drivers of dynamic resource allocation; what other drivers give is no card.
+# Drivers of dynamic resource allocation. Devices of other drivers are no cards.
 _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # Profile and placement, by which none of our devices is known.
+        # Profile and placement; no device is known by these.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource that only the configuration knows may be anybody's.
+# A resource named only in the configuration may be of any vendor.
 _OWN = _Family(
     "",
     (),
@@ -112,37 +113,39 @@ _OWN = _Family(
 )
 
 
-def is_wanted(resource: str, own: Collection[str]) -> bool:
-    """Whether devices of this resource name, or of this driver, may be cards; `own` are the names in the configuration."""
-    return _family_of(resource, own) is not None
+def is_wanted(resource: str, configured: Collection[str]) -> bool:
+    """Return whether this resource name or driver may provide cards; `configured` are the names in the configuration."""
+    return _family_of(resource, configured) is not None
 
 
-def named(resource: str, device: str, own: Collection[str], render_nodes: Mapping[str, str]) -> Named | None:
-    """What a device of a wanted resource is called; None if its id has no form that is known, or is no card's.
+def named(resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]) -> Named | None:
+    """Return the names of a device of a wanted resource, or None if the form of its id is unknown.
 
     `render_nodes` has the number of the render node of each platform device and bus id that has one.
     """
-    family = _family_of(resource, own)
-    for pattern, way in () if family is None else (*_OF_ANYBODY, *family.ids):
+    family = _family_of(resource, configured)
+    for pattern, way in () if family is None else (*_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
         if match is not None and family is not None:
             return _named(match, way, family.vendor, render_nodes)
     return None
 
 
-def may_be_card(resource: str, device: str, own: Collection[str]) -> bool:
-    """Whether the id is a card's: below the domain of a vendor there are network devices, too."""
-    family = _family_of(resource, own)
+def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool:
+    """Return whether the id may be a card's. Below a vendor's domain there are also network devices."""
+    family = _family_of(resource, configured)
     if family is None:
         return False
-    is_strict = resource in own or resource in family.domains or family.strict.fullmatch(_name_in(resource)) is not None
+    is_strict = (
+        resource in configured or resource in family.domains or family.strict.fullmatch(_name_in(resource)) is not None
+    )
     return is_strict or (family.loose is not None and family.loose.match(device) is not None)
 
 
-def _family_of(resource: str, own: Collection[str]) -> _Family | None:
+def _family_of(resource: str, configured: Collection[str]) -> _Family | None:
     domain = resource.partition("/")[0]
     of_domain = next((family for family in _FAMILIES if domain in family.domains), None)
-    if resource in own:
+    if resource in configured:
         return of_domain or _OWN
     if "/" not in resource:
         return next((family for family in _DRIVERS if domain in family.domains), None)
@@ -158,10 +161,10 @@ def _name_in(resource: str) -> str:
 def _named(match: re.Match[str], way: Way, vendor: str, render_nodes: Mapping[str, str]) -> Named:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
     text, name = match.string, groups["name"]
-    told = DeviceName(text, way, name.lower() if way == "bus_id" else name, vendor, groups.get("instance", ""))
-    render = render_nodes.get(told.value) if way in ("bus_id", "render") else None
-    names: tuple[DeviceName, ...] = (told,)
+    name = DeviceName(text, way, name.lower() if way == "bus_id" else name, vendor, groups.get("instance", ""))
+    render = render_nodes.get(name.value) if way in ("bus_id", "render") else None
+    names: tuple[DeviceName, ...] = (name,)
     if render is not None:
-        # A card in partitions shares its address with them: the render node is the partition's own.
-        names = (replace(told, way="render", value=render), told)
+        # A partitioned card shares its address with its partitions, but each partition has its own render node.
+        names = (replace(name, way="render", value=render), name)
     return Named(names, next((groups[part] for part in ("part", "own_part", "hung") if part in groups), ""))

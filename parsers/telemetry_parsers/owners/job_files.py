@@ -1,7 +1,7 @@
-"""Jobs and the devices that schedulers gave them, as `telemetry job` and the lists of Slurm's old cgroups tell them.
+"""Jobs and their devices, from `telemetry job` and the device lists of Slurm's version 1 cgroups.
 
-Slurm and PBS number the device files of a node: a number is the minor of the file. Flux numbers the cards in the order of their PCI
-addresses, as tools do.
+Slurm and PBS number the device files of a node: a number is the minor of the file. Flux numbers the cards in the order
+of their PCI addresses, as tools do.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ READER = "jobs"
 _NUMBERS_MEAN: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
 _FLUX_BEGINS = "ƒf"
 _LARGEST = 1e12
-# As the kernel's devices.txt has them: NVIDIA's cards, whose controls are 254 and 255, and the render nodes of all others.
+# From the kernel's devices.txt: NVIDIA's cards, whose control devices are 254 and 255, and render nodes of other
+# vendors.
 _NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
 _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
 
 def _parse_jobs(scheduler: str, capture: Capture) -> Report:
-    """A claim for each device of each job, or one without a device; a job that is not as expected costs itself only."""
+    """Return a claim for each device of each job, or one without a device. An invalid job becomes a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -44,34 +45,34 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
         else:
             claims += of_job
     if len(claims) > MOST_CLAIMS:
-        problems.append(Problem(scheduler, f"{len(claims)} claims, of which {MOST_CLAIMS} are taken"))
-        claims.sort(key=lambda claim: claim.lives is False)  # those of jobs that have ended are left out first
+        problems.append(Problem(scheduler, f"{len(claims)} claims, of which {MOST_CLAIMS} are kept"))
+        claims.sort(key=lambda claim: claim.lives is False)  # jobs that have ended are dropped first
     return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
 
 
 def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
-    """Under which keys others know a job; Flux's ids begin with a letter that it writes in two ways."""
+    """Return the keys under which other sources know a job. Flux writes the first letter of an id in two ways."""
     if scheduler == "flux" and job_id[:1] in _FLUX_BEGINS:
         return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_BEGINS)
     return (f"{scheduler}:{job_id}",)
 
 
 def scheduler_of(job_id: str) -> str:
-    """Whose job it is, as its id tells: Slurm's are numbers, those of PBS have the server's name, the rest is Flux's."""
+    """Return the scheduler of a job id: Slurm's are numbers, those of PBS have a server name, all others are Flux's."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
 def device_name(text: str, number_means: Way) -> DeviceName:
-    """What a scheduler calls a device: a number, else the uuid of a card or of its instance."""
+    """Return the name of a scheduler's device: a number, else the uuid of a card or of an instance."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_means, str(int(text)))
     return DeviceName(text[:LONGEST_NAME], "uuid", text[:LONGEST_NAME])
 
 
 def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """One claim a device, since each names one device only; none if there is no id."""
+    """Yield one claim per device, or one without a device; none if the job has no id."""
     job_id = _text(job, "id")
     if not job_id:
         return
@@ -98,7 +99,7 @@ def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
 
 
 def _of_node(text: str) -> DeviceName | None:
-    """The device whose file has this major and minor number; None for what is no card."""
+    """Return the device whose file has this major and minor number, or None if the file is no card."""
     major, colon, minor = text.partition(":")
     if not colon or not all(part.isascii() and part.isdigit() and len(part) <= 7 for part in (major, minor)):
         return None
@@ -111,8 +112,8 @@ def _of_node(text: str) -> DeviceName | None:
 
 def _problem(scheduler: str, job: Plain) -> Problem:
     if not isinstance(job, dict):
-        return Problem(scheduler, f"a job is no object but {type(job).__name__}")
-    return Problem(quote(_text(job, "file")) or scheduler, quote(_text(job, "problem")) or "is not understood")
+        return Problem(scheduler, f"a job is not an object but {type(job).__name__}")
+    return Problem(quote(_text(job, "file")) or scheduler, quote(_text(job, "problem")) or "could not be read")
 
 
 def _text(data: Mapping[str, Plain], key: str) -> str:
@@ -122,7 +123,7 @@ def _text(data: Mapping[str, Plain], key: str) -> str:
 
 def _texts(data: Mapping[str, Plain], key: str) -> list[str]:
     value = data.get(key)
-    return [one for one in value if isinstance(one, str)][:MOST_DEVICES] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)][:MOST_DEVICES] if isinstance(value, list) else []
 
 
 def _seconds(data: Mapping[str, Plain], key: str) -> float | None:

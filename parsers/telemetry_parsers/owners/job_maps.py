@@ -1,4 +1,4 @@
-"""The folders in which other tools say which job has which card: of dcgm-exporter, of jobstats, of AMD's Device Metrics Exporter."""
+"""Reads the folders in which dcgm-exporter, jobstats and AMD's Device Metrics Exporter expect the job of each card."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FIRST_RENDER_NODE = 128
 
 
 class _UnclearError(Exception):
-    """A file that is not, or not yet, what its kind says; the text says what is wrong."""
+    """A file that is malformed or incomplete. The text says what is wrong."""
 
 
 def parse(capture: Capture) -> Report:
-    """A claim for each job of each file. A file that is not understood is a problem, unless it is new: somebody writes it just now."""
+    """Return a claim for each job of each file. A malformed file is a problem, unless it is new and may still be written."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -42,54 +42,54 @@ def parse(capture: Capture) -> Report:
 
 
 def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
-    """The claims of one folder; a file costs itself only."""
+    """Yield the claims of one folder. A malformed file does not affect the others."""
     if output.status:
         problems.append(Problem(quote(output.name), quote(output.stderr) or f"error {output.status}"))
     files = output.data.get("files")
     for file in files if isinstance(files, list) else ():
-        place = quote(f"{output.name}/{_text(file, 'file')}")
+        path = quote(f"{output.name}/{_text(file, 'file')}")
         try:
             yield from _KINDS[output.data["kind"]](_text(file, "file"), _content(file), _users(file))
         except _UnclearError as error:
             if not (isinstance(file, dict) and file.get("is_new") is True):
-                problems.append(Problem(place, str(error)))
+                problems.append(Problem(path, str(error)))
 
 
 def _dcgm(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
-    """One job a line; the file is named after the number of the GPU as NVML counts, and of the instance on it."""
+    """Yield one job per line. The file is named after NVML's index of the GPU, and of the instance on the GPU."""
     match = _DCGM_NAME(file)
     if match is None:
         return
     name = DeviceName(file, "index", str(int(match[1])), "nvidia", match[2] or "")
     jobs = list(dict.fromkeys(text.split()))
-    for place, job in enumerate(jobs):
-        yield _claim(job, (name,), replica=str(place) if len(jobs) > 1 else "")
+    for number, job in enumerate(jobs):
+        yield _claim(job, (name,), replica=str(number) if len(jobs) > 1 else "")
 
 
 def _jobstats(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
-    """`JOB UID`; the file is named after the number that Slurm gave the card, or after its uuid."""
+    """Yield the job in `JOB UID`. The file is named after Slurm's number of the card, or after the card's uuid."""
     if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
         return
     name = device_name(file, "minor")
     job, *rest = text.split()
     if len(rest) != 1 or _UID(rest[0]) is None:
-        raise _UnclearError("is not the id of a job and that of its user")
+        raise _UnclearError("does not have the form JOB UID")
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 
 def _dme(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
-    """An object of texts; the file is named after the card's render node, counted from the first."""
+    """Yield the job in an object of texts. The file is named after the card's render node, counted from the first."""
     if _NUMBER(file) is None or not text.strip():
         return
     try:
-        told = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
-        raise _UnclearError("is no JSON") from None
-    job = _text(told, "SLURM_JOB_ID")
+        raise _UnclearError("is not JSON") from None
+    job = _text(data, "SLURM_JOB_ID")
     if not job:
         raise _UnclearError("names no job")
     name = DeviceName(file, "render", str(int(file) + _FIRST_RENDER_NODE), "amd")
-    yield _claim(job, (name,), user=_text(told, "SLURM_JOB_USER"), partition=_text(told, "SLURM_JOB_PARTITION"))
+    yield _claim(job, (name,), user=_text(data, "SLURM_JOB_USER"), partition=_text(data, "SLURM_JOB_PARTITION"))
 
 
 _KINDS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] = {
@@ -101,7 +101,7 @@ _KINDS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] =
 
 def _claim(job: str, names: tuple[DeviceName, ...], *, user: str = "", partition: str = "", replica: str = "") -> Claim:
     if _JOB(job) is None:
-        raise _UnclearError(f"{quote(job)} is no id of a job")
+        raise _UnclearError(f"{quote(job)} is not a valid job id")
     return Claim(
         Owner("job", job, job_id=job, user=user, partition=partition), job_keys(scheduler_of(job), job), names, replica
     )
@@ -116,7 +116,7 @@ def _content(file: Plain) -> str:
 
 
 def _users(file: Plain) -> Mapping[str, str]:
-    """The names of the users whose numbers are in the file, as far as the reader knew them."""
+    """Return the names of the users whose ids are in the file, as far as the reader resolved them."""
     users = file.get("users") if isinstance(file, dict) else None
     return {uid: name for uid, name in users.items() if isinstance(name, str)} if isinstance(users, dict) else {}
 

@@ -1,4 +1,4 @@
-"""The kubelet's word on which container has which device, from the plain data that its reader gives."""
+"""Reads from the kubelet's answers which container has which device."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 _LONGEST_ID = 256
-# A name of Kubernetes: of a namespace, a pod (with dots) or a container.
+# A Kubernetes name: of a namespace, a pod (with dots) or a container.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 # A static pod's uid has no dashes.
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}", re.ASCII)
 _CONTAINER_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
-_Place = tuple[str, ...]
+_Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """The claims of all pods, or what the ids of all allocatable devices are worth."""
+    """Return the claims of all pods, or problems with the ids of allocatable devices."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -41,15 +41,15 @@ def parse(capture: Capture) -> Report:
 def _pods(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("pods"), list):
-        return failed("not_understood", "pods", f"there is no list of pods but {type(data.get('pods')).__name__}")
-    known = _Known.of(data)
+        return failed("not_understood", "pods", f"expected a list of pods, got {type(data.get('pods')).__name__}")
+    node = _Node.from_data(data)
     problems: list[Problem] = []
     claims: list[Claim] = []
     for pod in objects(data["pods"]):
-        claims += _claims_of_pod(pod, known, problems)
+        claims += _claims_of_pod(pod, node, problems)
     if len(claims) > MOST_CLAIMS:
         claims.sort(key=lambda claim: not claim.names)
-        problems.append(Problem("pods", f"{len(claims)} claims: all beyond {MOST_CLAIMS} are left out"))
+        problems.append(Problem("pods", f"{len(claims)} claims, of which the first {MOST_CLAIMS} are kept"))
     return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
 
 
@@ -57,10 +57,10 @@ def _allocatable(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("devices"), list):
         return failed("not_understood", "allocatable", "there is no list of devices")
-    known = _Known.of(data)
+    node = _Node.from_data(data)
     problems: list[Problem] = []
     for device in objects(data["devices"]):
-        _device(device, "resource", known, problems)
+        _device(device, "resource", node, problems)
     return Report(problems=capped(problems), form="data")
 
 
@@ -68,70 +68,71 @@ _READ: Mapping[str, Callable[[Output], Report]] = {"pods": _pods, "allocatable":
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known besides the kubelet's answer, by names: uids of pods, ids of containers, which uids live."""
+class _Node:
+    """Data besides the kubelet's answer, by names: uids of pods, ids of containers, uids of living pods."""
 
-    own: frozenset[str] = frozenset()
+    configured: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)
-    uids: Mapping[_Place, list[str]] = field(default_factory=dict)
-    containers: Mapping[_Place, list[str]] = field(default_factory=dict)
+    uids: Mapping[_Path, list[str]] = field(default_factory=dict)
+    containers: Mapping[_Path, list[str]] = field(default_factory=dict)
     living: frozenset[str] | None = None
-    # Whether each of those that live has a folder of logs.
+    # Whether all living pods have a folder of logs.
     are_all_named: bool = True
 
     @classmethod
-    def of(cls, data: dict[str, Plain]) -> _Known:
-        """What is of the right shape in the data."""
-        own = frozenset(one for one in items(data.get("resources")) if isinstance(one, str))
-        render_nodes = {str(one.get("at")): str(one.get("render")) for one in objects(data.get("render_nodes"))}
-        uids = _by_place(data.get("folders"), ("namespace", "pod_name"), "pod_uid", _UID)
-        containers = _by_place(
+    def from_data(cls, data: dict[str, Plain]) -> _Node:
+        """Return the valid entries of the data."""
+        configured = frozenset(entry for entry in items(data.get("resources")) if isinstance(entry, str))
+        render_nodes = {str(entry.get("at")): str(entry.get("render")) for entry in objects(data.get("render_nodes"))}
+        uids = _by_path(data.get("folders"), ("namespace", "pod_name"), "pod_uid", _UID)
+        containers = _by_path(
             data.get("links"), ("namespace", "pod_name", "container_name"), "container_id", _CONTAINER_ID
         )
         living = _living(data, uids)
         are_all_named = living is not None and living <= {uid for of_pod in uids.values() for uid in of_pod}
-        return cls(own, render_nodes, uids, containers, living, are_all_named)
+        return cls(configured, render_nodes, uids, containers, living, are_all_named)
 
 
-def _by_place(plain: Plain, place: tuple[str, ...], key: str, pattern: re.Pattern[str]) -> Mapping[_Place, list[str]]:
-    found: defaultdict[_Place, list[str]] = defaultdict(list)
-    for one in objects(plain):
-        value = one.get(key)
+def _by_path(plain: Plain, name_keys: tuple[str, ...], key: str, pattern: re.Pattern[str]) -> Mapping[_Path, list[str]]:
+    found: defaultdict[_Path, list[str]] = defaultdict(list)
+    for entry in objects(plain):
+        value = entry.get(key)
         if isinstance(value, str) and pattern.fullmatch(value):
-            found[tuple(str(one.get(part)) for part in place)].append(value)
+            found[tuple(str(entry.get(part)) for part in name_keys)].append(value)
     return found
 
 
-def _living(data: dict[str, Plain], uids: Mapping[_Place, list[str]]) -> frozenset[str] | None:
-    """The uids that have a cgroup; None where no pod of this kubelet has one there: it is not its hierarchy, then."""
+def _living(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
+    """Return the uids that have a cgroup, or None if no pod of this kubelet has one in this hierarchy."""
     living = frozenset(uid for uid in items(data.get("living_pod_uids")) if isinstance(uid, str))
     return living if any(uid in living for of_pod in uids.values() for uid in of_pod) else None
 
 
-def _lives(uids: list[str], known: _Known) -> bool | None:
-    """Whether a pod with these uids lives. A living pod that has no folder of logs yet may be it, under a new uid."""
-    if known.living is None or not uids:
+def _lives(uids: list[str], node: _Node) -> bool | None:
+    """Return whether a pod with these uids lives. Unknown (None) if a living pod without a folder of logs may be this one."""
+    if node.living is None or not uids:
         return None
-    return True if known.living.intersection(uids) else False if known.are_all_named else None
+    return True if node.living.intersection(uids) else False if node.are_all_named else None
 
 
-def _claims_of_pod(pod: dict[str, Plain], known: _Known, problems: list[Problem]) -> Iterator[Claim]:
+def _claims_of_pod(pod: dict[str, Plain], node: _Node, problems: list[Problem]) -> Iterator[Claim]:
     namespace, name = _name(pod, "namespace", problems), _name(pod, "pod_name", problems)
     if namespace is None or name is None:
         return
-    uids = known.uids.get((namespace, name), [])
-    living = [uid for uid in uids if uid in (known.living or ())]
-    lives = _lives(uids, known)
+    uids = node.uids.get((namespace, name), [])
+    living = [uid for uid in uids if uid in (node.living or ())]
+    lives = _lives(uids, node)
     containers = objects(pod.get("containers"))
     for container in containers:
         of_container = _name(container, "container_name", problems)
         if of_container is None:
             continue
         owner = Owner("pod", f"{namespace}/{name}/{of_container}", namespace, name, of_container)
-        ids = known.containers.get((namespace, name, of_container), [])
-        keys = [f"podname:{owner.name}", *(f"container:{one}" for one in ids)]
-        devices = list(_devices(container, known, problems))
-        # The pod's uid stands for a container that has a device, and for the only one: for no companion of those.
+        ids = node.containers.get((namespace, name, of_container), [])
+        keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
+        devices = list(_devices(container, node, problems))
+        # The pod's uid becomes a key of a container with a device, or of the only container, but not of containers
+        # beside it.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living or uids]
         for found in devices or [device_ids.Named(())]:
@@ -139,37 +140,39 @@ def _claims_of_pod(pod: dict[str, Plain], known: _Known, problems: list[Problem]
 
 
 def _name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> str | None:
-    """The name of a namespace, pod or container; None, and a problem, for what Kubernetes would not take as one."""
+    """Return the name of a namespace, pod or container; None, and a problem, for an invalid name."""
     name = plain.get(key)
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
-    problems.append(Problem("pods", f"{quote(str(name)[:_LONGEST_ID])} is no name of a pod, namespace or container"))
+    problems.append(
+        Problem("pods", f"{quote(str(name)[:_LONGEST_ID])} is not a valid name of a pod, namespace or container")
+    )
     return None
 
 
-def _devices(container: dict[str, Plain], known: _Known, problems: list[Problem]) -> Iterator[device_ids.Named]:
+def _devices(container: dict[str, Plain], node: _Node, problems: list[Problem]) -> Iterator[device_ids.Named]:
     for device in objects(container.get("devices")):
-        found = _device(device, "resource", known, problems)
+        found = _device(device, "resource", node, problems)
         if found is not None:
             yield found
     for device in objects(container.get("drawn")):
-        found, share = _device(device, "driver", known, problems), device.get("share")
+        found, share = _device(device, "driver", node, problems), device.get("share")
         if found is not None:
             yield replace(found, replica=share) if isinstance(share, str) else found
 
 
-def _device(device: dict[str, Plain], of: str, known: _Known, problems: list[Problem]) -> device_ids.Named | None:
-    """What a device is called; None if it is no card. An id that nobody knows is a name that no card has, and a problem."""
-    resource, text = device.get(of), device.get("device")
+def _device(device: dict[str, Plain], key: str, node: _Node, problems: list[Problem]) -> device_ids.Named | None:
+    """Return the names of a device, or None if it is no card. An id of unknown form becomes a problem."""
+    resource, text = device.get(key), device.get("device")
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
         problems.append(Problem("devices", "a device without a resource name or an id"))
         return None
-    if not device_ids.may_be_card(resource, text, known.own):
+    if not device_ids.may_be_card(resource, text, node.configured):
         return None
-    found = device_ids.named(resource, text, known.own, known.render_nodes)
+    found = device_ids.named(resource, text, node.configured, node.render_nodes)
     if found is None:
         problems.append(
-            Problem(quote(resource), f"{quote(text)} has no form of an id that is known: whose card it is stays open")
+            Problem(quote(resource), f"{quote(text)} is an id of unknown form, so that the card cannot be determined")
         )
         return device_ids.Named((DeviceName(text, "uuid", text),))
     return found

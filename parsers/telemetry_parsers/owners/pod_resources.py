@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from telemetry_parsers.model import Plain
 
 LARGEST_ANSWER_BYTES = 4 << 20
-# Of pods, containers and devices, each: so many are on no node.
+# Limit for pods, containers and devices, each. No node has as many.
 MOST_ENTRIES = 4096
 
-# Whether a device of this resource name, or of this driver, is wanted.
+# Whether devices of this resource name or driver are wanted.
 Wants = Callable[[str], bool]
 _Span = tuple[int, int]
 
@@ -24,20 +24,20 @@ _MOST_VARINT_BYTES = 10
 
 
 class DecodeError(ValueError):
-    """It is no such message; the text says what is wrong."""
+    """The bytes are not such a message. The text says what is wrong."""
 
 
 def pods_in(answer: bytes, wants: Wants) -> list[Plain]:
-    """The pods of a List answer, with the devices that are wanted. Raises DecodeError.
+    """Return the pods of a List answer, with the wanted devices. Raise DecodeError for a malformed answer.
 
-    `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}], "drawn": [{"driver", "device", "share"}]}]}`:
-    `drawn` are the devices of dynamic resource allocation.
+    `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}], "drawn":
+    [{"driver", "device", "share"}]}]}`: `drawn` are the devices of dynamic resource allocation.
     """
     return _Answer(_checked(answer), wants).pods()
 
 
 def allocatable_in(answer: bytes, wants: Wants) -> list[Plain]:
-    """The devices of a GetAllocatableResources answer that are wanted: `{"resource", "device"}`. Raises DecodeError."""
+    """Return the wanted devices of a GetAllocatableResources answer: `{"resource", "device"}`. Raise DecodeError."""
     return _Answer(_checked(answer), wants).allocatable()
 
 
@@ -49,7 +49,7 @@ def _checked(answer: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Answer:
-    """The bytes of one answer, and how much of each kind was found in it."""
+    """The bytes of one answer, and the number of entries of each kind found so far."""
 
     data: bytes
     wants: Wants
@@ -73,7 +73,7 @@ class _Answer:
         return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
 
     def _devices(self, span: _Span, number: int) -> list[Plain]:
-        """The ids in all messages of devices that have this number in the message."""
+        """Return the ids in all device messages with this field number."""
         found: list[Plain] = []
         for message in self._messages(span, number):
             resource = self._texts(message, (1,))[1]
@@ -94,17 +94,17 @@ class _Answer:
     def _count(self, kind: str) -> None:
         count = self.counts[kind] = self.counts.get(kind, 0) + 1
         if count > MOST_ENTRIES:
-            raise DecodeError(f"it lists more than {MOST_ENTRIES} {kind}")
+            raise DecodeError(f"the answer has more than {MOST_ENTRIES} {kind}")
 
     def _messages(self, span: _Span, number: int) -> Iterator[_Span]:
-        return (place for found, place in _lengths(self.data, span) if found == number)
+        return (inner for found, inner in _lengths(self.data, span) if found == number)
 
     def _texts(self, span: _Span, numbers: tuple[int, ...]) -> dict[int, str]:
-        """The texts with these numbers; the last counts where one comes twice, and none is an empty one."""
+        """Return the texts with these field numbers. The last occurrence counts; a missing text is empty."""
         texts = dict.fromkeys(numbers, "")
-        for number, place in _lengths(self.data, span):
+        for number, inner in _lengths(self.data, span):
             if number in texts:
-                texts[number] = self._text(place)
+                texts[number] = self._text(inner)
         return texts
 
     def _text(self, span: _Span) -> str:
@@ -115,7 +115,7 @@ class _Answer:
 
 
 def _lengths(data: bytes, span: _Span) -> Iterator[tuple[int, _Span]]:
-    """The fields of a message that have a length: number and place. All others are passed over."""
+    """Yield number and span of each length-delimited field of a message. Other fields are skipped."""
     at, end = span
     while at < end:
         key, at = _varint(data, at, end)
@@ -131,19 +131,19 @@ def _lengths(data: bytes, span: _Span) -> Iterator[tuple[int, _Span]]:
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
             at += 8 if kind == _EIGHT_BYTES else 4
         else:
-            raise DecodeError(f"the field before byte {at} is of the kind {kind}, which nobody sends")
+            raise DecodeError(f"the field before byte {at} has the unsupported wire type {kind}")
         if at > end:
-            raise DecodeError(f"the field at byte {start} is longer than what holds it")
+            raise DecodeError(f"the field at byte {start} is longer than its message")
         if kind == _LENGTH:
             yield key >> 3, (start, at)
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """Return the variable-length number at `at`, and the offset of its end."""
     value = 0
     for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):
         if at >= end:
-            raise DecodeError("it ends within a number")
+            raise DecodeError("the message ends within a number")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Owners as they may be told: users, pods and jobs each by name, as a keyed hash, or not at all."""
+"""Replaces users, pods and jobs by a keyed hash or removes them, as configured."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 
 Shown = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
-# So many hexadecimal digits of a hash: of 10,000 names two have the same in one of five million cases.
+# The number of hexadecimal digits of a hash. Of 10,000 names, two collide in one of five million cases.
 _DIGITS = 12
-# Whose name it is by which an owner of a kind goes. Units are often named after the user who runs them.
+# The setting that applies to the name of an owner of each kind. Units are often named after the user who runs them.
 _NAMED: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",
@@ -33,9 +33,9 @@ _FIELDS: Mapping[str, _Category] = {
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """How users, pods and jobs are told. `key` makes hashes that nobody without it can find names for.
+    """How users, pods and jobs are exposed. Hashes are made with `key`, so that names cannot be guessed without the key.
 
-    An owner that is not told by name keeps one name, a number that says nothing of it: the owners of a card stay different ones.
+    A hidden owner gets a number that does not reveal the name, so that the owners of a card stay distinct.
     """
 
     users: Shown
@@ -45,22 +45,22 @@ class Privacy:
 
     @property
     def needs_key(self) -> bool:
-        """Whether something is not told by name."""
+        """Return whether something is exposed as a hash or hidden."""
         return {self.users, self.pods, self.jobs} != {"name"}
 
     def owner(self, owner: Owner) -> Owner:
-        """The owner as it may be told."""
+        """Return the owner as it may be exposed."""
         category = _NAMED.get(owner.kind)
         texts: Mapping[str, Any] = {field: self._text(of, getattr(owner, field)) for field, of in _FIELDS.items()}
         name = owner.name if category is None else self._name(category, owner)
         return replace(owner, name=name, **texts)
 
     def claim(self, claim: Claim) -> Claim:
-        """The claim with its owner as it may be told; its keys stay, by which sources know the same owner, and which nobody shows."""
+        """Return the claim with its owner as it may be exposed. The keys, which join owners and are never exposed, are kept."""
         return replace(claim, owner=self.owner(claim.owner)) if self.needs_key else claim
 
     def task(self, task: Task) -> Task:
-        """The task with its user, container and owner as they may be told."""
+        """Return the task with its user, container and owner as they may be exposed."""
         if not self.needs_key:
             return task
         return replace(
@@ -71,7 +71,7 @@ class Privacy:
         )
 
     def device(self, device: MergedDevice) -> MergedDevice:
-        """The device; where users are not told by name, without the folders of its processes' programs, which may be a user's."""
+        """Return the device. If users are not exposed by name, the folders of its processes' programs are removed, too."""
         if self.users == "name" or not any("/" in process.name for process in device.processes):
             return device
         return replace(device, processes=tuple(map(_without_folder, device.processes)))
@@ -96,7 +96,7 @@ def _without_folder(process: Process) -> Process:
 
 
 def _hashed(key: bytes, what: str, text: str) -> str:
-    """The same for the same key and text; `what` keeps a user and a pod of one name apart."""
-    from hmac import digest  # whoever tells names does without it
+    """Return the hash of the text. `what` distinguishes a user from a pod of the same name."""
+    from hmac import digest  # no key is needed if all names are exposed
 
     return digest(key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]

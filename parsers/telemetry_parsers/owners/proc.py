@@ -1,4 +1,4 @@
-"""The processes on cards as the kernel reports them: who started each, when, whose it is, and what it holds of cards."""
+"""Processes on cards as the kernel reports them: user, start time, owner, and memory on each card."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MOST_CHARACTERS = 16_384
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _MOST_BYTES = 1 << 60
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-# The memory on the card: amdgpu and xe say vram, i915 local. What is resident, else the older word for it.
+# Memory on the card: amdgpu and xe print vram, i915 local. Resident memory is preferred to the older key.
 _MEMORY = re.compile(r"drm-(resident|memory)-((?:vram|local)\d*)")
 _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
 class Client(NamedTuple):
-    """One who opened a card: a file may be open several times, and forks have it, too."""
+    """A client of a card's driver. The same client may appear in several open files, also those of forked processes."""
 
     bus_id: str
     number: str
@@ -32,7 +32,7 @@ class Client(NamedTuple):
 
 
 def clients(texts: Iterable[str]) -> Iterator[Client]:
-    """The clients that these texts tell of; one that is told twice comes twice."""
+    """Yield the clients in these texts. A client that appears in two texts is yielded twice."""
     for text in texts:
         fields = dict(_fields(text))
         bus_id, number = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
@@ -41,7 +41,7 @@ def clients(texts: Iterable[str]) -> Iterator[Client]:
 
 
 def holds(found: Iterable[Client]) -> list[Plain]:
-    """What these clients hold together of each card, where the driver tells it."""
+    """Return the memory and busy time of these clients on each card, if the driver reports them."""
     of_card: dict[str, int] = {}
     for client in found:
         if client.memory_bytes is not None:
@@ -57,23 +57,23 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _memory(fields: dict[str, str]) -> int | None:
-    """The bytes on the card, None where the driver does not tell them."""
+    """Return the bytes on the card, or None if the driver does not report them."""
     regions: dict[str, dict[str, int]] = {}
     for key, value in fields.items():
         match, quantity = _MEMORY.fullmatch(key), _QUANTITY.fullmatch(value)
         if match and quantity and (size := int(quantity[1]) * _UNITS[quantity[2] or ""]) < _MOST_BYTES:
             regions.setdefault(match[2], {})[match[1]] = size
-    sizes = [told.get("resident", told.get("memory", 0)) for told in regions.values()]
+    sizes = [region.get("resident", region.get("memory", 0)) for region in regions.values()]
     return sum(sizes) if sizes else None
 
 
 _CALL = "processes"
-# The output that says that processes were read, also where there are none.
+# The output that shows that processes were read, even if there are none.
 _LISTED = "/proc"
 _LARGEST_PID = 1 << 22
 _LARGEST = 1e18
 _LONGEST_KEY = 128
-# The variables that name a job, and how others know it; and those that number a process of it.
+# The variables that name a job, with the prefix of the job's key, and those with the rank of a process.
 _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
     ("SLURM_JOB_SLUID", "sluid"),
@@ -84,7 +84,7 @@ _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 
 
 def parse(capture: Capture) -> Report:
-    """A task for each process; one that is not as expected costs itself only."""
+    """Return a task for each process. A malformed process becomes a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -95,11 +95,11 @@ def parse(capture: Capture) -> Report:
         if output in listed:
             continue
         if (task := _task(output.data)) is None:
-            problems.append(Problem(quote(output.name), "is not what the kernel tells of a process"))
+            problems.append(Problem(quote(output.name), "is not a process as the kernel reports it"))
         else:
             tasks.append(task)
     if not listed:
-        return failed("not_understood", "proc", "these are not the processes that the reader `proc` gives")
+        return failed("not_understood", "proc", "the capture is not from the reader `proc`")
     return Report(tasks=tuple(tasks), problems=capped(problems), form="data")
 
 
@@ -121,7 +121,7 @@ def _task(data: Plain) -> Task | None:
 
 
 def _with_environment(task: Task, environment: Plain) -> Task:
-    """The task with the job and the rank that its variables tell; its cgroup is believed first."""
+    """Return the task with the job and the rank in its variables. The owner found by cgroup has priority."""
     if not isinstance(environment, dict):
         return task
     named = {name: value for name in environment if (value := _text(environment, name))}
@@ -136,13 +136,13 @@ def _with_environment(task: Task, environment: Plain) -> Task:
     return replace(task, keys=keys, owner=owner)
 
 
-def _holds(given: Plain) -> list[Hold]:
-    if not isinstance(given, list):
+def _holds(data: Plain) -> list[Hold]:
+    if not isinstance(data, list):
         return []
     return [
-        Hold(_text(one, "bus_id"), _number(one.get("memory_bytes")), _number(one.get("busy_seconds")))
-        for one in given
-        if isinstance(one, dict) and _text(one, "bus_id")
+        Hold(_text(item, "bus_id"), _number(item.get("memory_bytes")), _number(item.get("busy_seconds")))
+        for item in data
+        if isinstance(item, dict) and _text(item, "bus_id")
     ]
 
 
