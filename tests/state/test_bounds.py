@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits.fed_node import FedNode
+from kits.snapshots import DEVICE_METRICS
+from telemetry_daemon.recordings.alarms import Alarms
 from telemetry_daemon.state.health import PollResult, SourceFacts
+from telemetry_daemon.state.history import History
 from telemetry_daemon.state.known import Taken
 from telemetry_exporters.documents import snapshot_json as json_form
 from telemetry_exporters.prometheus import renderer
@@ -227,6 +230,28 @@ def test_counters_that_come_under_new_names_are_not_remembered_for_ever(monkeypa
         if number == 0:
             before = weight(node.store)
     assert weight(node.store) < before + (1 << 20)
+
+
+def test_labels_that_come_under_new_names_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What history, links and alarms keep of a device is bounded, whichever metric has the invented labels."""
+    monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
+    node, alarms, words = Node(), Alarms(lambda _: None), bounds.MOST_WORDS // 2
+    node.store = node.new_store(history=History(node.clock), watch=alarms)
+    labelled = [metric.key for metric in DEVICE_METRICS if metric.label]
+
+    def live(polls: Iterable[int]) -> int:
+        for number in polls:
+            node.now += 2.0
+            metric = labelled[number % len(labelled)]
+            readings = tuple(
+                Reading(0, key, 1.0, f"{number}w{word}") for key in {metric, "link_up"} for word in range(words)
+            )
+            node.put("evil", Report(devices=(CARD,), readings=readings))
+        return weight((node.store, alarms))
+
+    turn = len(labelled)
+    before = max(live(range(2 * turn)), live(range(2 * turn, 4 * turn)))
+    assert live(range(4 * turn, 16 * turn)) <= before * 1.1 + (64 << 10)
 
 
 def test_invented_devices_never_push_out_one_that_is_really_lost() -> None:

@@ -58,6 +58,8 @@ MOST_OF_A_FAULT_A_DAY = 6
 SETTLED_SECONDS, MOST_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MOST_IN_A_BURST = 4096
+# Of one device: each of its causes has at most as many words as a source may report.
+_MOST_TROUBLES = 8 * bounds.MOST_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,9 @@ class Alarms:
             known |= numbers
             if more > 0.0:
                 self._raised(Alarm(cause, device.id, source=source))
+        if len(known) > _MOST_TROUBLES:  # a source may invent labels
+            current = (*readings.shape.keys, (OVER_CRITICAL, ""))
+            self._troubles[device.id] = {key: known[key] for key in current if key in known}
 
     def _note(self, device_id: str) -> None:
         if device_id not in self._up_since:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from telemetry_parsers import bounds
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.readings import Readings, Shape
 
@@ -43,6 +44,8 @@ class Links:
                 links = self._devices.setdefault(device.id, {})
                 for label, place in places:
                     _take(links.setdefault(label, _Link()), readings, place)
+                if len(links) > bounds.MOST_WORDS:  # a source may invent labels
+                    links = self._devices[device.id] = {label: links[label] for label, _ in places}
                 news[device.id] = _down(links)
         return news
 
