@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kits.captures import Case, of_each_layout, own_cases, registered_parsers
+from kits.captures import Case, of_each_layout, own_cases, registered_parsers, report_on, text_of
+from parsers.short_texts import summary
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output, Report
 from telemetry_parsers.text.echoes import without_prefix
@@ -56,12 +57,42 @@ def assert_read_in_spite_of(prefix: str, parser: Parser, case: Case) -> None:
             assert read(parser.parse(replace(capture, outputs=outputs))) == read(report), case.id
 
 
-@pytest.mark.parametrize("prefix", ["nid005113 out: ", "[1,0]<stdout>:", "node7: "])
+PREFIXES = [
+    "nid005113 out: ",
+    "[1,0]<stdout>:",
+    "node7: ",
+    "| ",
+    "2025-01-06 ",
+    "[node7] ",
+    "2025-01-06T08:30:00.12Z stdout F ",
+]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
 def test_every_layout_is_read_in_spite_of_a_prefix(prefix: str) -> None:
     parsers = registered_parsers()
     for case in LAYOUTS:
         if case.tool in parsers:
             assert_read_in_spite_of(prefix, parsers[case.tool], case)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("| 1    Iluvatar BI-V150         | 00000000:16:00.0     | 7", "| 1    Iluvatar BI-V150         | x y z"),
+        ("| N/A  39C   P8    104W / 350W  | 64MiB / 32768MiB     | 0%        Exclusive P.|", "| ?? garbled"),
+        ("| N/A  39C   P8    104W / 350W  | 64MiB / 32768MiB     | 0%        Exclusive P.|\n", ""),
+        ("| 64MiB / 32768MiB     | 0%        Exclusive P.|", ""),
+    ],
+)
+def test_a_damaged_card_behind_a_prefix_is_read_as_without_it(prefix: str, old: str, new: str) -> None:
+    text = text_of("ixsmi", "table-two-dies-busy")
+    assert text.count(old) == 1
+    damaged = text.replace(old, new)
+    report = report_on("ixsmi", damaged)
+    assert [device.index for device in report.devices] == [0, 1]
+    assert summary(report_on("ixsmi", "".join(prefix + line for line in damaged.splitlines(True)))) == summary(report)
 
 
 def test_the_name_of_a_card_behind_a_frame_is_no_prefix() -> None:

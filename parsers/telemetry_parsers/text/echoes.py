@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from telemetry_parsers.text.lines import Line, plain
 
 # A name and a sign, or the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, which has no blank behind it; or the sign
 # of a quotation or a comment, `> ` and `# `.
 _PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
+# A date, a time, the stream of a container's log, a name in brackets, or a bare frame: what collectors of logs put first.
+_LOG_PREFIX = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9:]{4,6})?)?[ \t]"
+    r"(?:std(?:out|err) [FP] )?"
+    r"|\[[\w.-]{1,64}\][ \t]|\|[ \t]"
+)
 # How no value begins behind its key: a frame or a rule, markup, a bracket on a line of its own.
 _BEGINS_A_DOCUMENT = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
 _FEWEST_LINES = 2
@@ -24,8 +31,9 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
     For a text in which nothing was recognised: a list of equal keys has a common beginning, too.
     """
     printed = [line.text for line in lines if line.text.strip()]
-    for start in range(min(_MOST_OF_THE_LAUNCHER, len(printed) - _FEWEST_LINES) + 1):
-        match = _PREFIX.match(printed[start])
+    starts = range(min(_MOST_OF_THE_LAUNCHER, len(printed) - _FEWEST_LINES) + 1)
+    for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
+        match = pattern.match(printed[start])
         if match is not None and all(text.startswith(match[0].rstrip()) for text in printed[start:]):
             return [replace(line, text=_bare(line.text, match[0])) for line in lines]
     return list(lines)

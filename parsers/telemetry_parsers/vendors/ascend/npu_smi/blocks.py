@@ -18,6 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import (
     KNOWN,
     Block,
+    Evidence,
     Place,
     chip_at,
     is_measured,
@@ -37,12 +38,20 @@ def is_blocks(lines: Sequence[Line], common: frozenset[str] = keys.COMMON_WORDS)
     return any(_is_key(line, common) or is_process(line) for line in lines)
 
 
-def read(lines: Sequence[Line], asked: Place, draft: Draft) -> None:
-    """Read the answer into the draft; `asked` is the place that the command named, for answers that don't name it."""
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known beside the answer: the place that the command named, and whether other answers show a product without HBM."""
+
+    asked: Place
+    without_hbm: bool
+
+
+def read(lines: Sequence[Line], context: Context, draft: Draft) -> None:
+    """Read the answer into the draft."""
     totals = list(_totals(lines))
-    for card in cards(lines, asked.card, draft.problems):
+    for card in cards(lines, context.asked.card, draft.problems):
         before = len(draft.problems)
-        sections = _read_card(draft, card, asked)
+        sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
         if card.is_named and is_empty and not totals and len(draft.problems) == before:
             draft.complain(card.where, f"nothing is said of NPU {card.number} or of one of its chips")
@@ -65,6 +74,7 @@ class _CardAnswer:
     chips: tuple[Place, ...]
     names_owners: bool
     keys: frozenset[str]
+    without_hbm: bool
 
     def all_chips(self) -> tuple[Place, ...]:
         """The places of all chips, for what the answer prints of the whole card."""
@@ -73,7 +83,7 @@ class _CardAnswer:
         return self.chips or (counted if len(counted) > 1 else (Place(self.card.number),))
 
 
-def _read_card(draft: Draft, card: Card, asked: Place) -> list[Section]:
+def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
     """Read the part of a card; its sections."""
     sections = list(card.sections(draft.problems))
     owners = [section.owner for section in sections if section.owner is not None]
@@ -81,11 +91,11 @@ def _read_card(draft: Draft, card: Card, asked: Place) -> list[Section]:
     if card.number is None and (numbers or card.is_named or card.chip_count is not None):
         draft.complain(card.where, "what is said of a card without its NPU ID is not read")
         return sections
+    asked = context.asked
     whole = Place(card.number, asked.chip if card.number == asked.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
-    answer = _CardAnswer(
-        draft, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys
-    )
+    chips = tuple(Place(card.number, chip) for chip in numbers)
+    answer = _CardAnswer(draft, card, whole, chips, bool(owners), all_keys, context.without_hbm)
     for section in sections:
         _read_section(answer, section)
     _add_chip_faults(answer, sections)
@@ -110,7 +120,7 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
     elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
         place = answer.whole if owner is None else Place(answer.card.number, owner.chip)
         names_only_card = answer.card.is_named and not answer.names_owners
-        _give(draft, chip_at(draft, place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
+        _give(answer, chip_at(draft, place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
     else:
         draft.name_unknown(*section.entries)
 
@@ -142,12 +152,14 @@ def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
     return bool(measured) and not section.rows and measured <= fields.keys()
 
 
-def _give(draft: Draft, device: int, section: Section, ends: Sequence[keys.End]) -> None:
+def _give(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.End]) -> None:
     """The readings, facts, events and processes of one chip."""
+    draft = answer.draft
     _describe(draft, device, section.entries)
     _add_events(draft, device, section.entries)
     if section.has_content:
-        read_block(draft, device, section.entries, closed=_is_closed(draft, section, ends))
+        evidence = Evidence(_is_closed(draft, section, ends), answer.without_hbm)
+        read_block(draft, device, section.entries, evidence)
     draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
     if section.says_idle and not section.rows:
         draft.give(device, metric("processes"), 0.0)

@@ -39,6 +39,9 @@ WITHOUT_HBM = frozenset(
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
+# How the other answers in a log show a product without HBM: its name, or the heading of its table. HBM and other names refute it.
+SHOWS_NO_HBM = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
+SHOWS_HBM = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
 # Cards with HBM print these; a virtual one may leave its HBM's usage out, and the lines of HBM may be lost.
 MAY_HAVE_HBM = frozenset(
     {

@@ -91,7 +91,9 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     # Many tools print such blocks, with keys such as `HBM Temperature`.
     if not blocks.is_blocks(text.lines, common) or foreign_tool(text.joined, TOOL) is not None:
         return False
-    blocks.read(text.lines, _place(text), draft)
+    whole = text.output.text
+    without_hbm = keys.SHOWS_NO_HBM.search(whole) is not None and keys.SHOWS_HBM.search(whole) is None
+    blocks.read(text.lines, blocks.Context(_place(text), without_hbm), draft)
     return True
 
 

@@ -144,16 +144,20 @@ def is_measured(key: str) -> bool:
     return key in KNOWN and key not in keys.ABOUT
 
 
-def read_block(draft: Draft, device: int, block: Block, *, closed: bool) -> None:
-    """Put the readings of a block into the draft, and the keys that nobody knows.
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the text around a block shows: the block is whole, and the product has no HBM, by its name or its table."""
 
-    A block that the end of the text ends may go on: it is not `closed`.
-    """
-    hides_hbm = _hides_hbm(block)
-    kind = None if hides_hbm else _memory_of(block, closed=closed)
-    if hides_hbm:
-        problem = "HBM's capacity is not told, so that nothing says which memory is the chip's"
-        draft.complain(next(iter(block.values())).line.where, problem)
+    closed: bool
+    without_hbm: bool
+
+
+def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> None:
+    """Put the readings of a block into the draft, and name its unknown keys."""
+    kind = None if _hides_hbm(block) else _memory_of(block, evidence)
+    if kind is None and evidence.closed and _has_memory(block):
+        text = "HBM's capacity is missing" if _hides_hbm(block) else "the text does not show whether the chip has HBM"
+        draft.complain(next(iter(block.values())).line.where, f"{text}, so that DDR's readings are not read")
     for key, target in _targets_of(block, kind):
         _give(draft, device, block[key], target)
     for key in keys.HEALTH:
@@ -187,7 +191,16 @@ def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
     yield from ((key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind)
 
 
-def _memory_of(block: Block, *, closed: bool) -> int | None:
+def _has_memory(block: Block) -> bool:
+    """Whether a reading of HBM or DDR is printed; a capacity of 0 means that there is none."""
+    return (
+        keys.FLASH_KEY not in block
+        and not _is_none(block, "ddr capacity")
+        and not _MEMORY_KEYS.keys().isdisjoint(block)
+    )
+
+
+def _memory_of(block: Block, evidence: Evidence) -> int | None:
     """Which memory is the device's: HBM unless there is none, else DDR where no line of HBM can be lost; None for neither."""
     if keys.FLASH_KEY in block:
         return None
@@ -196,8 +209,8 @@ def _memory_of(block: Block, *, closed: bool) -> int | None:
         return _HBM
     if _DDR not in kinds or _is_none(block, "ddr capacity"):
         return None
-    is_proven = _HBM in kinds or not keys.WITHOUT_HBM.isdisjoint(block)
-    is_open = not closed or not keys.MAY_HAVE_HBM.isdisjoint(block)
+    is_proven = _HBM in kinds or evidence.without_hbm or not keys.WITHOUT_HBM.isdisjoint(block)
+    is_open = not evidence.closed or not keys.MAY_HAVE_HBM.isdisjoint(block)
     return _DDR if is_proven or not is_open else None
 
 
