@@ -90,6 +90,14 @@ def test_where_nothing_was_kept_it_says_what_to_do(config: str) -> None:
     assert "attribution.enabled" in error
 
 
+def test_before_the_first_record_is_written_it_says_when_that_is(tmp_path: Path) -> None:
+    config = bare_config(tmp_path, more="[attribution]\nenabled = true\n")
+    status, out, error = run_main("jobs", "--config", config)
+    assert (status, out) == (3, "")
+    assert "a minute after the daemon has started" in error
+    assert "attribution.enabled" not in error
+
+
 def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) -> None:
     node = keep(tmp_path)
     good = job_json.line(node.records[0])

@@ -67,15 +67,15 @@ def test_a_pod_goes_on_over_an_end_and_a_kill_of_the_daemon(node: Daemon) -> Non
         daemon.signal(signal.SIGKILL)
         assert daemon.process is not None
         daemon.process.wait(PATIENCE_SECONDS)
-    assert pod_of(node) == first, "less than a minute had passed"
+    killed = pod_of(node)
+    assert (killed["id"], len(killed["gaps"])) == (first["id"], 1), "it was written when the daemon began"
     with anew(node) as daemon:
         daemon.until(lambda: seconds(daemon) > 1.0)
         assert daemon.stop()[0] == 0
     last = pod_of(node)
     assert (last["id"], last["start"]) == (first["id"], first["start"])
     assert last["seconds"] > first["seconds"] + 1.0
-    (gap,) = last["gaps"]
-    assert gap["seconds"] > 1.0, "with what the killed daemon had counted"
+    assert sum(gap["seconds"] for gap in last["gaps"]) > 1.0, "with what the killed daemon had counted"
     (card,) = last["cards"]
     assert card["is_allocated"] is True
     status, out, _ = run_main("jobs", "--config", str(node.config_path), "--format", "json")

@@ -57,6 +57,8 @@ class Node:
     busy: float = 0.5
     more: Mapping[str, float] = field(default_factory=dict)
     interval: float = 2.0
+    # So old are readings when they are seen.
+    lag: float = 0.0
 
     def __post_init__(self) -> None:
         self.ledger = Ledger("node-1", self.boot, self.saved)
@@ -70,7 +72,8 @@ class Node:
     def device(self, card: str) -> MergedDevice:
         values = {"utilization_ratio": self.busy, "power_watts": self.power, **self.more}
         readings = tuple(
-            MergedReading(metric, "", value, "nvml", self.now, self.interval) for metric, value in values.items()
+            MergedReading(metric, "", value, "nvml", self.now - self.lag, self.interval)
+            for metric, value in values.items()
         )
         return MergedDevice(
             "nvidia", 0, card, card[-1], "H100", readings=readings, allocations=self.owners.get(card, ())

@@ -17,8 +17,13 @@ from hypothesis import strategies as st
 
 from kits.billed_node import START, Node, has, job, pod
 from kits.waiting import PATIENCE_SECONDS
+from telemetry_daemon.config.optional_sections import AttributionSettings
+from telemetry_daemon.service.owners import Owners
 from telemetry_daemon.state import ledger_file
-from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, saved_in, text_of
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, Saved, saved_in, text_of
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import job_json
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.job_record import JobRecord
@@ -82,15 +87,45 @@ def test_what_is_kept_is_loaded_and_goes_on(tmp_path, caplog):
             }
 
 
-def test_it_is_due_once_a_minute(tmp_path):
+def test_it_is_due_at_once_and_then_once_a_minute(tmp_path):
     clock = Time()
     file = file_in(tmp_path, clock)
+    assert file.is_due
+    file.keep((), worked().kept())
     clock.now += 59.0
     assert not file.is_due
     clock.now += 1.0
     assert file.is_due
-    file.keep((), worked().kept())
-    assert not file.is_due
+
+
+def test_a_daemon_that_is_killed_before_its_first_minute_leaves_a_gap(tmp_path):
+    node, clock = Node(), Time()
+    owners = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
+    node.ledger = owners.ledger
+    node.accumulator = Accumulator(bill=node.ledger)
+    store = Store("node-1", Clock(clock, lambda: node.wall))
+    node.poll()
+    owners.keep(store)
+    assert [record.owner.kind for record in saved_of(tmp_path).jobs] == ["nobody"]
+    node.runs(2)
+    node.gives(has(job("7"), started=START + 2))
+    node.runs(2)
+    owners.keep(store)
+    written = saved_of(tmp_path)
+    assert {record.owner.name for record in written.jobs} == {"", "7"}
+    node.runs(38)
+    owners.keep(store)
+    assert saved_of(tmp_path) == written, "the next minute has not passed, and no owner has appeared"
+    restarted = node.restarted(2.0, saved=file_in(tmp_path).load())
+    restarted.poll()
+    assert {record.owner.name: [gap.seconds for gap in record.gaps] for record in restarted.kept().jobs} == {
+        "": [40.0],
+        "7": [40.0],
+    }
+
+
+def saved_of(folder: Path) -> Saved:
+    return saved_in((folder / "state" / LEDGER).read_bytes())
 
 
 @pytest.mark.parametrize(

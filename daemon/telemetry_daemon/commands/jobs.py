@@ -107,13 +107,14 @@ def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
         remedy = "give a jobs.jsonl that you may read"
         yield from ((name, options.content_of(name, _LARGEST_FILE_BYTES, remedy)) for name in arguments.files)
         return
-    folder = Path(options.settings(arguments).state.directory)
+    settings = options.settings(arguments)
+    folder = Path(settings.state.directory)
     own = [(str(folder / name), content) for name, content in _own_files(folder)]
     if not own:
-        raise CommandError(
-            f"no records are in {folder}: they are kept where attribution.enabled is true; or name a jobs.jsonl",
-            status=exits.NOTHING_FOUND,
-        )
+        remedy = "they are kept where attribution.enabled is true"
+        if settings.attribution.enabled:
+            remedy = "the first appear within a minute after the daemon has started"
+        raise CommandError(f"no records are in {folder}: {remedy}; or name a jobs.jsonl", status=exits.NOTHING_FOUND)
     yield from own
 
 

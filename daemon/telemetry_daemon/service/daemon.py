@@ -61,6 +61,8 @@ if TYPE_CHECKING:  # imported where owners are told
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS = 10.0
+# An owner that has appeared or ended is written so soon.
+LEDGER_SECONDS = 1.0
 # Whoever stops us has not to wait longer, whatever hangs.
 LONGEST_END_SECONDS = 2.5
 # Only where something has just happened to a card. With the time above it is less than the unit gives us (TimeoutStopSec).
@@ -200,6 +202,8 @@ class Service:
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
+        if self._owners is not None:
+            self._poller.every("ledger", LEDGER_SECONDS, partial(self._owners.keep, self._store))
         if self._settings.attribution.enabled and self._start.remembers_devices:
             from telemetry_daemon.service.owners import LOOK_SECONDS as LOOK_FOR_JOBS_SECONDS
             from telemetry_daemon.service.owners import JobFolder
@@ -387,8 +391,6 @@ class Service:
     def _remember(self) -> None:
         if self._memory is not None:
             self._memory.keep(self._store.identities(), self._store.open_events())
-        if self._owners is not None:
-            self._owners.keep(self._store)
 
 
 def _owner_series(settings: AttributionSettings) -> OwnerSeries:

@@ -34,10 +34,10 @@ class Owners:
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def keep(self, store: Store) -> None:
-        """Write the records of owners that have ended, and once a minute what the others have come to."""
+        """Write the records of owners that have ended; and what the others have come to, once a minute and when one appears."""
         with store.unchanged():
             ended = self.ledger.take_ended()
-            is_due = self._file is not None and (ended or self._file.is_due)
+            is_due = self._file is not None and (ended or self.ledger.has_news or self._file.is_due)
             saved = self.ledger.saved() if is_due else None
         if self._file is not None:
             self._file.keep(ended, saved)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from telemetry_daemon.state.accumulate import LONGEST_GAP_INTERVALS, Increment, Integral
-from telemetry_daemon.state.tally import WIDTH, Tallies, Tenure, count_increments, count_time, tally_of
+from telemetry_daemon.state.tally import WIDTH, Tallies, Tenure, count_area, count_increments, count_time, cut, tally_of
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import KEPT, kept_places
@@ -40,7 +40,8 @@ class BilledCard(Generic[_Holder]):
         self.seen_until = now
         # Of those who have the card now.
         self.shares: Mapping[_Holder, float] = {}
-        self._divided_until = now
+        # Time is counted from the first look at the card, or the first after it was away, and so are its readings.
+        self._counted_from = self._divided_until = now
         self._tenure: Tenure[_Holder] = Tenure()
         self._lines: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
@@ -54,6 +55,11 @@ class BilledCard(Generic[_Holder]):
         self._counter: tuple[float, float, str] | None = None
         self._has_counter = False
         self._standstill = _Standstill()
+
+    def replace_nobody(self, nobody: _Holder) -> None:
+        """From now on `nobody` has what no other has, and what is not yet divided for good."""
+        self.nobody = nobody
+        self._count_anew()
 
     @property
     def patience(self) -> float:
@@ -109,7 +115,8 @@ class BilledCard(Generic[_Holder]):
                 self.count(ENERGY_COUNTED, increment)
 
     def count(self, metric: str, increment: Increment) -> None:
-        """Take in what a reading's integral grew by."""
+        """Take in what a reading's integral grew by since time is counted."""
+        _, increment = cut(increment, self._counted_from)
         if metric == POWER:
             self._count_power(increment)
         line = self._lines.get(metric)
@@ -162,7 +169,7 @@ class BilledCard(Generic[_Holder]):
     def away(self, until: float) -> Tallies[_Holder]:
         """The card was not seen until now, and that time is not counted; returns what is divided for good."""
         divided = self.divide()
-        self._divided_until = self.seen_until = until
+        self._counted_from = self._divided_until = self.seen_until = until
         self._readings = self._counter = None
         self._standstill.end()
         for integral in self._integrals.values():
@@ -187,6 +194,10 @@ class BilledCard(Generic[_Holder]):
             place = next((at for at in range(0, len(line), WIDTH) if line[at + 1] > until), len(line))
             count_increments(divided, self._tenure, self.nobody, metric, line[:place])
             del line[:place]
+            if line and line[0] < end:
+                before, after = cut(Increment(*line[:WIDTH]), end)
+                count_area(divided, self._tenure, self.nobody, metric, before)
+                line[:WIDTH] = array("d", after)
         later = [event for event in self._events if event[0] > until]
         self._count_events(divided, [event for event in self._events if event[0] <= until])
         self._events = later

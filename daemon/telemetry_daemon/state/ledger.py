@@ -58,6 +58,8 @@ class Ledger:
         # Those that have gone; of these, the ones with an end are in `_stays` no longer.
         self._waiting: dict[Stay, None] = {}
         self._ended: list[JobRecord] = []
+        # Whether an owner has appeared that was not saved yet.
+        self.has_news = False
 
     def count(self, device_id: str, metric: str, increment: Increment) -> None:
         """Take the increment of the integral of one of a card's readings."""
@@ -109,6 +111,7 @@ class Ledger:
         """What to remember over a restart; None before anything was seen."""
         if self._began == -math.inf:
             return None
+        self.has_news = False
         recent = {device_id: card.recent() for device_id, card in self._cards.items()}
         stays = dict.fromkeys((self._nobody, *self._stays.values(), *self._waiting))
         records = (
@@ -229,6 +232,7 @@ class Ledger:
             is_first = self._now - self._began < _START_SECONDS
             told: Told = "daemon_start" if is_first else "seen"
             stay = self._stays[key] = Stay(Who(*key), begun or Moment(self._wall, told))
+            self.has_news = True
         stay.learn(allocation.owner)
         return stay
 
@@ -284,6 +288,7 @@ class Ledger:
             stay = Stay(Who(*key), Moment(started, "hook"), end=Moment(ended, "hook"), missing_since=self._now)
             stay.learn(claim.owner)
             self._waiting[stay] = None
+            self.has_news = True
         if device.id in stay.parts:
             return
         part = stay.part(device)
@@ -348,18 +353,19 @@ class Ledger:
         self._ended.append(stay.record(self._hostname, {}))
 
     def _end_day(self) -> None:
-        """Write the record of what nobody had since the last one."""
+        """Write the record of unallocated use since the last one, until the time of which all readings have arrived."""
+        patience = self._patience(self._nobody)
         for device_id, card in self._cards.items():
-            self._add(device_id, card.divide())
-        self._nobody.end = Moment(self._wall, "day")
+            self._add(device_id, card.divide(self._now - patience))
+        self._nobody.end = Moment(self._wall - patience, "day")
         self._ended.append(self._nobody.record(self._hostname, {}))
         parts = {
             device_id: part.emptied() for device_id, part in self._nobody.parts.items() if device_id in self._cards
         }
-        self._nobody = Stay(Who(NOBODY), Moment(self._wall, "day"), parts=parts)
+        self._nobody = Stay(Who(NOBODY), self._nobody.end, parts=parts)
         self._nobody_began = self._now
         for card in self._cards.values():
-            card.nobody = self._nobody
+            card.replace_nobody(self._nobody)
 
     def _add(self, device_id: str, divided: Tallies[Stay]) -> None:
         """Add to each owner's part of a card what was divided for good."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +64,7 @@ class LedgerFile:
         self._monotonic = monotonic
         self._changes = ChangeLog()
         self._turn = threading.Lock()
-        self._written = monotonic()
+        self._written = -math.inf
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> Saved | None:
@@ -85,7 +86,7 @@ class LedgerFile:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last writing is a minute ago."""
+        """Whether nothing was written yet, or the last writing is a minute ago."""
         return self._monotonic() - self._written >= WRITE_SECONDS
 
     def keep(self, ended: Sequence[JobRecord], saved: Saved | None) -> None:

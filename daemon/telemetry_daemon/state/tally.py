@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from operator import add, mul, sub
 from typing import Generic, TypeVar
 
+from telemetry_daemon.state.accumulate import Increment
+
 _Holder = TypeVar("_Holder")
 # Shares are rounded sums: a little more than the whole card is the whole card.
 _WHOLE = 1.0 + 1e-9
@@ -201,14 +203,33 @@ def _count_divided(
     tallies: Tallies[_Holder], tenure: Tenure[_Holder], nobody: _Holder, metric: str, numbers: array[float]
 ) -> None:
     """Count one increment in which owners changed; what was read at its end is of those who had the card then."""
-    begin, end, first, last = numbers
-    for holder, _ in _with_nobody(tenure.span_of(end)[2], nobody):
-        tally_of(tallies, holder).sum_of(metric).add(Sum(peak=last))
+    increment = Increment(*numbers)
+    for holder, _ in _with_nobody(tenure.span_of(increment.end)[2], nobody):
+        tally_of(tallies, holder).sum_of(metric).add(Sum(peak=increment.last))
+    count_area(tallies, tenure, nobody, metric, increment)
+
+
+def count_area(
+    tallies: Tallies[_Holder], tenure: Tenure[_Holder], nobody: _Holder, metric: str, increment: Increment
+) -> None:
+    """Divide the time and the integral of one increment, whose last value is not a peak of this time."""
+    begin, end, first, last = increment
     slope = (last - first) / (end - begin) if end > begin else 0.0
     for since, until, shares in tenure.spans(begin, end):
         area = (until - since) * (first + slope * ((since + until) / 2.0 - begin))
         for holder, share in _with_nobody(shares, nobody):
             tally_of(tallies, holder).sum_of(metric).add(Sum(share * (until - since), share * area))
+
+
+def cut(increment: Increment, moment: float) -> tuple[Increment, Increment]:
+    """Return the parts of an increment before and after a moment; a part without time has no integral."""
+    begin, end, first, last = increment
+    if moment <= begin:
+        return Increment(begin, begin, first, first), increment
+    if moment >= end:
+        return increment, Increment(end, end, last, last)
+    middle = first + (last - first) * (moment - begin) / (end - begin)
+    return Increment(begin, moment, first, middle), Increment(moment, end, middle, last)
 
 
 def _with_nobody(shares: Mapping[_Holder, float], nobody: _Holder) -> list[tuple[_Holder, float]]:
