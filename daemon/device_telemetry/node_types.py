@@ -21,10 +21,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """One device. `readings` has numbers by metric (docs/metrics.md, JSON key), those of a metric with a label by its words.
-
-    `absent` says why there is no number. `up` is None when nobody knows.
-    """
+    """One device. `readings` has numbers by metric, or by label value; `absent` the reasons for missing numbers; `up` is None if unknown."""
 
     vendor: str
     index: int | None
@@ -41,10 +38,7 @@ class Device:
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
-        """The number of a metric, with a label the one of that word; None where it was not read.
-
-        Raises UnknownNameError for a metric that does not exist, and for one whose label is missing or that has no label.
-        """
+        """Return a metric's number, with a label that of its value, or None if it was not read. Raises UnknownNameError for a wrong metric or label."""
         found = self.readings.get(metric)
         if isinstance(found, Mapping) if label else isinstance(found, float | int):
             return found.get(label) if isinstance(found, Mapping) else found

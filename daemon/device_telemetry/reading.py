@@ -1,7 +1,4 @@
-"""Where readings come from: the daemon at an address, the daemon of this node, else the tools, read by a process of their own.
-
-That process keeps drivers, threads and signals out of the program that asks; a training job has its own opinion of all three.
-"""
+"""Reads the daemon at an address, this node's daemon, or the tools in a process of their own, which keeps drivers out of the caller."""
 
 from __future__ import annotations
 
@@ -36,18 +33,12 @@ def _sleep(seconds: float) -> bool:
 
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
-    """The node as it is: told by the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), else by this node's, else by its tools.
-
-    Raises TelemetryError.
-    """
+    """Return the node from the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), else this node's daemon or tools. Raises TelemetryError."""
     return node_of(read_document(url, timeout))
 
 
 def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
-    """Yield the node again and again, every `interval` seconds. Raises TelemetryError where a daemon went away.
-
-    The address may also come first, as in `read`: `watch(url)` or `watch(url, interval)`.
-    """
+    """Yield the node every `interval` seconds; the address may also come first, as in `read`. Raises TelemetryError if a daemon is gone."""
     if isinstance(interval, str):
         interval, url = _INTERVAL_SECONDS if url is None else url, interval
     return nodes(interval, url, _sleep)

@@ -1,8 +1,4 @@
-"""What the devices did during named stretches of a program: means, extremes, energy and peak memory, as a flat dict of floats.
-
-A thread samples; whoever enters or leaves a stretch notes a time and goes on. Samples are folded into the stretches as they
-come, so that a recorder takes the same memory after a minute and after a month.
-"""
+"""Records devices during named stretches of a program: means, extremes, energy and peak memory, as a flat dict of floats, in constant memory."""
 
 from __future__ import annotations
 
@@ -36,10 +32,9 @@ Devices = str | Sequence[str | int]
 
 @final
 class Recorder(ContextDecorator):
-    """Records the devices from `start` to `stop`, or within a `with`; calling it with a name gives a named stretch within.
+    """Records devices from `start` to `stop`, or in a `with`; calling it with a name returns a named stretch.
 
-    `devices` is `visible` (those that this program may use), `all`, or a list of indices, ids or uuids. `url` is the address of
-    a daemon; without it, this node's is asked, else its tools are read.
+    `devices` is `visible` (those that this program may use), `all`, or a list of indices, ids or uuids. `url` is a daemon's address (default: this node's daemon or tools).
     """
 
     def __init__(
@@ -65,10 +60,7 @@ class Recorder(ContextDecorator):
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to record, once the first sample is there; if none comes, `results` raises the error, so that this ends no program.
-
-        Raises UnknownNameError for devices that the node does not have, and warns if there is no device to record.
-        """
+        """Start recording after the first sample; without any, `results` raises the error. Raises UnknownNameError for unknown devices; warns if there are none."""
         if self._thread is not None:
             return
         self._stops, self._error, self._last = False, None, None
@@ -115,9 +107,9 @@ class Recorder(ContextDecorator):
         return super().__call__(name) if callable(name) else _Named(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
-        """What is known of a stretch by now, or of the whole recording: `0/power_watts/mean`, `energy_joules`, `seconds` …
+        """Return the numbers of a stretch, or of the whole recording: `0/power_watts/mean`, `energy_joules`, `seconds` …
 
-        Waits for the sample that covers its end. Raises UnknownNameError (a KeyError) for a stretch that never began, TelemetryError where there were no readings.
+        Waits for the sample after its end. Raises UnknownNameError (a KeyError) for an unknown stretch, TelemetryError without readings.
         """
         with self._turn:
             stretch = self._stretches.get(name)

@@ -130,10 +130,7 @@ class Stretch:
         self._counted[name] = self._counted.get(name, 0.0) + seconds
 
     def numbers(self) -> dict[str, float]:
-        """Return all of it by `device/metric/statistic`; energy that was put together from power is called so.
-
-        Where the counter has not been read since, the mean power stands for the rest, and the stretch is not exact.
-        """
+        """Return all numbers by `device/metric/statistic`. If a counter was not read since, mean power covers the rest, and the stretch is not exact."""
         told = {"seconds": self.seconds}
         for (name, metric), figure in sorted(self._figures.items()):
             told[f"{name}/{metric}/mean"] = figure.weighted / figure.seconds

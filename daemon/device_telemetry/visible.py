@@ -19,10 +19,7 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 
 def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
-    """Those of the devices that the variables let this program use, in the order of the variables; all of a vendor without them.
-
-    A list ends at its first entry that is no device, as CUDA reads it.
-    """
+    """Return the devices that this program may use, in the order of the vendor's variable up to its first invalid entry; all devices without it."""
     return tuple(device for _, device in numbered(devices, environment))
 
 

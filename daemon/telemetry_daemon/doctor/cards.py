@@ -39,10 +39,7 @@ _BUG = "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes
 
 @dataclass(frozen=True, slots=True)
 class VendorSources:
-    """A vendor's sources by how they fared: `read_by` those that read its cards, `missing` and `bad` by name.
-
-    It is switched off where the configuration leaves none that is there.
-    """
+    """A vendor's sources: those that read its cards (`read_by`), missing and failing ones, and whether all are switched off."""
 
     vendor: str
     read_by: tuple[str, ...] = ()
@@ -206,10 +203,7 @@ def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The cards of one vendor that a source listed; `slots` are all of theirs, or none where a card has no address.
-
-    `names_missing` says that the source's own problems name the cards that it lacks.
-    """
+    """The cards of one vendor that a source listed. `slots` is empty if a card has no address; `names_missing` if the source itself reports missing cards."""
 
     source: str
     vendor: str
@@ -278,10 +272,7 @@ def contradictions(
 
 
 def contradictions_afar(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
-    """Cards that another node's daemon reports twice; its sources' own problems name those that they lack.
-
-    Its bus alone does not say which cards belong to virtual machines, sleep or were let go of.
-    """
+    """Yield cards that another node's daemon reports twice. Missing cards are left to the problems of its sources."""
     of_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:

@@ -184,10 +184,7 @@ def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> Da
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The daemon of this node: its view and address, or why it does not answer; its unit; and the word for what this command reads.
-
-    `is_denied` says that others are answered, `is_broken` that it runs and gives no answer.
-    """
+    """The daemon of this node: its view and address, or why it does not answer (`is_denied`: it answers other users; `is_broken`: it runs), and its unit."""
 
     view: DaemonView | None = None
     why_not: str = ""

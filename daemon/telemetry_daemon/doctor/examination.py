@@ -29,10 +29,9 @@ _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A node's facts and what was found in them. Of another node only its daemon's view is known: `other`.
+    """A node's facts and findings; of another node only its daemon's view (`other`).
 
-    `known` was found while they were collected: plugins that do not load, a configuration that cannot be used.
-    `expected` is how many devices of each vendor there should be. `is_partial` says that only some sources were asked, so that nothing is said of the rest of the node.
+    `known` are findings made while facts were collected; `expected` devices by vendor. `is_partial`: only some sources were examined.
     """
 
     snapshot: Snapshot

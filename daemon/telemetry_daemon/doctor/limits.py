@@ -43,10 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon's: the setting that names it, what keeps us from using it, and the room on its disk.
-
-    `owner` is its user where that is another than ours.
-    """
+    """A folder of the daemon: its setting, what prevents its use, the room on its disk, and its owner if that is another user."""
 
     setting: str
     path: str

@@ -113,10 +113,7 @@ class Read:
 def read(
     loaded: Loaded, settings: Settings, only: Sequence[str], root: Path, show_waiting: Callable[[Sequence[str]], None]
 ) -> Read:
-    """All sources asked once, or these; the machine's files lie below the root. `show_waiting` gets the sources that are waited for.
-
-    What a source says of owners is checked against the cards, so those that read them are asked as well.
-    """
+    """Poll all sources, or only the given ones, once; sources of owners also poll those that read cards. System files are below the root."""
     kept: list[tuple[Capture, Report | None]] = []
 
     def keep(capture: Capture, report: Report | None) -> None:
@@ -160,11 +157,7 @@ def _listed(patients: Sequence[Patient], captures: Sequence[tuple[Capture, Repor
 def findings(
     patients: Sequence[Patient], fine_elsewhere: Collection[str] = (), complete: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Sources that fail or are stuck, and the problems of those that answer.
-
-    A tool that is only busy is well where the daemon that uses it says so: `fine_elsewhere` are the sources that it reads.
-    `complete` are those that list all cards that they can, whatever the bus has.
-    """
+    """Yield failing and stuck sources, and problems of working ones. `fine_elsewhere` work in the daemon; `complete` list all cards that they can."""
     for patient in patients:
         status = patient.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in fine_elsewhere):
@@ -205,10 +198,7 @@ def tools_found(patient: Patient) -> tuple[Tool, ...]:
 
 
 def absences(patient: Patient) -> dict[str, list[str]]:
-    """The readings that the source could give and did not, by reason, once for all devices.
-
-    A partition's readings that are not reported are left out: they belong to its card.
-    """
+    """Yield the source's absent readings by reason, once for all devices. Readings that a partition does not report belong to its card."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in patient.devices

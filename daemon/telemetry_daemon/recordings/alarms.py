@@ -64,10 +64,7 @@ _MOST_TROUBLES = 8 * bounds.MOST_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What happened, in a word, to whom (a device's id, or a source), and how bad that is.
-
-    `source` reported it; a lost card had been up for `up_seconds`.
-    """
+    """What happened, to which device or source, and how severe it is. `source` reported it; a lost card had been up for `up_seconds`."""
 
     cause: str
     whose: str

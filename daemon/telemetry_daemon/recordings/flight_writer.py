@@ -1,7 +1,4 @@
-"""The short-lived process that writes one file of the flight recorder: it reads, masks and packs what the daemon had kept.
-
-So the daemon pays neither with memory nor with time for it, and a disk that hangs or is full costs the file only.
-"""
+"""The short-lived process that masks and writes one file of the flight recorder, so that a slow or full disk does not affect the daemon."""
 
 from __future__ import annotations
 
@@ -75,10 +72,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = fligh
 
 
 def _masked(members: Sequence[bytes], order: Order) -> Iterator[bytes]:
-    """The captures as lines without identities: what any of them tells of these is masked in all.
-
-    One at a time is unpacked, the newest first. Where time runs short, old ones of the source that takes most are left out.
-    """
+    """Return the captures as masked lines. Captures are unpacked one at a time, the newest first; if time runs short, old captures of the largest source are left out."""
     mask = Mask(secrets.token_bytes(32), names_here())
     begun = time.monotonic()
     with load(find(order.parser_paths)) as loaded:

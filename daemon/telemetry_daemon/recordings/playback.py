@@ -70,10 +70,7 @@ class Playback:
             self._perform()
 
     def begin(self) -> Iterator[PlacedCapture]:
-        """Show what there was where the clock is to be, and give what came after it. Raises RecordingError.
-
-        Until all of it is there, what was shown before is shown on: nobody sees one moment's numbers as another's.
-        """
+        """Seek to the position of the clock; the previous view is shown until the new one is complete. Raises RecordingError."""
         with self._store.still(), self._clock.held():
             rest = self._built(self._clock.set_out())
             while self._clock.is_elsewhere() and not self._clock.is_over:

@@ -71,12 +71,9 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Write to a new file for its owner alone, or to a device or pipe; RecordError if that is impossible.
+        """Write to a new file for its owner alone, gzipped if it is called `.gz`, or to a device or pipe.
 
-        What is called `.gz` is packed with gzip.
-
-        An earlier recording is replaced whole by the first capture, since its stand-ins were others. A file that is no
-        recording is refused.
+        The first capture replaces an earlier recording. Another existing file is refused. Raises RecordError.
         """
         try:
             return cls(_WholeLines(path), str(path))
@@ -271,10 +268,9 @@ class _Note:
 
 
 class FromDaemon:
-    """The captures until each poll has ended once, and for so many seconds after that, even if the caller takes them slowly.
+    """The captures until each poll has completed once (at most `longest_round` seconds), and for some seconds after that.
 
-    A daemon that does not report the end of the round is given `longest_round` seconds. `lost` counts the captures that the daemon
-    dropped because they were not taken in time. `until` is the end of the recording (monotonic).
+    `lost` counts captures that the daemon dropped because this client was slow. `until` is the monotonic end of the recording.
     """
 
     def __init__(
@@ -294,10 +290,7 @@ class FromDaemon:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """The newest of each poll, or those of the last two minutes, and then each that comes. Raises ControlError.
-
-        `goes_on` is called when the round has ended.
-        """
+        """Yield the newest capture of each poll, or the last two minutes, then every new capture. `goes_on` is called after the first round. Raises ControlError."""
         asked = control.lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )

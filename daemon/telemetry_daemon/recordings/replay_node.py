@@ -41,10 +41,7 @@ _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
 
 
 class ReplayNode(Node):
-    """The sources of a recording that some installed parser reads. Nothing is polled: the playback brings what was recorded.
-
-    `at` says where to begin. Raises CommandError if there is nothing to play, or not there.
-    """
+    """The sources of a recording with an installed parser; the playback pushes their captures. `at` is the start. Raises CommandError."""
 
     def __init__(
         self, path: Path, loaded: Loaded, clock: Clock, options: PlaybackOptions, at: Moment | None = None

@@ -95,11 +95,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Each capture with its place; places never go back.
-
-    The beginning is where a poll comes for the second time: before that are what all polls told at the start, and what rare
-    polls had told when the recording began.
-    """
+    """Yield each capture with its position, which never decreases. Position 0 is the first repetition of a poll; all earlier captures are at 0."""
     seen: set[Key] = set()
     begun: float | None = None
     shift, last, before_begin = 0.0, -float("inf"), list[PlacedCapture]()
@@ -127,10 +123,7 @@ def _at_begin(found: Iterable[PlacedCapture], begun: float) -> Iterator[PlacedCa
 
 @dataclass(slots=True)
 class Survey:
-    """What a pass through a recording tells of it: its length, when and where it was made, and how often each poll came.
-
-    `examples` has a capture of each source. Of more polls than any node has, the first are told.
-    """
+    """The length of a recording, its time and host, how often each poll occurs, and an example capture of each source."""
 
     length: float = 0.0
     wall_times: WallTimes = field(default_factory=WallTimes)

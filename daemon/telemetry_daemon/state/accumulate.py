@@ -29,10 +29,7 @@ _MOVES = frozenset({"lost", "returned", "removed"})
 
 
 class Increment(NamedTuple):
-    """A reading that went straight from `first` to `last`, in the monotonic seconds from `begin` to `end`.
-
-    These are the same moment where a reading is the first, or the first after a gap.
-    """
+    """A reading that changed linearly from `first` to `last` between the monotonic times `begin` and `end`, which are equal for a first reading."""
 
     begin: float
     end: float

@@ -49,10 +49,7 @@ class _Asked:
 
 
 class Attribution:
-    """Knows the owners of the merge before; the caller lets only one thread in at a time.
-
-    `privacy` gives everybody as they may be shown and kept, before anything is made of it.
-    """
+    """The owners of the previous merge, for one thread at a time. `privacy` decides how names are exposed and stored."""
 
     def __init__(
         self,
@@ -146,10 +143,7 @@ def _key(owner: Owner) -> tuple[str, str]:
 
 
 def owner_key(key_file: str, directory: str | None) -> bytes:
-    """The key in the file, if one is named; else that in the state directory, which is made once. Raises ConfigError.
-
-    Who has no state directory gets another key each time.
-    """
+    """Return the key of the named file, else of the state directory (created once), else a new random key. Raises ConfigError."""
     if key_file:
         return _given(key_file)
     return os.urandom(_OWN_BYTES) if directory is None else _own(Path(directory))

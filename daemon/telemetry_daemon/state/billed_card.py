@@ -85,11 +85,7 @@ class BilledCard(Generic[_Holder]):
             self._integrals[metric].last = None
 
     def _count_energy(self, readings: Readings) -> None:
-        """Count by how much the card's own counter has grown. In between the energy follows the power that was read.
-
-        A counter that was reset, or that was not read for long, begins again. One that has never grown, or has stopped, is none:
-        until it grows, the energy is estimated.
-        """
+        """Count the growth of the card's counter; between readings the energy follows the power. Without a growing counter it is estimated."""
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return

@@ -93,12 +93,7 @@ def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
 
 
 class DeviceMemory:
-    """The file, written only when there is something new to remember; a failure is logged once while it lasts.
-
-    What is `remembered` is known since the time in the file, else since `now`.
-
-    Safe to use from any thread; a thread gives up instead of waiting for a disk that hangs.
-    """
+    """The devices file, written only after changes. Threads give up instead of waiting for a disk that hangs; a failure is logged once."""
 
     def __init__(self, path: Path, now: float) -> None:
         self._path = path

@@ -37,10 +37,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """The codes of a device's open events, and what will be different after a repair: boot, binding or counts.
-
-    `times` are when each came last, in Unix seconds; 0 where an earlier version did not keep that. `binding` is None where nobody knows the card's place on the bus.
-    """
+    """The codes of a device's open events with their Unix times (0 if unknown), and the boot, binding (None if unknown) and counts that a repair changes."""
 
     id: str
     codes: tuple[str, ...]
@@ -93,10 +90,7 @@ class Told(NamedTuple):
 
 
 class Events:
-    """Counts from its creation on; the caller lets only one thread in at a time.
-
-    `opened` are the events that were open at the last end of the daemon. They are still open unless the machine was started anew.
-    """
+    """The events of all devices, for one thread at a time. `opened` were open when the previous daemon exited; a reboot ends them."""
 
     def __init__(self, machine: Machine | None = None, opened: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or Machine()

@@ -72,11 +72,7 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResul
 
 
 def ends_source(result: PollResult, poll: Poll) -> bool:
-    """Whether an attempt ends all reports of the source, and not only the poll's own.
-
-    Without the tool that lists the devices, or the permission to run it, the source has nothing. A poll that lists no
-    devices may use another tool, or need more rights than the others.
-    """
+    """Return whether an attempt ends all reports of its source: the tool that lists the devices is missing or may not be run."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _ENDS_SOURCE
@@ -210,10 +206,7 @@ def _failure_problem(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the store must know of a source besides its reports.
-
-    A source that does not list devices asks for the devices that the vendor's other sources list.
-    """
+    """What the store needs to know about a source. A source without a list of its own is polled for the vendor's other devices."""
 
     source: str
     vendor: str

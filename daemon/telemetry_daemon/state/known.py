@@ -127,10 +127,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What the store took of an attempt: the report within its bounds, events of devices, and problems to log.
-
-    `needs_counters`: an owner came or went, or a step was published, so exact counters are wanted now.
-    """
+    """What the store accepted of an attempt: the report, events and problems. `needs_counters` requests exact counters for a change of owner or step."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()

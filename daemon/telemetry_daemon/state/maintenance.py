@@ -55,10 +55,9 @@ class _Announced:
 
 
 class MaintenanceBook:
-    """Safe to use from any thread, which never waits for a disk that hangs, except one that writes. Without a path nothing is kept.
+    """The announced maintenance, in a file if a path is given; only writers wait for the disk.
 
-    What was announced to this process ends by the time that passes. What the file tells ends by the wall clock, which may
-    be wrong after a reboot: it never lasts longer than what was left when it was written.
+    A maintenance of this process ends by the monotonic clock, one from the file by the wall clock, but never later than was left when it was written.
     """
 
     def __init__(self, path: Path | None, clock: Clock) -> None:

@@ -43,11 +43,7 @@ UNRESOLVED = "telemetry_claims_unresolved"
 
 
 class Store:
-    """Takes the answers of polls and hands out snapshots; safe to use from any thread.
-
-    Without an accumulator there are no counters of our own: a single snapshot has no past to count.
-    What is replayed is of the host on which it was recorded, whether that is known or not.
-    """
+    """Accepts the results of polls and returns snapshots, from any thread. Without an accumulator there are no counters of our own."""
 
     def __init__(
         self,
@@ -218,10 +214,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """The cards and devices in the source's newest list, by its own index; else in its vendor's newest list.
-
-        Who reads no vendor's devices gets the processes on all of them, too.
-        """
+        """Return the devices of the source's newest list, else of its vendor's; a source without a vendor gets the processes on all devices, too."""
         with self._lock:
             facts = self._known.sources.get(source, SourceFacts(source, "", ()))
             reports = [offered_report.report for offered_report in self._known.reports.values()]

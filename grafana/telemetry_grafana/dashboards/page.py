@@ -125,10 +125,7 @@ _WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard by its name in the address, its title and what it is for, with the panels of each row by its title.
-
-    Rows in `folded` come last and are closed: their queries run when they are opened. The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
-    """
+    """A dashboard with the panels of each row. Rows in `folded` are closed at the end; variables in `few` start with their first value."""
 
     uid: str
     title: str

@@ -103,11 +103,7 @@ def lines(
     axis: Axis | None = None,
     least_step: str = "",
 ) -> Panel:
-    """Series over time; `limits` are dashed and stay out of the legend.
-
-    `least_step` is for rates of what is polled more rarely than scraped: Grafana takes them over four of these steps. Over
-    less they would be nothing in one moment and far too much in the next.
-    """
+    """Return a panel of series over time with dashed `limits`. `least_step` is for rates of values that are polled less often than scraped."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
@@ -311,10 +307,7 @@ _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its heading, the text of its query and the unit; `words` stand for its values, `steps` colour them.
-
-    Without a heading it is not shown: only its labels are.
-    """
+    """A column of a table: heading (hidden without one), query text, unit, `words` for values, and `steps` of colours."""
 
     heading: str
     text: str
@@ -331,10 +324,7 @@ def card_table(
     columns: Sequence[Column],
     sort: Sequence[str] = (),
 ) -> Panel:
-    """A table with these labels and columns; where it names the device, a click on it opens the card.
-
-    `sort` names headings, the highest first where a minus stands before.
-    """
+    """Return a table with these labels and columns that links to the card. `sort` names headings; a minus sorts the highest first."""
     names = _value_names(columns)
     order = [*labels, *names]
     positions = {name: position for position, name in enumerate(order)}

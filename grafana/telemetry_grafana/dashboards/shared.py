@@ -1,7 +1,4 @@
-"""What several dashboards show: figures at their head, the table of all cards, alerts that fire, errors, partitions.
-
-Where nothing counts as bad, a nought of what is watched stands in: no collection at all is no nought.
-"""
+"""Panels of several dashboards: figures, the table of all cards, firing alerts, errors, partitions. A 0 is shown only while something is watched."""
 
 from __future__ import annotations
 

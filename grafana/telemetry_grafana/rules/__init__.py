@@ -1,4 +1,1 @@
-"""Recording rules and alerts, one source for Prometheus, Alertmanager, Grafana and docs/alerts.md.
-
-The numbers that they compare with stand in telemetry_exporters/judgement/thresholds.py.
-"""
+"""Recording rules and alerts for Prometheus, Alertmanager, Grafana and docs/alerts.md; thresholds are in telemetry_exporters/judgement/thresholds.py."""

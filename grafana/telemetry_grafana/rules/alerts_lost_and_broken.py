@@ -1,7 +1,4 @@
-"""Alerts about cards that are not there (lost, fewer than expected, on the bus and unseen) and about broken ones.
-
-The series of a card end when it is lost; its other alerts must go on, so they look back for hours.
-"""
+"""Alerts about missing and broken cards. They look back for hours, because the series of a lost card end."""
 
 from __future__ import annotations
 

@@ -29,12 +29,10 @@ _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert; `$name` in the condition stands for a threshold, `{label}` in the summary for a label's value.
+    """An alert; `$name` in the condition is a threshold, `{label}` in the summary a label. Its runbook has `meaning`, `check` and `remedy` (default: the condition's).
 
-    `meaning`, `check` and `remedy` are the sections of its runbook; without a remedy it is that of the alert's condition in verdict.py.
-    `counted_over_seconds` is the time over which the condition counts what came and went: what came in a maintenance does not count
-    after it, either. `held_back_by` names alerts of the same card or node that report the same trouble and say more;
-    `held_back_by_event` is the pattern of the codes of critical events that do so.
+    `counted_over_seconds` is the range over which the condition counts, so that faults during maintenance do not count afterwards. `held_back_by` names alerts of
+    the same card or node with the same cause; `held_back_by_event` is the pattern of critical event codes with that effect.
     """
 
     name: str
