@@ -1,8 +1,10 @@
-"""All attackers at once, under the memory limit of the unit: scrapes go on, readings are right, it ends when told."""
+"""All attackers at once, on every route, under the memory limit of the unit: scrapes go on, readings are right, it ends when told."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,7 +12,10 @@ import pytest
 
 from faults.bad_source import fill_state, flooding_plugin
 from faults.control_group import control_group
-from faults.siege import Burden, Load, Mob, Siege, besiege
+from faults.siege import Burden, Load, Mob, Siege, besiege, scrape
+from kits.attackers import attack
+from kits.daemon import Daemon
+from kits.processes import holdings, peak_mib
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "telemetry.service"
 STALLED = tuple(Mob(mode, 1000) for mode in ("silent", "half", "drip"))
@@ -20,6 +25,19 @@ GUESSERS = {
     "at the scraper's address": (Mob("guess", 32, "127.0.0.1"),),
 }
 FLOODS = tuple(Mob(mode, 32) for mode in ("ask", "deaf"))
+ROUTES = (
+    "/",
+    "/metrics",
+    "/metrics?name[]=accelerator_power_watts",
+    "/metrics/dcgm-exporter",
+    "/api/v1/history",
+    "/api/v1/snapshot",
+    "stall",
+)
+UNREAD = {
+    **{route: (Mob(route, 3000),) for route in ROUTES},
+    "all": tuple(Mob(route, 3000 // len(ROUTES)) for route in ROUTES),
+}
 SECONDS = 20.0
 WARNING_SECONDS = 12.0  # by then each guesser has failed at least once, at a quarter of a second for a check
 RANK_TABLE_BYTES = 64 << 20
@@ -77,3 +95,27 @@ def test_all_that_a_node_may_have_to_bear_at_once(tmp_path: Path, record_propert
 def test_floods_of_requests_as_well(tmp_path: Path, record_property: Record) -> None:
     """They take whatever processor there is: how long a scrape takes then is the machine's to say."""
     under_the_units_limit(tmp_path, record_property, (*STALLED, *GUESSERS["elsewhere"], *FLOODS))
+
+
+@pytest.mark.parametrize("mobs", UNREAD.values(), ids=UNREAD)
+def test_three_thousand_clients_that_do_not_read_their_answers(
+    tmp_path: Path, record_property: Record, mobs: Sequence[Mob]
+) -> None:
+    siege = Siege()
+    with Daemon(tmp_path, arguments=("--demo", "32xnvidia")) as daemon, contextlib.ExitStack() as attackers:
+        daemon.until(lambda: "accelerator_power_watts{" in daemon.page())
+        port = int(daemon.address.rpartition(":")[2])
+        for mob in mobs:
+            attackers.enter_context(attack(port, mob.mode, mob.count, mob.source))
+        daemon.until(lambda: holdings(daemon.pid).descriptors > 200)
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            siege.scrape_seconds.append(scrape(port)[0])
+            time.sleep(0.02)
+        siege.peak_mib = peak_mib(daemon.pid)
+        status, siege.stop_seconds = daemon.stop()
+        assert (status, daemon.logged("level=error")) == (0, 0)
+    print(siege.figures())
+    for name, figure in siege.figures().items():
+        record_property(name, figure)
+    assert siege.p99_seconds() < 1.0

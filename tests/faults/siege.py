@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Mob:
-    """So many clients of one kind (see web/hostile_clients.py) at one address."""
+    """So many clients of one kind (a mode of web/hostile_clients.py) at one address."""
 
     mode: str
     count: int
@@ -93,7 +93,7 @@ def besiege(
         siege.login_seconds = _log_in(port)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            took, page = _scrape(port)
+            took, page = scrape(port)
             siege.scrape_seconds.append(took)
             assert _readings(page) == peace
             time.sleep(0.02)
@@ -135,12 +135,12 @@ def _log_in(port: int) -> float:
     begun = time.monotonic()
     while True:
         with contextlib.suppress(http.client.RemoteDisconnected):  # the password is checked all the same
-            _scrape(port)
+            scrape(port)
             return time.monotonic() - begun
         assert time.monotonic() - begun < PATIENCE_SECONDS
 
 
-def _scrape(port: int) -> tuple[float, str]:
+def scrape(port: int) -> tuple[float, str]:
     """One scrape as Prometheus does it, on a new connection: the seconds it took, and the page."""
     begun = time.monotonic()
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as client:

@@ -2,8 +2,8 @@
 
 Usage: hostile_clients.py PORT COUNT MODE SOURCE, until standard input ends. MODE is `silent`, `half` (the first half of a
 TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port; or, for a plain one,
-`guess` (a wrong password after the other), `ask` (requests without one), `deaf` (requests whose answers are not taken) or `stall`
-(the stream of events, which is not read).
+`guess` (a wrong password after the other), `ask` (requests without one), `deaf` (requests whose answers are not taken), `stall`
+(the stream of events, which is not read), or a path, such as `/api/v1/history`, of which 100 answers are requested and not read.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ async def attack(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mod
         while not reader.at_eof():
             writer.write(request(mode))
             await reader.read(1024)
-    elif mode in UNREAD:
-        sent, seconds = UNREAD[mode]
+    elif mode in UNREAD or mode.startswith("/"):
+        sent, seconds = UNREAD.get(mode, (f"GET {mode} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 100, 10.0))
         writer.write(sent)
         await asyncio.sleep(seconds)
         return

@@ -7,6 +7,7 @@ import contextlib
 import select
 import socket
 import threading
+import time
 from asyncio import Transport
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -91,6 +92,24 @@ def test_a_slow_client_gets_all_of_a_page_larger_than_any_buffer() -> None:
     assert rest[: len(page)] == page
     assert rest[len(page) :].startswith(b"HTTP/1.1 200 OK\r\n")
     assert rest.endswith(b"\r\n\r\n")
+
+
+def test_an_answer_waits_for_few_of_those_that_others_request_at_once() -> None:
+    answered = []
+
+    def answer(request: Request) -> Response:
+        if request.path == "/slow":
+            answered.append(request)
+            time.sleep(0.002)
+        return Response(200, (b"x",))
+
+    with running_server(answer) as running, contextlib.ExitStack() as others:
+        for _ in range(40):
+            others.enter_context(connect(running.port, "127.0.0.2")).sendall(REQUEST.replace(b"/ ", b"/slow ") * 100)
+        until(lambda: len(answered) > 200, "the answers")
+        before = len(answered)
+        assert fetch(running.port).status == 200
+        assert len(answered) - before < 40
 
 
 @contextlib.asynccontextmanager

@@ -356,9 +356,9 @@ class Connection(asyncio.BufferedProtocol):
         self._head_begun = False
         self._within(self._shared.deadlines.idle, self._leave)
         if self._conversation.holds_input or self._client_finished:
-            # Others first: a client that sends many requests at once gets one answer in each round of the loop.
+            # Others first: of all answers to requests that were sent at once, one is made in each round of the loop.
             self._stop_reading()
-            asyncio.get_running_loop().call_soon(self._advance)
+            self._shared.turns.wait(self.caller.client, self, self._advance)
         else:
             self._go_on_reading()
 
