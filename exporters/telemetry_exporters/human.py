@@ -97,8 +97,12 @@ def hertz(value: float) -> str:
 
 def joules(value: float) -> str:
     """An energy with a decimal prefix."""
+    return _with_prefix(value, "J")
+
+
+def _with_prefix(value: float, unit: str) -> str:
     number, prefix = _scaled(value, 1000.0, _DECIMAL)
-    return f"{number} {prefix}J"
+    return f"{number} {prefix}{unit}"
 
 
 def seconds(value: float) -> str:
@@ -144,11 +148,18 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = {
 }
 
 
+# Units that only the ends of names tell.
+_BY_END: Mapping[str, Callable[[float], str]] = {
+    "_timestamp_seconds": utc,
+    "_bytes_per_second": lambda value: _with_prefix(value, "B/s"),
+    "_flops": lambda value: _with_prefix(value, "FLOP/s"),
+}
+
+
 def in_words(value: float, metric: Metric) -> str:
     """The value of a metric with its unit."""
-    if metric.name.endswith("_timestamp_seconds"):
-        return utc(value)
-    return _BY_UNIT.get(metric.unit, digits)(value)
+    by_end = next((words for end, words in _BY_END.items() if metric.name.endswith(end)), None)
+    return (by_end or _BY_UNIT.get(metric.unit, digits))(value)
 
 
 def name(metric: Metric) -> str:

@@ -27,6 +27,8 @@ VALUES = {
     "pcie_link_width": [16.0],
     "telemetry_host_load1": [0.125],
     "telemetry_host_uptime_seconds": [400000.0],
+    "peak_flops": [989e12],
+    "peak_memory_bytes_per_second": [3.35e12],
 }
 PAIRS = [(0.0, 80 * GIB), (2097152.0, 80 * GIB), (31.2 * GIB, 48 * GIB), (80 * GIB, 80 * GIB)]
 NAMES = [

@@ -56,7 +56,7 @@ def test_the_daemons_cards_are_shown_and_keys_lead_through_the_views(daemon):
         first = shown.text
         until(lambda: shown.text != first, "numbers that change by themselves")
         shown.press("\n")
-        shown.shows("readings", "identity", "memory total")
+        shown.shows("heat", "identity", "memory total")
         shown.press("5")
         shown.shows("hy-smi", "readings")
         shown.press("4")

@@ -51,7 +51,7 @@ def chosen(state, size=SIZE):
         ((Key.UP,), "1"),
         ((Key.END,), "127"),
         ((Key.END, Key.HOME), "1"),
-        ((Key.PAGE_DOWN,), "18"),
+        ((Key.PAGE_DOWN,), "15"),
         ((Key.PAGE_DOWN, Key.PAGE_UP), "1"),
         ((Key.END, Key.PAGE_DOWN), "127"),
         (("s", Key.DOWN), "1"),
@@ -179,6 +179,17 @@ def test_a_sorted_list_says_so():
     assert seen(pressed(cards(), "s"))[-2] == "by VENDOR"
     assert seen(pressed(cards(), "s", "r"))[-2] == "by VENDOR, reversed"
     assert seen(pressed(cards(), "r"))[-2] == "best first"
+
+
+def test_the_readings_of_a_card_have_a_filter():
+    state = pressed(cards(), Key.DOWN, Key.ENTER, "/", *"slowdown")
+    assert state.is_typing
+    text = "\n".join(seen(state))
+    assert "temperature slowdown core" in text
+    assert "power cap" not in text
+    assert "temperature 91" not in text
+    assert "No reading matches the filter." in "\n".join(seen(pressed(state, *"x")))
+    assert "power cap" in "\n".join(seen(pressed(state, Key.ESCAPE, Key.END)))
 
 
 def test_q_ends_it_but_not_while_a_filter_is_typed():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import slowdown_celsius
@@ -28,11 +29,21 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, MergedReading
 from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, PastEvent, Series, kept_value
 
+_LINK_UP = "link_up"
 _LONGEST_NAME, _LONGEST_REASON = 34, 24
 _BETWEEN = 3
 _MOST_EVENTS = 20
 # Name, value or the reason of its absence, source, and whether there is a number.
 _Entry = tuple[str, str, str, bool]
+# The first group that has one of its words in the name of a metric is that of its readings; the last has the others.
+_GROUPS = (
+    ("heat", ("temperature", "fan", "throttled")),
+    ("errors", ("error", "ecc", "replay", "retired", "remap", "event")),
+    ("power", ("power", "energy", "voltage")),
+    ("links", ("link", "pcie")),
+    ("memory", ("memory", "bar1")),
+    ("work", ("",)),
+)
 
 
 def body(state: State, size: Size) -> Body:
@@ -41,12 +52,17 @@ def body(state: State, size: Size) -> Body:
     card = None if scene is None else chosen_card(state, scene)
     if scene is None or card is None:
         return saying("No card is known yet.", size.columns)
+    entries = _past_readings(card, scene) if scene.slot is not None else _readings(card)
+    if state.look.filter:
+        found = {name: _with_words(group, state.look.filter) for name, group in entries.items()}
+        lines = [*_heading(card, scene, size.columns), *_groups(found, size.columns)]
+        return of_lines(lines) if any(found.values()) else saying("No reading matches the filter.", size.columns)
     lines = [
         *_heading(card, scene, size.columns),
         *_owners(card, scene, size.columns),
         *_chart_lines(state, scene, card, size),
         *_events(card, scene, size.columns),
-        *_entries(_past_readings(card, scene) if scene.slot is not None else _readings(card), size.columns),
+        *_groups(entries, size.columns),
         *_facts(card, size.columns),
         *_processes(card, scene, size.columns),
     ]
@@ -96,8 +112,39 @@ def _event_words(event: PastEvent) -> str:
     return clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
 
 
-def _readings(card: Card) -> Sequence[_Entry]:
-    return [_entry(reading) for reading in card.row.device.readings]
+def _readings(card: Card) -> Mapping[str, Sequence[_Entry]]:
+    """Its readings by what they are about; links that are up are counted."""
+    groups: dict[str, list[_Entry]] = {name: [] for name, _ in _GROUPS}
+    links = [one for one in card.row.device.readings if one.metric == _LINK_UP and not isinstance(one.value, Absent)]
+    if len(links) > 1:
+        up = sum(1 for one in links if one.value)
+        groups["links"].append(("links up", f"{up} / {len(links)}", links[0].source, True))
+    for reading in card.row.device.readings:
+        if len(links) < 2 or reading not in links or not reading.value:
+            groups[_group(reading.metric)].append(_entry(reading))
+    return groups
+
+
+def _group(metric: str) -> str:
+    return next(name for name, words in _GROUPS if any(word in metric for word in words))
+
+
+def _with_words(entries: Sequence[_Entry], wanted: str) -> Sequence[_Entry]:
+    words = wanted.lower().split()
+    return [entry for entry in entries if all(word in entry[0].lower() for word in words)]
+
+
+def _groups(groups: Mapping[str, Sequence[_Entry]], width: int) -> Iterator[Line]:
+    """The groups that have readings; what counts nothing is named in one line."""
+    widths = _Widths.of([entry for group in groups.values() for entry in group], width)
+    for name, entries in groups.items():
+        zeros = [entry for entry in entries if entry[1] == "0"]
+        rest = [entry for entry in entries if entry[1] != "0"]
+        if entries:
+            yield _title(name if rest or name != "errors" else f"{name}: none")
+        yield from _entries(rest, widths, width)
+        if zeros:
+            yield from wrapped(f"0  {', '.join(entry[0] for entry in zeros)}", width, Style.DIM, "     ", "  ")
 
 
 def _entry(reading: MergedReading) -> _Entry:
@@ -108,7 +155,7 @@ def _entry(reading: MergedReading) -> _Entry:
     return name, human.in_words(reading.value, metric), reading.source, True
 
 
-def _past_readings(card: Card, scene: Scene) -> Sequence[_Entry]:
+def _past_readings(card: Card, scene: Scene) -> Mapping[str, Sequence[_Entry]]:
     slot = -1 if scene.slot is None else scene.slot
     found: list[_Entry] = []
     for key in KEPT:
@@ -119,27 +166,38 @@ def _past_readings(card: Card, scene: Scene) -> Sequence[_Entry]:
             found.append((name, human.in_words(value, BY_KEY[key]), "", True))
         else:
             found.append((name, clean(reason_at(series, slot)) if series else "not kept", "", False))
-    return [*found, ("all other readings", "not kept", "", False)]
+    return {"readings": [*found, ("all other readings", "not kept", "", False)]}
 
 
-def _entries(entries: Sequence[_Entry], width: int) -> Iterator[Line]:
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """How wide names, values and sources of all groups are, so that they stand below each other."""
+
+    names: int
+    values: int
+    sources: int
+
+    @classmethod
+    def of(cls, entries: Sequence[_Entry], width: int) -> _Widths:
+        """The widths of these entries in a terminal of that width."""
+        entries = [_short(entry) for entry in entries]
+        names = min(max((display_width(name) for name, *_ in entries), default=0), _LONGEST_NAME)
+        values = max((display_width(value) for _, value, *_ in entries), default=0)
+        sources = max((display_width(source) for *_, source, _ in entries), default=0)
+        if names + values + sources + 6 > width:
+            sources = 0
+        return cls(max(1, min(names, width - values - 4)), values, sources)
+
+
+def _entries(entries: Sequence[_Entry], widths: _Widths, width: int) -> Iterator[Line]:
     """The readings, in as many columns as there is room for."""
-    if not entries:
-        return
-    yield _title("readings")
-    entries = [_short(entry) for entry in entries]
-    names = min(max(display_width(name) for name, *_ in entries), _LONGEST_NAME)
-    values = max(display_width(value) for _, value, *_ in entries)
-    sources = max(display_width(source) for *_, source, _ in entries)
-    if names + values + sources + 6 > width:
-        sources = 0
-    names = max(1, min(names, width - values - 4))
+    names, values, sources = widths.names, widths.values, widths.sources
     block = names + values + 4 + (sources + 2 if sources else 0)
     columns = max(1, (width + _BETWEEN) // (block + _BETWEEN))
     height = -(-len(entries) // columns)
     for row in range(height):
         pieces: list[Piece] = []
-        for name, value, source, is_number in entries[row::height]:
+        for name, value, source, is_number in map(_short, entries[row::height]):
             text = f"  {pad_right(cut_whole(name, names), names)}  {pad_left(value, values)}"
             text += f"  {pad_right(source, sources)}" if sources else ""
             pieces.append(Piece(text + " " * _BETWEEN, Style.PLAIN if is_number else Style.DIM))

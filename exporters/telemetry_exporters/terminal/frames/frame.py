@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import (
     Tile,
+    Trouble,
     inventory,
     maintenance_note,
     replay_note,
     simulation_note,
     source_condition,
     tiles_of,
+    troubles,
 )
 from telemetry_exporters.judgement.verdict import Severity
 from telemetry_exporters.terminal.frames import card, cards, lists
@@ -33,6 +35,7 @@ from telemetry_exporters.terminal.frames.model import (
     Line,
     Piece,
     Scene,
+    Seen,
     Size,
     State,
     View,
@@ -58,7 +61,7 @@ _KEYS = (
     ("Esc back", {View.CARD, View.PROCESSES, View.SOURCES, View.HELP}),
     ("← → past", {View.NODES, View.CARDS, View.CARD}),
     ("m metric", {View.CARD}),
-    ("/ filter", _LISTS),
+    ("/ filter", _LISTS | {View.CARD}),
     ("s sort", _LISTS),
     ("p pause", _EVERY - {View.HELP}),
     ("Tab view", _EVERY - {View.HELP}),
@@ -93,7 +96,7 @@ KEYS = (
 )
 _NARROW, _WIDE = 60, 80
 # Lower terminals keep their lines for the cards.
-_HIGH = 20
+_HIGH, _MOST_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
 
@@ -110,10 +113,12 @@ def header(state: State, size: Size) -> list[Line]:
     scenes = _scenes_of(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
-    lines += [line for note in _further(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
+    is_home = state.view is View.CARDS and state.moment is None and size.rows >= _HIGH
+    notes = [*(() if is_home else _failing_sources(state, scenes)), *_maintenance(state, scenes)]
+    lines += [line for note in notes for line in wrapped(note.text, size.columns, note.style)]
     lines += _totals(state, scenes, size)
-    if state.view is View.CARDS and state.moment is None and size.rows >= _HIGH:
-        lines += _host(scenes, size)
+    if is_home:
+        lines += [*_host(scenes, size), *_ranked(scenes, size)]
     most = max(1, size.rows - _BELOW)
     if len(lines) <= most:
         return lines
@@ -237,19 +242,38 @@ def _silence(one: Scene) -> Iterator[Note]:
     yield Note(f"{what}, {age} old{why}", Style.BAD if one.is_old else Style.WARNING)
 
 
-def _further(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """What is wrong with the sources just now, and whether somebody works on the node."""
-    if state.view is View.NODES or state.moment is not None:
+def _troubles(seen: Seen) -> tuple[Trouble, ...]:
+    return tuple(troubles(seen.snapshot, {row.device.id: row.findings for row in seen.rows}))
+
+
+def _ranked(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
+    """What is wrong, the worst first, a line each."""
+    for one in scenes:
+        found = () if one.seen is None else one.node.memory.of(_troubles, one.seen)
+        shown = found if len(found) == _MOST_TROUBLES + 1 else found[:_MOST_TROUBLES]
+        for trouble in shown:
+            yield clipped((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)
+        if len(found) > len(shown):
+            yield (Piece(f"and {len(found) - len(shown)} more troubles", Style.DIM),)
+
+
+def _failing_sources(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+    """The first source that fails, and how many more do."""
+    if state.view in (View.NODES, View.SOURCES) or state.moment is not None:
         return
     for one in scenes:
-        if one.seen is None:
-            continue
-        bad = [source for source in one.seen.snapshot.sources if source_condition(source).severity is Severity.BAD]
-        if bad and state.view is not View.SOURCES:
+        sources = () if one.seen is None else one.seen.snapshot.sources
+        bad = [source for source in sources if source_condition(source).severity is Severity.BAD]
+        if bad:
             more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
             yield Note(f"✗ {bad[0].source}: {source_condition(bad[0]).word}{more} (5: sources)", Style.BAD)
-        if note := maintenance_note(one.seen.snapshot):
-            yield Note(note)
+
+
+def _maintenance(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+    """Whether somebody works on the node."""
+    if state.view is not View.NODES and state.moment is None:
+        notes = (maintenance_note(one.seen.snapshot) for one in scenes if one.seen is not None)
+        yield from (Note(note) for note in notes if note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def _help(state: State, size: Size) -> State:
 
 
 def _filter(state: State, _: Size) -> State:
-    return replace(state, is_typing=True) if state.view in _LISTS else state
+    return replace(state, is_typing=True) if state.view in (*_LISTS, View.CARD) else state
 
 
 def _sorted(step: int) -> Callable[[State, Size], State]:
