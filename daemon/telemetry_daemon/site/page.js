@@ -620,11 +620,12 @@ function overview() {
 
 function chart(place, metric) {
   const { id } = model.devices[place], value = reading(place, metric, "b"), at = make("span", { class: "at" });
-  const line = spark(place, metric, 1, "gap area top line limit cross"), scale = make("span");
-  const minutes = (past.slots * past.slotSeconds) / 60;
+  const line = spark(place, metric, 1, "gap area top line limit cross"), newest = () => past.newest * past.slotSeconds;
+  const ticks = [1, 0.5, 0].map((part) => [part, make("span")]), clocks = [1, 0.5, 0].map((part) => [part, make("span")]);
   const element = make("div", { class: "chart" },
-    make("div", {}, make("h3", {}, nameOf(metric)), value.element, at), line.element,
-    make("div", { class: "scale" }, make("span", {}, `${minutes} min ago`), scale, make("span", {}, "now")));
+    make("div", {}, make("h3", {}, nameOf(metric)), value.element, at),
+    make("div", { class: "plot" }, make("div", { class: "ticks" }, ...ticks.map(([, one]) => one)), line.element),
+    make("div", { class: "scale" }, ...clocks.map(([, one]) => one)));
   const words = (number) => {
     const { last, highest } = past.of(id, metric), value = past.at(last, number);
     if (Number.isNaN(value)) return past.reason(id, metric, number) || "no reading";
@@ -632,7 +633,12 @@ function chart(place, metric) {
     return said === peak ? said : `${said} (highest ${peak})`;
   };
   return {
-    ...view(element, [value, line], { slot: () => say(scale, `0 to ${inWords(ceilingOf(place, metric), metric)}`) }),
+    ...view(element, [value, line], {
+      slot() {
+        for (const [part, tick] of ticks) say(tick, inWords(part * ceilingOf(place, metric), metric));
+        for (const [part, clock] of clocks) say(clock, utc(newest() - part * past.slots * past.slotSeconds).slice(11, 16));
+      },
+    }),
     words: (number) => `${nameOf(metric)} ${words(number)}`,
     point(number) {
       line.fill({ cross: number === null ? "" : `M${number - past.first + 0.5} 0V${HEIGHT}` });
@@ -672,20 +678,54 @@ function charts(place, output) {
   return view(element, all, { slot: () => point(moment) });
 }
 
+const GROUPS = [
+  ["Owners and processes", /^(owner|process) /], ["Heat", /^(temperature|fan|throttled)/], ["Power", /^(power|energy)/],
+  ["Memory and its errors", /^(memory|ecc|row|remapped|retired)/], ["Work", /^(util|busy|clock|engine|graphics|sm |tensor|pipe|video)/],
+  ["Links", /^(link|pcie)/], ["Health and events", /^(event|health|recovery|suspended)/], ["Further", /^/],
+];
+
+/** All readings in groups, with a field that searches them. */
+function readingsOf() {
+  const search = make("input", { type: "search", placeholder: "Search readings", "aria-label": "Search readings" });
+  const nothing = make("p", { class: "empty" });
+  const groups = GROUPS.map(([name]) => {
+    const list = make("dl", { class: "list" });
+    return { list, section: make("section", {}, make("h4", {}, name), list) };
+  });
+  const sift = () => {
+    const wanted = search.value.trim().toLowerCase();
+    for (const { list, section } of groups) {
+      for (const line of list.children) line.hidden = !line.textContent.toLowerCase().includes(wanted);
+      section.hidden = [...list.children].every((line) => line.hidden);
+    }
+    nothing.hidden = !wanted || groups.some(({ section }) => !section.hidden);
+    say(nothing, `Nothing matches “${search.value.trim()}”.`);
+  };
+  search.addEventListener("input", sift);
+  const fill = (lines) => {
+    const groupOf = (line) => GROUPS.findIndex(([, pattern]) => pattern.test(line.textContent.trim().toLowerCase()));
+    groups.forEach(({ list }, i) => adopt(list, lines.filter((line) => groupOf(line) === i)));
+    sift();
+  };
+  const element = make("div", { class: "readings" }, make("div", { class: "tools" }, make("h3", {}, "Readings"), search),
+    nothing, ...groups.map(({ section }) => section));
+  return { element, fill };
+}
+
 function card(place) {
   const { id } = model.devices[place];
   const heading = make("h2", { tabindex: -1 }), state = stateOf(place), kind = make("span", { class: "model" });
-  const findings = make("ul", { class: "troubles" }), readings = make("dl", { class: "list" });
+  const findings = make("ul", { class: "troubles" }), readings = readingsOf();
   const output = make("output", { "aria-live": "off" });
   const strip = marks(place), drawn = charts(place, output), events = eventList(256, id);
   const back = make("a", { href: addressOf({ card: "" }), "data-back": "" }, "← All devices");
   const element = make("section", { id: "card", "aria-label": "One device" },
     make("div", {}, back, heading, state.element, kind), findings, drawn.element, strip.element, output, events.element,
-    make("h3", {}, "Readings"), readings);
+    readings.element);
   const ask = async (since) => {
     askForPast({ device: id, ...since });
     const known = (await pageAt(`?${new URLSearchParams({ device: id })}`))?.querySelector(".list");
-    if (known) adopt(readings, [...known.children]);
+    if (known) readings.fill([...known.children]);
   };
   const own = {
     describe() {
@@ -737,7 +777,9 @@ function describe() {
   model.isChanged = false;
   say(find("h1"), hostname ?? "", hostname ?? "");
   say(find(".inventory"), inventory, inventory);
-  adopt(find("#notes"), notes.map((note) => make("p", { class: "note" }, note)));
+  const card = given().get("card"), isUnknown = card && !model.places.has(card);
+  const unknown = isUnknown ? [`No device here has the id “${card}”. These are all devices.`] : [];
+  adopt(find("#notes"), [...unknown, ...notes].map((note) => make("p", { class: "note" }, note)));
   const grave = model.devices.filter((device) => ["bad", "warning"].includes(device.condition.severity)).length;
   document.title = `${grave ? `▲ ${grave} · ` : ""}${hostname ?? ""} · device telemetry`;
   (one ?? all).describe();
@@ -855,17 +897,20 @@ function later(act) {
 
 function bannerSays(text) {
   find("#banner").hidden = !text;
-  say(find("#banner"), text);
+  if (find("#banner").dataset.text !== text) find("#banner").replaceChildren(...withCode(text));
+  find("#banner").dataset.text = text;
   document.body.classList.toggle("live", !text);
 }
 
 function gone() {
   disconnect();
-  bannerSays(`The daemon does not answer. These are the last values, of ${find(".time").textContent}.`);
+  const age = model.time ? `, ${agesInWords(Math.max(0, Date.now() / 1000 - model.time))} old` : "";
+  bannerSays(`The daemon does not answer. These are the last values, of ${find(".time").textContent}${age}.
+    On the node, see \`systemctl status telemetry\`, and whether the network reaches it.`);
   later(comeBack);
 }
 
-const comeBack = async () => ((await isThere()) ? connect() : later(comeBack));
+const comeBack = async () => ((await isThere()) ? connect() : gone());
 
 /** All streams are taken: show the plain page anew. */
 async function goPlain() {
