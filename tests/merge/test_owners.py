@@ -168,6 +168,38 @@ def test_processes_of_others_on_a_card_that_was_given_are_strangers():
     assert [one.owner.name for one in found.processes if one.owner] == ["41", "bob", "eve"]
 
 
+@pytest.mark.parametrize(
+    ("of_job", "of_other", "other", "expected"),
+    [
+        (process(1, 3.0, 0.6), process(2, 1.0, 0.2), user("bob"), (0.75, "utilization")),
+        (process(1, 3.0), process(2, 1.0), user("bob"), (0.75, "memory")),
+        (None, process(2, 1.0), user("bob"), (0.0, "memory")),
+        (process(1, None), process(2, None), user("bob"), (1.0, "whole")),
+        (process(1, 3.0), process(2, 1.0), user("alice"), (1.0, "whole")),
+        (process(1, 3.0), process(2, 1.0), job("42", "alice"), (0.75, "memory")),
+        (process(1, 3.0), process(2, 1.0), None, (1.0, "whole")),
+    ],
+    ids=[
+        "utilization",
+        "memory",
+        "a job without processes",
+        "nothing measured",
+        "the same user",
+        "another job of the user",
+        "an unknown process",
+    ],
+)
+def test_what_strangers_use_of_a_card_is_not_the_share_of_its_job(of_job, of_other, other, expected):
+    claims = (claimed("slurm", job("41", "alice"), named("7", "minor"), keys=("slurm:41",)),)
+    tasks = [task(1, job("41"), "slurm:41")]
+    if other is not None:
+        tasks.append(task(2, other, name=other.name))
+    running = (of_other,) if of_job is None else (of_job, of_other)
+    (allocation,) = of((card(0, *running),), claims, tuple(tasks)).devices[0].allocations
+    assert (allocation.owner.name, allocation.is_allocated) == ("41", True)
+    assert (pytest.approx(allocation.share), allocation.basis) == expected
+
+
 def test_where_nothing_was_given_the_processes_tell_the_owners():
     device = card(0, process(1, 3.0), process(2, 1.0))
     found = of((device,), (), (task(1, user("alice")), task(2, user("bob"))))

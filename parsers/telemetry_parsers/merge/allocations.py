@@ -202,6 +202,8 @@ class _OfDevice:
     # Whether the owner of some process is unknown.
     has_unknown: bool
     foreign_bytes: float | None
+    # The use of the processes of other users; empty if there are none, or some may be the owner's.
+    strangers: tuple[Use, ...] = ()
 
     @classmethod
     def of(
@@ -216,17 +218,17 @@ class _OfDevice:
                 found[id(party)] = party
                 by_party.setdefault(id(party), []).append(process)
         owners = claimants or list(found.values())
-        strangers = [
-            process
-            for party_id in by_party.keys() - {id(party) for party in claimants}
-            for process in by_party[party_id]
-        ]
+        given = {id(party) for party in claimants}
+        strangers = {party_id: party for party_id, party in found.items() if claimants and party_id not in given}
+        has_unknown = any(parties.of(process.pid) is None and not _is_server(process) for process in running)
+        apart = [] if has_unknown else _of_other_users(strangers, claimants)
         return cls(
             tuple((party, tuple(by_party.get(id(party), ()))) for party in owners),
             bool(claimants),
             lists_processes(device),
-            any(parties.of(process.pid) is None and not _is_server(process) for process in running),
-            Use.of(strangers).memory_bytes if claimants else None,
+            has_unknown,
+            _use_of(strangers, by_party).memory_bytes if claimants else None,
+            (_use_of(apart, by_party),) if apart else (),
         )
 
     @property
@@ -240,6 +242,16 @@ class _OfDevice:
             return None
         is_known = self.is_complete and self.foreign_bytes is not None
         return float(self.foreign_bytes or 0.0) if is_known else Absent.NOT_REPORTED
+
+
+def _of_other_users(strangers: Mapping[int, Party], claimants: Sequence[Party]) -> list[int]:
+    """Return the strangers that are certainly not an owner: without cgroups a job's processes have its user as their owner."""
+    users = {party.owner.user for party in claimants} - {""}
+    return [key for key, party in strangers.items() if party.owner.kind == "job" or party.owner.user not in users]
+
+
+def _use_of(party_ids: Iterable[int], by_party: Mapping[int, Sequence[Process]]) -> Use:
+    return Use.of([process for party_id in party_ids for process in by_party[party_id]])
 
 
 _OfDevices = Mapping[str, _OfDevice]
@@ -273,13 +285,16 @@ def _siblings(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
 
 
 def _plain(on_device: _OfDevice) -> tuple[Allocation, ...]:
-    """Return the owners of a device as if it were a whole card."""
+    """Return the owners of a device as if it were a whole card; the measured use of strangers is unallocated."""
     uses = [Use.of(processes) for _, processes in on_device.owners]
     if not uses:
         return ()
+    parts = shares([*uses, *on_device.strangers])[: len(uses)]
+    if parts[0].basis == "equal":
+        parts = shares(uses)
     return tuple(
         _allocation(party, processes, use, share, on_device)
-        for (party, processes), use, share in zip(on_device.owners, uses, shares(uses), strict=True)
+        for (party, processes), use, share in zip(on_device.owners, uses, parts, strict=True)
     )
 
 
