@@ -92,6 +92,13 @@ class Kernel:
     block: str = ""
     occupancy_ratio: float | None = None
 
+    def joined(self, other: Kernel) -> Kernel:
+        """The runs of both as those of one kernel, whose longest run is unknown where it is for one of them."""
+        longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
+        longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
+        calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
+        return replace(longest, calls=calls, total_ns=total_ns, longest_ns=longest_ns)
+
 
 def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     """The kernels as a device has them."""

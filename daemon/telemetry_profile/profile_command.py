@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.rendering import colour
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
+from telemetry_daemon.terminal.streams import columns
 from telemetry_exporters.text import clean
 from telemetry_exporters.text import named as named_few
 from telemetry_parsers.card_peaks import peak_of
@@ -32,7 +32,7 @@ EXAMPLES = {
 }
 
 _MOST_NAMED = 3
-_LEAST_WIDTH, _USUAL_WIDTH, _MOST_WIDTH = 60, 80, 1000
+_LEAST_WIDTH, _MOST_WIDTH = 60, 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +156,7 @@ def _text(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
         return profile_document.render(answer)
-    return screen(answer, _width(), colour())
+    return screen(answer, min(max(_LEAST_WIDTH, columns()), _MOST_WIDTH), colour())
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
@@ -245,14 +245,3 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
     except (RecordingError, PrometheusError) as error:
         raise CommandError(str(error)) from None
     return tuple(None if card is None else then_of(card, tracks) for card in wanted)
-
-
-def _width() -> int:
-    """Of the terminal, or what $COLUMNS says; a page is 80 columns wide."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isascii() and columns.isdecimal() and int(columns) >= _LEAST_WIDTH:
-        return min(int(columns), _MOST_WIDTH)
-    try:
-        return max(_LEAST_WIDTH, os.get_terminal_size(1).columns)
-    except OSError:  # no terminal
-        return _USUAL_WIDTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, TypeVar, get_type_hints
@@ -14,7 +14,7 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
 from telemetry_profile.verdict.cause import ADDED_LATER, Verdict, verdict_of
 from telemetry_profile.verdict.slowest_rank import Reason, SlowLink, slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Achieved, AchievedBasis, Answer, KernelSum, Match, Then, kernel_sums
+from telemetry_profile.verdict.summary import Achieved, AchievedBasis, Answer, KernelSum, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual
 
 _MOST_KERNELS = 100
@@ -131,33 +131,6 @@ class AchievedJson:
 
 
 @dataclass(frozen=True)
-class SpreadJson:
-    """The samples of one reading."""
-
-    min: float
-    mean: float
-    max: float
-
-
-@dataclass(frozen=True)
-class ThenJson:
-    """What telemetry told of the card in the same seconds."""
-
-    device: str
-    model: str | None
-    matched_by: Match
-    is_guess: bool
-    samples: int
-    clock_hertz: SpreadJson | None
-    clock_max_hertz: float | None
-    temperature_celsius: SpreadJson | None
-    power_watts: SpreadJson | None
-    power_cap_watts: float | None
-    throttled_seconds: Mapping[str, float]
-    errors: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class GapJson:
     """A time in which nothing ran."""
 
@@ -189,7 +162,7 @@ class ProfiledJson:
     kernels: tuple[KernelJson, ...]
     flops: Flops | None
     achieved: AchievedJson | None
-    telemetry: ThenJson | None
+    telemetry: Then | None
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
     """What decides to which step a kernel belongs: its launch, or the host's clock; null where the tool itself says it."""
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
@@ -343,7 +316,7 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> Profil
         every_step=tuple(_made(StepJson, step, **vars(_made(SplitJson, step.split))) for step in device.steps),
         kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MOST_KERNELS]),
         achieved=achieved and _achieved(achieved),
-        telemetry=then and _then(then),
+        telemetry=then,
         gaps=tuple(GapJson(gap.since_ns / _NANO, gap.length_ns / _NANO) for gap in device.gaps),
         without_gaps=_split(device.without_gaps and device.known(device.without_gaps)),
         files=member.files,
@@ -377,13 +350,6 @@ def _achieved(achieved: Achieved) -> AchievedJson:
         peak_flops_per_second=achieved.peak,
         peak_share_ratio=achieved.share,
     )
-
-
-def _then(then: Then) -> ThenJson:
-    spreads = {
-        name: spread and SpreadJson(spread.low, spread.mean, spread.high) for name, spread in then.spreads.items()
-    }
-    return _made(ThenJson, then, throttled_seconds=dict(then.throttled_seconds), **spreads)
 
 
 def _seconds(nanoseconds: int | None) -> float | None:

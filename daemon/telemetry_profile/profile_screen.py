@@ -324,7 +324,7 @@ def _telemetry(answer: Answer) -> str:
         return "card: no telemetry was asked (--recording FILE or --prometheus URL)"
     if not cards:
         return f"card: {answer.telemetry} has nothing of these cards in these seconds"
-    worst = max(cards, key=lambda card: sum(seconds for _, seconds in card.throttled_seconds))
+    worst = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
     return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_of_card(worst))}"
 
 
@@ -334,7 +334,7 @@ def _of_card(then: Then) -> list[str]:
         most = f" of {then.clock_max_hertz / 1e6:,.0f}" if then.clock_max_hertz else ""
         parts.append(f"{then.clock_hertz.mean / 1e6:,.0f}{most} MHz")
     if then.temperature_celsius is not None:
-        parts.append(f"at most {human.celsius(then.temperature_celsius.high)}")
+        parts.append(f"at most {human.celsius(then.temperature_celsius.max)}")
     if then.power_watts is not None:
         cap = f" of {human.watts(then.power_cap_watts)}" if then.power_cap_watts else ""
         parts.append(
@@ -342,7 +342,7 @@ def _of_card(then: Then) -> list[str]:
         )
     parts += [
         f"throttled by {reason.replace('_', ' ')} for {human.seconds(seconds)}"
-        for reason, seconds in then.throttled_seconds[:2]
+        for reason, seconds in list(then.throttled_seconds.items())[:2]
     ]
     parts += then.errors[:2]
     return parts or ["nothing is known"]

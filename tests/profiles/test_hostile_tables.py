@@ -224,6 +224,15 @@ def test_a_rank_table_of_thousands_is_known() -> None:
     assert (facts.ranks, len(facts.rank_places)) == (4096, 4096)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("timeline_summary_20260101.json", '{"total_time": 7}'), ("aicore_0_type.csv", "kind,share\nMatMul,89\n")],
+)
+def test_files_that_repeat_others_are_known_and_not_needed(name: str, content: str) -> None:
+    facts = facts_of(name, content)
+    assert (facts.devices, facts.calls, facts.problems) == ((), (), ())
+
+
 def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mindspore_tables, "MOST_NAMES", 50)
     rows = "\n".join(f"op{number},1.5" for number in range(55))

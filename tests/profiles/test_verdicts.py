@@ -92,18 +92,26 @@ def test_a_cause_is_named_with_its_evidence_and_not_where_it_nearly_holds(name: 
     assert other["cause"] == "compute", other
 
 
-def test_kernels_belong_to_the_step_in_which_they_were_launched(tmp_path: Path) -> None:
-    """The card runs 5 ms behind the host, and works 6 ms on each of its steps of 4 ms."""
+@pytest.mark.parametrize(
+    ("runtime", "function", "kernels"),
+    [
+        ("hip_runtime", "hipModuleLaunchKernel", "kernel"),
+        ("mtia_runtime", "runFunction - job_prep_and_submit_for_execution", "mtia_ccp_events"),
+    ],
+)
+def test_kernels_belong_to_the_step_in_which_they_were_launched(
+    tmp_path: Path, runtime: str, function: str, kernels: str
+) -> None:
+    """The card runs 5 ms behind the host, and works 6 ms on each of its steps of 4 ms. No launch of its copies is in the file."""
     events: Events = []
     for number in range(4):
         events.append(step(4000, number=number, begin=4000 * number))
         for part in range(6):
             key = number * 10 + part + 1
             launched, began = NOW + 4000 * number + 100 * part, NOW + 5000 + 6000 * number + 1000 * part
-            events.append(
-                event("hip_runtime", "hipModuleLaunchKernel", launched, 1, pid=9, tid=9, args={"correlation": key})
-            )
-            events.append(event("kernel", "gemm", began, 1000, args={"correlation": key}))
+            events.append(event(runtime, function, launched, 1, pid=9, tid=9, args={"correlation": key}))
+            events.append(event(kernels, "gemm", began, 1000, args={"correlation": key}))
+            events += [event(kernels, "dma_request", began + at, 1) for at in (100, 200, 300)]
     device = one(read(kineto(events)))
     assert device.step_basis == "launch"
     assert [

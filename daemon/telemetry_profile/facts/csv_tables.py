@@ -15,7 +15,6 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, count_of, nanoseconds
 from telemetry_profile.format_contract import Call, Clue, Device, Kernel, Work, largest_first
 
-_LONGEST_NAME = 4_096
 _ROUNDED = 0.01
 _MINUTE = 60 * S
 UNITS: Mapping[str, int] = {
@@ -244,7 +243,7 @@ def kernel(row: Row, work: Work) -> Kernel | None:
     # Means are rounded: to a nanosecond, or to a few digits.
     if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDED:
         return None
-    return Kernel(row.text("name")[:_LONGEST_NAME], work, calls, total, row.time("longest"))
+    return Kernel(row.text("name"), work, calls, total, row.time("longest"))
 
 
 def left_out(bad: int) -> tuple[Problem, ...]:

@@ -125,12 +125,13 @@ class Launches:
         if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
             return None
         own, total, known = _OwnWork(steps), 0, 0
-        for run in runs.values():
+        for work, run in runs.items():
             for begin, end, number in zip(run.begins, run.ends, run.launches, strict=True):
                 time = self._time(number)
-                total, known = total + 1, known + (time is not None)
+                if time is not None or work != "copy":  # MTIA's requests of DMA have no launch
+                    total, known = total + 1, known + (time is not None)
                 own.take(begin, end, time)
-        return own.windows() if known >= total * _KNOWN_LAUNCHES else None
+        return own.windows() if known and known >= total * _KNOWN_LAUNCHES else None
 
     def _time(self, number: int) -> int | None:
         if not self._is_ordered:

@@ -116,8 +116,9 @@ def _told(wanted: Wanted, track: Track, match: Match) -> Then | None:
         return None
     return Then(
         device=f"{track.node} {track.device}".strip(),
-        model=track.model,
+        model=track.model or None,
         matched_by=match,
+        is_guess=match == "index",
         samples=len(moments),
         clock_hertz=_spread([moment.clock for moment in moments]),
         clock_max_hertz=track.clock_max,
@@ -143,12 +144,12 @@ def _spread(values: Sequence[float | None]) -> Spread | None:
     return Spread(min(known), sum(known) / len(known), max(known)) if known else None
 
 
-def _throttled(moments: Sequence[Moment], seconds: float) -> tuple[tuple[str, float], ...]:
+def _throttled(moments: Sequence[Moment], seconds: float) -> dict[str, float]:
     """Each reason with its part of the seconds, the longest first."""
     at_moments = [moment.throttled for moment in moments if moment.throttled is not None]
     reasons = {reason for held in at_moments for reason in held}
     parts = ((reason, seconds * sum(reason in held for held in at_moments) / len(at_moments)) for reason in reasons)
-    return tuple(sorted(parts, key=lambda part: (-part[1], part[0])))
+    return dict(sorted(parts, key=lambda part: (-part[1], part[0])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
 # What people find beside the results, and nothing of which tells how the time was spent.
 _SILENT = re.compile(
-    r"(end_info\.\d+|(ascend|gpu)_timeline_summary_\d+\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
+    r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
     # msprof's tables of other things than the time of a step, as its manual lists them, and task_time, of which op_summary tells more
@@ -71,14 +71,14 @@ def _recognises_communication(clue: Clue) -> bool:
 
 @dataclass(slots=True)
 class _Rank:
-    kernels: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
         """Count one collective; outside of steps begin, length and wait of each are kept."""
-        calls, total, longest = self.kernels.get(name, (0, 0, 0))
-        self.kernels[name] = calls + 1, total + elapsed, max(longest, elapsed)
+        call, before = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
+        self.kernels[name] = call if before is None else before.joined(call)
         begin, waited = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
         if waited is not None:
             self.waits[step] = self.waits.get(step, 0) + waited
@@ -171,15 +171,12 @@ def _ns(numbers: Any, key: str) -> int | None:
 
 
 def _device(rank: int | None, sums: _Rank) -> Device:
-    kernels = [
-        Kernel(name, "communication", calls, total, longest) for name, (calls, total, longest) in sums.kernels.items()
-    ]
     steps = tuple(Step(f"step {step}", Split(wait_ns=waited)) for step, waited in sums.waits.items() if step)
     return Device(
         rank=rank,
         split=Split(wait_ns=sums.waits.get("")),
         steps=steps,
-        kernels=largest_first(kernels),
+        kernels=largest_first(sums.kernels.values()),
         first_collective=sums.first_collective(),
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import Rows, begins_with, first_cells, with_headings
-from telemetry_profile.facts.device_timeline import MOST_NAME_CHARACTERS, MOST_NAMES, OTHERS, LinkSums
+from telemetry_profile.facts.device_timeline import MOST_NAMES, OTHERS, LinkSums
 from telemetry_profile.facts.intervals import Union
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, count_of, decimal_ns
@@ -44,6 +44,7 @@ _COMPUTE = ("computation_time", "computation")
 _EXPOSED = "communication_alone_time"
 _DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
 _ANY_RANK = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
+_SUMS_BY_TYPE = re.compile(r"ai_?core_\w*type\w*\.csv\Z")
 _LONGEST_JSON = 1 << 20
 _FLOPS = {"FLOPs", "FLOPS"}
 _QUEUE_HEADINGS = with_headings("output_queue_usage_rate", "op_type")
@@ -166,6 +167,7 @@ _LAYOUTS = (
     _Layout("op_type", "total_compute_time", MS, "type_occurrences", is_host=True),
     _Layout("op_type", "execution_time", MS, "execution_frequency"),
     _Layout("full_op_name", "execution_time", MS),
+    _Layout("kernel_type", "execution_time", MS, "execution_frequency"),
     _Layout("kernel_type", "execution_time", MS),
     _Layout("full_kernel_name", "execution_time", MS),
     _Layout("full_kernel_name", "task_duration", MS),
@@ -176,12 +178,17 @@ def _layout(cells: Sequence[str]) -> _Layout | None:
     return next((layout for layout in _LAYOUTS if layout.fits(cells)), None)
 
 
+def _recognises_operators(clue: Clue) -> bool:
+    """By its headings; sums by type of a version with other headings repeat the file of details, and are not needed."""
+    return _SUMS_BY_TYPE.match(clue.name) is not None or _layout(first_cells(clue.text)) is not None
+
+
 def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     layout = _layout(first_cells(clue.text))
     if layout is None:
         return Facts("mindspore-operators", _TOOL)
     rows = Rows(lines, layout.fits)
-    sums: dict[str, _Sum] = {}
+    sums: dict[str, Kernel] = {}
     for row in rows:
         name, time = row[layout.name], decimal_ns(row[layout.time], layout.unit)
         count = count_of(row[layout.count]) if layout.count else 1
@@ -191,33 +198,12 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
         if len(sums) >= MOST_NAMES and name not in sums:
             name = OTHERS
         longest = decimal_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
-        sums.setdefault(name[:MOST_NAME_CHARACTERS], _Sum()).add(count, time, longest)
-    kernels = () if layout.is_host else tuple(summed.kernel(name) for name, summed in sums.items())
-    calls = tuple(Call(name, summed.calls, summed.total_ns) for name, summed in sums.items()) if layout.is_host else ()
-    device = Device(rank=_rank(_ANY_RANK, clue), kernels=largest_first(kernels))
-    return Facts(
-        "mindspore-operators",
-        _TOOL,
-        devices=(device,) if kernels else (),
-        calls=calls,
-        problems=rows.problems(),
-    )
-
-
-@dataclass(slots=True)
-class _Sum:
-    """All rows of one name; their longest run is unknown as soon as one row does not tell it."""
-
-    calls: int = 0
-    total_ns: int = 0
-    longest_ns: int | None = 0
-
-    def add(self, calls: int, total: int, longest: int | None) -> None:
-        self.calls, self.total_ns = self.calls + calls, self.total_ns + total
-        self.longest_ns = None if longest is None or self.longest_ns is None else max(self.longest_ns, longest)
-
-    def kernel(self, name: str) -> Kernel:
-        return Kernel(name, work_of(name.rpartition("/")[2]), self.calls, self.total_ns, self.longest_ns)
+        kernel, before = Kernel(name, work_of(name.rpartition("/")[2]), count, time, longest), sums.get(name)
+        sums[name] = kernel if before is None else before.joined(kernel)
+    facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
+    if layout.is_host or not sums:
+        return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))
+    return replace(facts, devices=(Device(rank=_rank(_ANY_RANK, clue), kernels=largest_first(sums.values())),))
 
 
 def _recognises_flops(clue: Clue) -> bool:
@@ -300,9 +286,7 @@ def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
 
 STEPS = TextFormat("mindspore-steps", _TOOL, begins_with(_STEP_HEADINGS), _read_steps)
 CLUSTER = TextFormat("mindspore-cluster", _TOOL, begins_with(_is_of_cluster), _read_cluster)
-OPERATORS = TextFormat(
-    "mindspore-operators", _TOOL, begins_with(lambda cells: _layout(cells) is not None), _read_operators
-)
+OPERATORS = TextFormat("mindspore-operators", _TOOL, _recognises_operators, _read_operators)
 FLOPS = TextFormat("mindspore-flops", _TOOL, _recognises_flops, _read_flops)
 DATA = TextFormat("mindspore-data", _TOOL, begins_with(_QUEUE_HEADINGS), _read_queue)
 HCCL = TextFormat("mindspore-hccl", _TOOL, begins_with(_HCCL_HEADINGS), _read_hccl)

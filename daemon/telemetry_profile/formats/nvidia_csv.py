@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import (
@@ -70,7 +70,9 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             if found is None:
                 bad += 1
             elif _is_of_device(table, row):
-                of_table[found.name] = _both(of_table.get(found.name), found)
+                # Reports by grid have a row for each.
+                before = of_table.get(found.name)
+                of_table[found.name] = found if before is None else before.joined(found)
             else:
                 calls.append(Call(found.name, found.calls, found.total_ns))
         # One report has kernels and copies together, which others have apart.
@@ -91,15 +93,6 @@ def _is_of_device(table: Table, row: Row) -> bool:
     if "range" in words or "style" in words or "numcalls" in words or row.text("kind").upper().endswith("API"):
         return False
     return "instances" in words or bool(words & {"operation", "operations"})
-
-
-def _both(known: Kernel | None, other: Kernel) -> Kernel:
-    """Two rows of a kernel together: reports by grid have one for each."""
-    if known is None:
-        return other
-    lengths = [kernel.longest_ns for kernel in (known, other) if kernel.longest_ns is not None]
-    longest = max(lengths, default=None)
-    return replace(known, calls=known.calls + other.calls, total_ns=known.total_ns + other.total_ns, longest_ns=longest)
 
 
 def _run(name: str, row: Row, timeline: Timeline) -> None:

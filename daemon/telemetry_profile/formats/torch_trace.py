@@ -190,7 +190,7 @@ def _launched(function: str) -> Launched | None:
     """What a function of the runtime launches: cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync; None where it launches nothing."""
     if "aunchHostFunc" in function:
         return None
-    if "aunch" in function:
+    if "aunch" in function or function.startswith("runFunction"):
         return "graph" if "Graph" in function else "kernel"
     return "copy" if "emcpy" in function or "emset" in function else None
 

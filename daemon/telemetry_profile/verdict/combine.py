@@ -210,7 +210,7 @@ def _followed(device: Device, later: Device) -> Device:
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
         known = sums.get((kernel.work, kernel.name))
-        sums[kernel.work, kernel.name] = kernel if known is None else _added(known, kernel)
+        sums[kernel.work, kernel.name] = kernel if known is None else known.joined(kernel)
     between, split = (later.begin_ns or 0) - (device.end_ns or 0), device.split.joined(later.split)
     longer = {name: value + between for name in ("span_ns", "idle_ns") if (value := getattr(split, name)) is not None}
     return replace(
@@ -223,11 +223,6 @@ def _followed(device: Device, later: Device) -> Device:
         gaps=(),
         without_gaps=None,
     )
-
-
-def _added(kernel: Kernel, other: Kernel) -> Kernel:
-    longest = max((kernel, other), key=lambda one: one.longest_ns or 0)
-    return replace(longest, calls=kernel.calls + other.calls, total_ns=kernel.total_ns + other.total_ns)
 
 
 def _give_ranks(parts: Sequence[_Part]) -> None:

@@ -49,7 +49,7 @@ def most_held_back(ranks: Sequence[Usual], then: Sequence[Then | None], slow_ran
 
 def _held_back(rank: Usual, card: Then) -> HeldBack | None:
     begin, end = rank.member.begin_unix_ns, rank.member.end_unix_ns
-    reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds if reason not in _IDLE_REASONS]
+    reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds.items() if reason not in _IDLE_REASONS]
     if begin is None or end is None or end <= begin or not reasons:
         return None
     reason, seconds = reasons[0]

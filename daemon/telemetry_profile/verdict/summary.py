@@ -6,7 +6,7 @@ That is what was read, what was achieved of each card's peak, and the cards' rea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from telemetry_profile.format_contract import Kernel
@@ -28,39 +28,29 @@ FindPeak = Callable[[str, str], float | None]
 class Spread:
     """The samples of one reading: least, mean and most."""
 
-    low: float
+    min: float
     mean: float
-    high: float
+    max: float
 
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """One card in a span of time. None and empty stand for what was not told; `throttled_seconds` has (reason, seconds), longest first.
-
-    `errors` are sentences such as "Xid 79 at 08:57:04".
-    """
+    """What telemetry reported of the card in the same seconds."""
 
     device: str
-    model: str
+    model: str | None
     matched_by: Match
+    is_guess: bool
     samples: int
     clock_hertz: Spread | None = None
     clock_max_hertz: float | None = None
     temperature_celsius: Spread | None = None
     power_watts: Spread | None = None
     power_cap_watts: float | None = None
-    throttled_seconds: tuple[tuple[str, float], ...] = ()
+    throttled_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Of each reason, the longest first."""
     errors: tuple[str, ...] = ()
-
-    @property
-    def spreads(self) -> Mapping[str, Spread | None]:
-        """The readings that have samples, by their names."""
-        return {name: getattr(self, name) for name in ("clock_hertz", "temperature_celsius", "power_watts")}
-
-    @property
-    def is_guess(self) -> bool:
-        """Whether another card may be meant."""
-        return self.matched_by == "index"
+    """Sentences such as "Xid 79 at 08:57:04"."""
 
 
 @dataclass(frozen=True, slots=True)
