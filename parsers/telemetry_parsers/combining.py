@@ -1,4 +1,4 @@
-"""Several outputs of one tool become one report: which of their devices are one, by uuid, address or the chip's place."""
+"""Combines several outputs of one tool into one report. Devices are matched by uuid, address or chip."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 @dataclass(frozen=True, slots=True)
 class ChipPlace:
-    """The card's id, which is that of its slot, and the chip's number on it where the output gives one."""
+    """The card's id, which is that of its slot, and the chip's number on the card, if printed."""
 
     card: str
     chip: str | None = None
 
 
 def chip_place_of(device: Device) -> ChipPlace | None:
-    """The place that a device's facts give, None for one without a card."""
+    """Return the chip's place in the device's facts, or None if they name no card."""
     if not device.facts:
         return None
     facts = dict(device.facts)
@@ -26,35 +26,35 @@ def chip_place_of(device: Device) -> ChipPlace | None:
 
 
 class ChipPlaces:
-    """The devices of one output by their places."""
+    """The devices of one output by card and chip."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._positions: dict[ChipPlace, int] = {}
         self._by_card: dict[str, list[ChipPlace]] = {}
-        places = [chip_place_of(device) for device in devices]
-        for position, place in enumerate(places):
-            if place is not None:
-                self._positions.setdefault(place, position)
-                self._by_card.setdefault(place.card, []).append(place)
-        self._has_all = None not in places and len(places) > 0
+        chip_places = [chip_place_of(device) for device in devices]
+        for position, chip in enumerate(chip_places):
+            if chip is not None:
+                self._positions.setdefault(chip, position)
+                self._by_card.setdefault(chip.card, []).append(chip)
+        self._has_all = None not in chip_places and len(chip_places) > 0
 
     def find(self, device: Device, in_output: ChipPlaces) -> int | None:
-        """The position of the device that is where `device` is; `in_output` are the places of the output that names it.
+        """Return the position of the device on the same chip; `in_output` are the chips of the output that names it.
 
-        An output that names no chip speaks of the card's only chip, if each of the two outputs has one on that card.
+        An output that names no chip means the card's only chip, if both outputs have one chip on that card.
         """
-        place = chip_place_of(device)
-        if place is None:
+        chip = chip_place_of(device)
+        if chip is None:
             return None
-        if place in self._positions:
-            return self._positions[place]
-        own, others = self._by_card.get(place.card, []), in_output._by_card.get(place.card, [])
-        if len(own) != 1 or len(others) > 1:
+        if chip in self._positions:
+            return self._positions[chip]
+        chips_here, chips_there = self._by_card.get(chip.card, []), in_output._by_card.get(chip.card, [])
+        if len(chips_here) != 1 or len(chips_there) > 1:
             return None
-        return self._positions[own[0]] if None in (place.chip, own[0].chip) else None
+        return self._positions[chips_here[0]] if None in (chip.chip, chips_here[0].chip) else None
 
     def agrees_with(self, listed: ChipPlaces) -> bool:
-        """Whether both give a card for every device, and these cards are all on the list: an id then means the same card."""
+        """Return whether both outputs name a card for every device and all these cards are listed: then ids are comparable."""
         return self._has_all and listed._has_all and self._by_card.keys() <= listed._by_card.keys()
 
 
@@ -62,7 +62,7 @@ _PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
 
 
 def canonical_uuid(text: str | None) -> str | None:
-    """A uuid in the form in which sources can be compared, None for a placeholder."""
+    """Return a uuid in comparable form, or None for a placeholder."""
     if text is None:
         return None
     bare = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
@@ -72,18 +72,18 @@ def canonical_uuid(text: str | None) -> str | None:
 
 
 def differ(first: str | None, second: str | None) -> bool:
-    """Whether two uuids name two devices; a placeholder names none."""
+    """Return whether two uuids belong to different devices. Placeholders never do."""
     old, new = canonical_uuid(first), canonical_uuid(second)
     return old is not None and new is not None and old != new
 
 
 def name_of(device: Device) -> str:
-    """How a problem names a device: `amd 0000:c1:00.0`."""
+    """Return the name of a device in problems: `amd 0000:c1:00.0`."""
     return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
 
 
 def combine(first: Device, second: Device) -> Device:
-    """The first device with what only the second knows filled in."""
+    """Return the first device with its unknown fields filled in from the second."""
     facts = first.facts
     if second.facts:
         facts = tuple(sorted({**dict(second.facts), **dict(first.facts)}.items()))
@@ -107,37 +107,37 @@ def combine(first: Device, second: Device) -> Device:
 
 
 def has_address_or_uuid(device: Device | Identity) -> bool:
-    """Whether more than a number is known of it: an address, or a uuid that is no placeholder."""
+    """Return whether the device has an address, or a uuid that is not a placeholder."""
     return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """The address to compare by: a partition's without its function, in which AMD's tools count and sysfs does not."""
+    """Return the address for comparisons: a partition's without its function, which only AMD's tools count."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
 def without_domain(slot: str) -> str:
-    """The address without its PCI domain, which some tools leave out."""
+    """Return the address without its PCI domain, which some tools omit."""
     return ":".join(slot.split(":")[-2:])
 
 
 def same_slot(first: str, second: str) -> bool:
-    """Whether two addresses can be the same, if one of them lacks the PCI domain."""
+    """Return whether two addresses can be equal. An address without domain fits any domain."""
     return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
 def repeats_an_index(devices: Sequence[Device]) -> bool:
-    """Whether several devices have one number, such as a card and its partitions."""
+    """Return whether several devices have the same index, such as a card and its partitions."""
     indices = [device.index for device in devices if device.index is not None]
     return len(set(indices)) < len(indices)
 
 
-# When the outputs' outcomes differ, the report has the best of them.
+# The best outcome of several outputs becomes the report's outcome, in this order.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
 def combine_reports(reports: Sequence[Report]) -> Report:
-    """One report: the same device of several outputs once, the first number of each reading."""
+    """Return one report with each device of several outputs once, and the first number of each reading."""
     if len(reports) == 1:
         return reports[0]
     by_partition = any(repeats_an_index(report.devices) for report in reports)
@@ -168,14 +168,14 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Whether two devices without a common chip place are one: they agree in index and partition, and contradict nothing.
+    """Return whether two devices without a common chip are equal: same index and partition, and no contradiction.
 
-    A partition may be missing from one of them, if each partition has an index of its own.
+    The partition may be missing from one of them, if each partition has its own index.
     """
     if first.vendor != second.vendor or first.index != second.index:
         return False
-    untold = None in (first.partition, second.partition) and not by_partition
-    if first.partition != second.partition and not untold:
+    is_unknown = None in (first.partition, second.partition) and not by_partition
+    if first.partition != second.partition and not is_unknown:
         return False
     if chip_place_of(first) is not None and chip_place_of(second) is not None:
         return False
@@ -183,8 +183,8 @@ def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
 
 
 def _agree(first: Device, second: Device) -> bool:
-    """Whether the devices have the same address, uuid and serial, as far as both give them."""
-    return all(one == other for one, other in _identities_of_both(first, second))
+    """Return whether address, uuid and serial are equal, as far as both devices have them."""
+    return all(mine == other for mine, other in _identities_of_both(first, second))
 
 
 def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
@@ -193,11 +193,11 @@ def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
         (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
         (first.serial, second.serial),
     ]
-    return [(one, other) for one, other in identities if one is not None and other is not None]
+    return [(mine, other) for mine, other in identities if mine is not None and other is not None]
 
 
 def _positions(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """The positions of the added devices in `devices`, to which those that are new are appended."""
+    """Return the positions of the added devices in `devices`, to which new devices are appended."""
     earlier_count = len(devices)
     earlier_places, added_places = ChipPlaces(devices), ChipPlaces(added)
     positions = []
@@ -225,6 +225,6 @@ def _moved(positions: Sequence[int], position: int | None) -> int | None:
 
 def _keep_first_number(readings: dict[tuple[int | None, str, str], Reading], reading: Reading) -> None:
     key = (reading.device, reading.metric, reading.label)
-    known = readings.get(key)
-    if known is None or (isinstance(known.value, Absent) and not isinstance(reading.value, Absent)):
+    kept = readings.get(key)
+    if kept is None or (isinstance(kept.value, Absent) and not isinstance(reading.value, Absent)):
         readings[key] = reading

@@ -31,7 +31,7 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 class Absent(enum.Enum):
-    """Why there is no number; absence is a value, never 0, -1 or NaN."""
+    """Why a reading has no number. Absence is a value, never 0, -1 or NaN."""
 
     NOT_SUPPORTED = "not_supported"
     NOT_PERMITTED = "not_permitted"
@@ -45,7 +45,7 @@ Value = float | Absent
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A row of the catalogue: all that is known of one metric."""
+    """A row of the catalogue: the properties of one metric."""
 
     name: str
     kind: Kind
@@ -61,16 +61,16 @@ class Metric:
 
     @property
     def key(self) -> str:
-        """The name in readings and JSON: the catalogue's without `accelerator_`."""
+        """Return the name in readings and JSON: the catalogue's without `accelerator_`."""
         return self.name.removeprefix("accelerator_")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Run a tool: the alternatives are command lines tried in turn when a version does not know a flag.
+    """Run a tool. The alternatives are command lines, tried in turn if a version does not support a flag.
 
-    `per` repeats the command with `{card}` or `{device}` filled from the inventory.
-    `folders` are the vendor's usual places, searched after PATH.
+    `per` repeats the command with `{card}` or `{device}` filled from the inventory. `folders` are the vendor's usual
+    folders, searched after PATH.
     """
 
     alternatives: tuple[tuple[str, ...], ...]
@@ -84,7 +84,7 @@ class Command:
 class Files:
     """Read small files: text by `globs`, link targets by `links`, bytes by `binary`.
 
-    `skip_when` has pairs of a file's name and a text: a folder in which that file has that text is left out.
+    `skip_when` has pairs of a file name and a text: a folder whose file of this name has this text is skipped.
     """
 
     globs: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Ask the library reader of that name for these calls; it may need the Python `module`, which `package` brings."""
+    """Call the library reader of that name with these calls. The reader may need the Python `module` from `package`."""
 
     reader: str
     calls: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ Request = Command | Files | Library
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One regular question to a source; times are seconds. `costs`: what it takes from jobs, so that it is off by default."""
+    """One periodic request to a source. Times are seconds. `costs` is the cost to jobs; such a poll is off by default."""
 
     name: str
     request: Request
@@ -122,9 +122,9 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one run, one file or one call gave.
+    """The output of one run, one file or one call.
 
-    `name` is the command line, the path or the call; `target` the card or device it was repeated for.
+    `name` is the command line, the path or the call; `target` is the card or device for which the command was repeated.
     `status` is the exit status (negative: the signal) or the errno, None when unknown.
     """
 
@@ -138,7 +138,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a reader has nothing to parse."""
+    """Why a reader has no output to parse."""
 
     state: State
     reason: Reason | None
@@ -147,7 +147,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a reader got for one poll; recorded and replayed as is. A recording without masks names its `hostname`."""
+    """The output of one poll, recorded and replayed as is. A recording without masks has the `hostname`."""
 
     source: str
     poll: str
@@ -196,7 +196,7 @@ class Reading:
 class Event:
     """Something that happened to a device: an Xid, a reset, a lost link.
 
-    An ongoing one, such as an error code, is reported for as long as it lasts; it is counted when it begins.
+    An ongoing event, such as an error code, is reported as long as it lasts and counted when it starts.
     """
 
     device: int | None
@@ -216,9 +216,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `parse(capture)` returns. `form` ranks it: data before JSON before printed text.
+    """The result of `parse(capture)`. `form` ranks the report: data before JSON before printed text.
 
-    `is_cut` says that devices may be missing at the end of its list: none that it lacks is lost.
+    `is_cut`: devices may be missing at the end of the list, so that no missing device is lost.
     """
 
     outcome: Outcome = "ok"
@@ -240,10 +240,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The health of one (source, poll) after its newest attempt.
+    """The health of one (source, poll) after the newest attempt.
 
-    Times of day are Unix seconds; `expires` and `fails_since` are monotonic. `fails_since` is the first failure after the
-    last success; `failures` counts by reason.
+    Times of day are Unix seconds; `expires` and `fails_since` are monotonic. `fails_since` is the first failure after
+    the last success; `failures` counts by reason.
     """
 
     source: str
@@ -265,7 +265,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A report with what merge must know of its source and poll; times are monotonic seconds."""
+    """A report with the properties of its source and poll that merge needs. Times are monotonic seconds."""
 
     source: str
     poll: str
@@ -292,9 +292,9 @@ class MergedReading:
 
 @dataclass(frozen=True, slots=True)
 class MergedDevice:
-    """A device of the node with its final identity; `up` is None while its source fails, `last_read` is the Unix time of its last list then.
+    """A device of the node with its final identity. While its source fails, `up` is None and `last_read` the Unix time of its last list.
 
-    What merge makes has its readings by columns (`readings.Readings`), which are a sequence as any other.
+    Devices from merge have their readings by columns (`readings.Readings`), which are a sequence like any other.
     """
 
     vendor: str
@@ -321,7 +321,7 @@ class MergedDevice:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source's state over all its polls; `refused` counts devices beyond the bounds."""
+    """The state of a source over all its polls; `refused` counts devices beyond the bounds."""
 
     source: str
     vendor: str
@@ -348,10 +348,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole node at one moment: the only thing that an exporter gets.
+    """The whole node at one point in time: the only input of an exporter.
 
-    `wall_time` and `monotonic_time` are when it was made, `valid_until` is monotonic. Where no daemon keeps
-    it, `maintenance` is None. `recorded` is None unless a recording is replayed.
+    `wall_time` and `monotonic_time` are when the snapshot was made; `valid_until` is monotonic. `maintenance` is None
+    without a daemon. `recorded` is None unless a recording is replayed.
     """
 
     hostname: str
@@ -368,10 +368,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a device is called as long as the process, or its state directory, lives.
+    """The id and label of a device, kept as long as the process or its state directory exists.
 
-    `listed_by` are the sources that listed it last, `lost_since` is the Unix time of its loss. `polls` counts the lists that
-    had it, rounded down to a power of two, so that the state file is not written at every poll.
+    `listed_by` are the sources that last listed the device, `lost_since` is the Unix time of its loss. `polls` counts
+    the lists with the device, rounded down to a power of two, so that the state file is not written at every poll.
     """
 
     id: str

@@ -74,8 +74,8 @@ BROKEN_REPORTS = {
     "not a Report": giving(None),
     "field of the wrong type": giving(Report(devices=("card",))),  # type: ignore[arg-type]  # that is the point
     "outcome": giving(Report("splendid")),  # type: ignore[arg-type]  # that is the point
-    "a failure has one": giving(Report("failed", problems=(Problem("", "x"),))),
-    "nothing else does": giving(Report("ok", "timeout")),
+    "only a failure has a reason": giving(Report("failed", problems=(Problem("", "x"),))),
+    "outcome ok with reason timeout": giving(Report("ok", "timeout")),
     "without a problem": giving(Report("not_mine")),
     "with devices or readings": giving(Report("no_devices", devices=(device(),))),
     "vendor 'bar'": giving(Report(devices=(device(vendor="bar"),))),
@@ -83,34 +83,36 @@ BROKEN_REPORTS = {
     "index True": giving(Report(devices=(device(index=True),))),
     "bus_id '0000:AB:00.0'": giving(Report(devices=(device(bus_id="0000:AB:00.0"),))),
     "bus_id ''": giving(Report(devices=(device(bus_id=""),))),
-    "parent 0 is no other device": giving(Report(devices=(device(parent=0),))),
-    "parent 5 is no other device": giving(Report(devices=(device(parent=5),))),
+    "parent 0 is not another device": giving(Report(devices=(device(parent=0),))),
+    "parent 5 is not another device": giving(Report(devices=(device(parent=5),))),
     "model serial blank": giving(Report(devices=(device(model="", serial=" "),))),
     "fact 'Slot No'": giving(Report(devices=(device(facts=(("Slot No", "1"),)),))),
     "fact 'slot'": giving(Report(devices=(device(facts=(("slot", ""),)),))),
-    "not among what the parser says it gives": with_reading(metric="power_watts", label=""),
+    "not declared in the parser's `gives`": with_reading(metric="power_watts", label=""),
     "is the daemon's own": parser(
         lambda capture: Report(readings=(Reading(None, "telemetry_source_up", 1.0),)), gives=("telemetry_source_up",)
     ),
     "cannot be recorded": giving(Report(index_space=7)),  # type: ignore[arg-type]  # that is the point
-    "given twice": giving(Report(devices=(device(),), readings=(Reading(0, "temperature_celsius", 48.0, "core"),) * 2)),
-    "its device is none of the report's": with_reading(device=1),
-    "device None: its device is none": with_reading(device=None),
+    "reported twice": giving(
+        Report(devices=(device(),), readings=(Reading(0, "temperature_celsius", 48.0, "core"),) * 2)
+    ),
+    "its device is not in the report": with_reading(device=1),
+    "device None: its device is not in the report": with_reading(device=None),
     "label '' does not fit sensor": with_reading(label=""),
     "label 'Core Temp' does not fit": with_reading(label="Core Temp"),
     "label 'core' does not fit a metric without label": with_reading(metric="utilization_ratio", value=0.07),
     "label 'dizzy' does not fit state": with_reading(metric="health", label="dizzy", value=1.0),
-    "48 is no finite float": with_reading(value=48),
-    "nan is no finite float": with_reading(value=float("nan")),
-    "True is no finite float": with_reading(value=True),
+    "48 is not a finite float": with_reading(value=48),
+    "nan is not a finite float": with_reading(value=float("nan")),
+    "True is not a finite float": with_reading(value=True),
     "900.0 is outside": with_reading(value=900.0),
-    "49.0 is no number of the input": with_reading(value=49.0),
-    "0.5 is no number of the input": with_reading(metric="memory_used_bytes", value=0.5, label=""),
+    "49.0 is not in the input": with_reading(value=49.0),
+    "0.5 is not in the input": with_reading(metric="memory_used_bytes", value=0.5, label=""),
     "is neither 0 nor 1": with_reading(metric="ecc_enabled", value=0.5, label=""),
     "process 9 of device 4": giving(Report(devices=(device(),), processes=(Process(4, 9, "a"),))),
     "process -9": giving(Report(devices=(device(),), processes=(Process(0, -9, "a"),))),
     "process 9: memory -1.0": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", -1.0),))),
-    "process 9: 77.0 is no number": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))),
+    "process 9: 77.0 is not in the input": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))),
     "event ''": giving(Report(devices=(device(),), events=(Event(0, ""),))),
     "event 'x' of device 3": giving(Report(devices=(device(),), events=(Event(3, "x"),))),
     "a problem without text": giving(Report(problems=(Problem("line 1", " "),))),
@@ -168,9 +170,9 @@ def inventing(capture: Capture) -> Report:
 def test_a_wrong_parser_is_found() -> None:
     for parse, words in (
         (raising, "raises IndexError"),
-        (forgetful(), "another report the second time"),
+        (forgetful(), "different report the second time"),
         (greedy, "cut at"),
-        (inventing, "is no number of the input"),
+        (inventing, "is not in the input"),
     ):
         violations = check(parser(parse), [TEXT])
         assert any(words in violation for violation in violations), violations
@@ -200,34 +202,34 @@ BROKEN_SHAPES = {
     "contract_version is 2": parser(careful, contract_version=2),
     "name 'Foo SMI'": parser(careful, name="Foo SMI"),
     "vendor 'Foo!'": parser(careful, vendor="Foo!"),
-    "parse is no function": parser("parse"),  # type: ignore[arg-type]  # that is the point
+    "parse is not a function": parser("parse"),  # type: ignore[arg-type]  # that is the point
     "gives nothing": parser(careful, gives=()),
     "names a metric twice": parser(careful, gives=("power_watts", "power_watts")),
     "gives wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
     "gives telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
     "its name must begin with accelerator_foo_": parser(careful, metrics=(replace(OWN, name="accelerator_wobble"),)),
     "the catalogue has a metric of that name": parser(careful, metrics=(replace(OWN, name="accelerator_power_watts"),)),
-    "_total is for counters": parser(careful, metrics=(replace(OWN, kind="counter"),)),
+    "must end in _total": parser(careful, metrics=(replace(OWN, kind="counter"),)),
     "gauges and counters of devices only": parser(careful, metrics=(replace(OWN, scope="host"),)),
     "needs a help text and a range": parser(careful, metrics=(replace(OWN, help=" "),)),
     "label 'Big Word'": parser(careful, metrics=(replace(OWN, label="Big Word"),)),
     "at least one poll": parser(careful, polls=()),
-    "one name for each": parser(careful, polls=(POLL, POLL)),
+    "unique names": parser(careful, polls=(POLL, POLL)),
     "no poll that lists devices": parser(careful, polls=(replace(POLL, lists_devices=False),)),
     "poll Read It: its name": parser(careful, polls=(replace(POLL, name="Read It"),)),
     "tier 'sometimes'": parser(careful, polls=(replace(POLL, tier="sometimes"),)),  # type: ignore[arg-type]  # as above
-    "interval 0 is no time": parser(careful, polls=(replace(POLL, interval=0),)),
-    "deadline nan is no time": parser(careful, polls=(replace(POLL, deadline=float("nan")),)),
+    "interval 0 is not a valid time": parser(careful, polls=(replace(POLL, interval=0),)),
+    "deadline nan is not a valid time": parser(careful, polls=(replace(POLL, deadline=float("nan")),)),
     "not Command, Files or Library": parser(careful, polls=(replace(POLL, request="foo-smi"),)),  # type: ignore[arg-type]  # as above
     "without blank words": parser(careful, polls=(replace(POLL, request=Command((("foo-smi", ""),))),)),
     "names its tool by a path": parser(careful, polls=(replace(POLL, request=Command((("/bin/foo",),))),)),
-    "folders must be given from the root": parser(
+    "folders must be absolute": parser(
         careful, polls=(replace(POLL, request=Command((("foo",),), folders=("opt/foo",))),)
     ),
     "has no {card}": parser(careful, polls=(replace(POLL, request=Command((("foo", "-i"),), per="card")),)),
-    "all of them from the root": parser(careful, polls=(replace(POLL, request=Files(("sys/x",))),)),
+    "all absolute": parser(careful, polls=(replace(POLL, request=Files(("sys/x",))),)),
     "needs a reader and calls": parser(careful, polls=(replace(POLL, request=Library("foo")),)),
-    "lacks something of the Parser protocol": object(),
+    "is not a Parser; missing attributes": object(),
 }
 
 

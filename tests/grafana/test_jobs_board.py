@@ -179,7 +179,7 @@ def test_each_query_gives_its_rows_and_numbers(tmp_path: Path) -> None:
         rows[target] = rows_of(samples, labels)
         assert rows[target] == pytest.approx(wanted, rel=0.001), target
     assert rows_of(kept, OF_CARD) == pytest.approx(summed(OF_JOBS, OF_CARD, lambda had: had.card.busy))
-    nobodys = rows["Energy in the time shown", "stat", "B"][ALL]
+    unclear = rows["Energy in the time shown", "stat", "B"][ALL]
     for title in ("By user", "By account", "By namespace", "By job"):
-        energy = sum(rows[title, "table", "C"].values()) + nobodys
+        energy = sum(rows[title, "table", "C"].values()) + unclear
         assert energy == pytest.approx(WATTS * RANGE_SECONDS / 3600, rel=0.001), title

@@ -54,7 +54,7 @@ def test_what_is_allowed(parser: DescribedParser) -> None:
 
 NAME = "must be lower-case letters, digits, single hyphens; at most 40"
 NOBODYS = "which is neither in the catalogue nor among the parser's metrics"
-PREFIX = "its name must begin with accelerator_acme_ and go on in lower-case letters, digits, underscores"
+PREFIX = "its name must begin with accelerator_acme_, followed by lower-case letters, digits, underscores"
 UNITS = (
     "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end in it"
 )
@@ -68,36 +68,36 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' must be lower-case letters and digits"),
     (replace(GOOD, gives=(), metrics=()), "gives nothing"),
     (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "gives names a metric twice: power_watts"),
-    (replace(GOOD, gives=("up",), metrics=()), "gives up, which the daemon makes itself"),
+    (replace(GOOD, gives=("up",), metrics=()), "gives up, which the daemon derives"),
     (replace(GOOD, gives=("power",), metrics=()), f"gives power, {NOBODYS}"),
     (replace(GOOD, gives=("power_watts",)), "declares metric acme_voltage_ratio but does not give it"),
     (with_metric(name="accelerator_other_voltage_ratio"), f"metric accelerator_other_voltage_ratio: {PREFIX}"),
     (with_metric(name="accelerator_acme_Voltage_ratio"), f"metric accelerator_acme_Voltage_ratio: {PREFIX}"),
-    (with_metric(name="accelerator_acme_resets", kind="counter", unit=""), "metric accelerator_acme_resets: _total is for counters, and counters are for _total"),
-    (with_metric(name="accelerator_acme_resets_total", unit=""), "metric accelerator_acme_resets_total: _total is for counters, and counters are for _total"),
+    (with_metric(name="accelerator_acme_resets", kind="counter", unit=""), "metric accelerator_acme_resets: a counter must end in _total, and nothing else may"),
+    (with_metric(name="accelerator_acme_resets_total", unit=""), "metric accelerator_acme_resets_total: a counter must end in _total, and nothing else may"),
     (with_metric(name="accelerator_acme_voltage_millivolts", unit="millivolts"), f"metric accelerator_acme_voltage_millivolts: {UNITS}"),
     (with_metric(unit="watts"), f"{RATIO}: {UNITS}"),
     (with_metric(kind="info"), f"{RATIO}: {KIND}"),
     (with_metric(scope="host"), f"{RATIO}: {KIND}"),
     (with_metric(help=" "), f"{RATIO}: {RANGE}"),
     (with_metric(low=2), f"{RATIO}: {RANGE}"),
-    (with_metric(label="device"), f"{RATIO}: its label 'device' is taken, or no lower-case word"),
+    (with_metric(label="device"), f"{RATIO}: its label 'device' is reserved or not a lower-case word"),
     (with_metric(words=("a",)), f"{RATIO}: it has words for a label but no label"),
     (with_metric(label="rail", words=("a b",)), f"{RATIO}: its word 'a b' must be lower-case letters, digits, underscores"),
-    (replace(GOOD, polls=()), "needs at least one poll, and one name for each"),
-    (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, and one name for each"),
+    (replace(GOOD, polls=()), "needs at least one poll, with unique names"),
+    (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, with unique names"),
     (with_poll(lists_devices=False), "has no poll that lists devices"),
     (with_poll(name="all of it"), "poll all of it: its name must be lower-case letters, digits, single hyphens"),
     (with_poll(tier="daily"), "poll all: tier 'daily' is none of fast slow inventory"),
-    (with_poll(interval=0), "poll all: interval 0 is no time"),
-    (with_poll(deadline=-1), "poll all: deadline -1 is no time"),
+    (with_poll(interval=0), "poll all: interval 0 is not a valid time"),
+    (with_poll(deadline=-1), "poll all: deadline -1 is not a valid time"),
     (with_poll(request="acme-smi"), "poll all: its request is str, not Command, Files or Library"),
     (with_poll(request=Command(())), "poll all: needs command lines without blank words"),
     (with_poll(request=Command((("acme-smi", ""),))), "poll all: needs command lines without blank words"),
-    (with_poll(request=Command((("/opt/acme-smi",),))), "poll all: names its tool by a path; put the folder into folders"),
-    (with_poll(request=Command((("acme-smi",),), folders=("opt",))), "poll all: its folders must be given from the root"),
+    (with_poll(request=Command((("/opt/acme-smi",),))), "poll all: names its tool by a path; use `folders` instead"),
+    (with_poll(request=Command((("acme-smi",),), folders=("opt",))), "poll all: its folders must be absolute"),
     (with_poll(request=Command((("acme-smi",),), per="card")), "poll all: is repeated per card but has no {card}"),
-    (with_poll(request=Files()), "poll all: needs paths, and all of them from the root"),
+    (with_poll(request=Files()), "poll all: needs paths, all absolute"),
     (with_poll(request=Library("acme")), "poll all: needs a reader and calls"),
 )  # fmt: skip
 

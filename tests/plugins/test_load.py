@@ -69,14 +69,14 @@ BROKEN = (
         "cannot be loaded: the worker was ended by SIGSEGV",
     ),
     ("x = 1", "cannot be loaded: BrokenProtocolError: broken6 has no PARSER"),
-    ("PARSER = object()", "object lacks something of the Parser protocol: contract_version name vendor"),
+    ("PARSER = object()", "object is not a Parser; missing attributes: contract_version name vendor"),
     (
         "class P: contract_version=1; name=''; vendor=''; gives=(); polls=(); parse=print\nPARSER = P()",
-        "BrokenProtocolError: P lacks something of the Parser protocol: metrics",
+        "BrokenProtocolError: P is not a Parser; missing attributes: metrics",
     ),
     (
         changed("name=1, gives='x', polls=({},), parse=None"),
-        "name is not a string; parse is no function; gives is not a tuple; polls[0] is dict, not Poll",
+        "name is not a string; parse is not a function; gives is not a tuple; polls[0] is dict, not Poll",
     ),
     (
         distributions.source(request='Command((("acme-smi",),)), interval="5"'),

@@ -1,1 +1,1 @@
-"""The contract suite: the rules for every parser, as checks that a plugin's author can call."""
+"""The contract suite: rules for every parser, as checks that plugin authors can call."""

@@ -1,4 +1,4 @@
-"""The laws that every report must keep, for the tests of built-in parsers and of plugins: no number is made up."""
+"""Rules that every report must keep, for tests of built-in parsers and plugins: no number is invented."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from telemetry_parsers.units import PCIE_GENERATIONS
 _TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
 _INTEGERS = ("<B", "<H", "<I", "<Q")
 
-# The factors by which a printed number may become one in base units: those of units.py and no others.
+# The factors that convert a printed number to base units: those of units.py only.
 _FACTORS: tuple[tuple[int, int], ...] = (
     (1, 1),
     (1, 100),
@@ -47,16 +47,16 @@ _FACTORS: tuple[tuple[int, int], ...] = (
 )
 # A PCIe generation may be printed as a speed.
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
-# Readings that are no number of the input: counted rows and pages, …
+# Readings that are not a number in the input: counted rows and pages, …
 _COUNTED = frozenset({"processes", "retired_pages"})
-# … quotients of two numbers of the input: SIMDs over SIMDs a unit, a speed over the highest …
+# … quotients of two numbers in the input: SIMDs by SIMDs per unit, a speed by the highest …
 _QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
-# … and differences of two values that came from one call. States (0 or 1) are exempt by their range.
+# … and differences of two values from one call. States (0 or 1) are exempt by their range.
 _DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 
 
 def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
-    """Whether a reading comes from the input: printed there, or counted, looked up or divided as its metric allows."""
+    """Return whether a reading is in the input: printed, or counted, looked up or divided as its metric allows."""
     if metric in _COUNTED | _DIFFERENCES:
         return True
     if metric in _GENERATIONS and any(_spelling(speed) in tokens for speed in _speeds_of(value)):
@@ -65,7 +65,7 @@ def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool
 
 
 def _tokens_of(capture: Capture) -> frozenset[str]:
-    """All numbers in a capture, in one spelling each."""
+    """Return all numbers in a capture, each in one spelling."""
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
@@ -79,17 +79,17 @@ def _tokens_of(capture: Capture) -> frozenset[str]:
 
 
 def _is_spelled(value: float, tokens: frozenset[str]) -> bool:
-    """Whether some token times a unit's factor is this value."""
+    """Return whether a number in the input times a unit's factor equals this value."""
     return any(_spelling(abs(value) * over / times) in tokens for times, over in _FACTORS)
 
 
 def _is_quotient(value: float, tokens: frozenset[str]) -> bool:
-    """Whether some token over another is this value."""
+    """Return whether a quotient of two numbers in the input equals this value."""
     return any(_spelling(value * float(token)) in tokens for token in tokens)
 
 
 def _speeds_of(generation: float) -> tuple[float, ...]:
-    """The speeds of a PCIe generation, in GT/s and in tenths of them."""
+    """Return the speeds of a PCIe generation, in GT/s and in tenths of GT/s."""
     gigatransfers = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
     return (*gigatransfers, *(10 * speed for speed in gigatransfers))
 
@@ -102,13 +102,13 @@ def _tokens_in(text: str) -> frozenset[str]:
     return frozenset(_spelling(float(token)) for token in set(_TOKEN.findall(text)))
 
 
-@lru_cache(maxsize=8192)  # the damaged forms of a capture share all values but one
+@lru_cache(maxsize=8192)  # the damaged forms of a capture share all but one value
 def _tokens_of_value(value: str) -> frozenset[str]:
     return _tokens_in(value) | {_spelling(number) for number in _numbers_of_bytes(value)}
 
 
 def _pieces(data: Plain) -> Iterator[Plain]:
-    """The values in nested data that are neither dicts nor lists."""
+    """Yield the values in nested data that are neither dicts nor lists."""
     waiting: list[Any] = [data]
     while waiting:
         item = waiting.pop()
@@ -121,7 +121,7 @@ def _pieces(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_of_bytes(text: str) -> Iterator[float]:
-    """The little-endian numbers at each place of base64 bytes from a reader; none for another text."""
+    """Yield the little-endian numbers at each offset of base64 bytes from a reader; none for other texts."""
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):  # text, not bytes
@@ -134,16 +134,16 @@ def _numbers_of_bytes(text: str) -> Iterator[float]:
 
 _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
-# A tool that prints no PCI domain gives `bb:dd.f`; merge finds the one device that can be meant.
+# A tool that prints no PCI domain reports `bb:dd.f`; merge finds the only matching device.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-# Vendors whose cards another vendor's tool also lists: Hygon's runtime brings a copy of ROCm's tools.
+# Vendors whose cards another vendor's tool also lists: Hygon's runtime includes a copy of ROCm's tools.
 _LISTED_TOO: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
-    """The violations in this report on this capture, as texts; empty if all laws are kept."""
+    """Return the violations in the report on this capture, as texts; empty if there are none."""
     if not isinstance(report, Report):
-        return [f"parse gives {type(report).__name__}, not a Report"]
+        return [f"parse returns {type(report).__name__}, not a Report"]
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return [
         *_outcome(report),
@@ -156,7 +156,7 @@ def report_violations(parser: Parser, capture: Capture, report: object) -> list[
 
 
 def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
-    """The numbers of a report, each with its device's printed index, its metric and its label."""
+    """Return the numbers of a report with the device's printed index, the metric and the label."""
     return {
         (None if item.device is None else report.devices[item.device].index, item.metric, item.label, item.value)
         for item in report.readings
@@ -168,7 +168,7 @@ def _outcome(report: Report) -> Iterator[str]:
     if report.outcome not in _OUTCOMES:
         yield f"outcome {report.outcome!r} is none of {' '.join(_OUTCOMES)}"
     if (report.outcome == "failed") != (report.reason is not None) or report.reason not in (None, *REASONS):
-        yield f"outcome {report.outcome} with reason {report.reason}; a failure has one, nothing else does"
+        yield f"outcome {report.outcome} with reason {report.reason}; only a failure has a reason"
     if report.outcome != "ok" and (report.devices or report.readings or report.processes or report.events):
         yield f"outcome {report.outcome} with devices or readings"
     if report.outcome in ("failed", "not_mine", "wrong_request") and not report.problems:
@@ -185,7 +185,7 @@ def _devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
         if device.bus_id is not None and not _BUS.match(device.bus_id):
             yield f"{where}: bus_id {device.bus_id!r} is not dddd:bb:dd.f in lower case"
         if device.parent is not None and (device.parent not in range(len(devices)) or device.parent == position):
-            yield f"{where}: parent {device.parent!r} is no other device of the report"
+            yield f"{where}: parent {device.parent!r} is not another device of the report"
         names = ("model", "uuid", "partition", "serial", "driver")
         blank = [name for name in names if (text := getattr(device, name)) is not None and not text.strip()]
         if blank:
@@ -205,10 +205,10 @@ def _readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> 
         name = f"reading {item.metric}{{{item.label}}} of device {item.device}"
         metric = metrics.get(item.metric)
         if metric is None or item.metric not in parser.gives:
-            yield f"{name}: not among what the parser says it gives"
+            yield f"{name}: not declared in the parser's `gives`"
             continue
         if (item.device, item.metric, item.label) in seen:
-            yield f"{name}: given twice"
+            yield f"{name}: reported twice"
         seen.add((item.device, item.metric, item.label))
         yield from (f"{name}: {wrong}" for wrong in _reading(metric, item, len(report.devices)))
 
@@ -219,13 +219,13 @@ def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
     if (item.device is None) != (metric.scope == "host") or (
         item.device is not None and item.device not in range(devices)
     ):
-        yield "its device is none of the report's"
+        yield "its device is not in the report"
     if not label_fits(metric, item.label):
         yield f"label {item.label!r} does not fit {metric.label or 'a metric without label'}"
     if isinstance(item.value, Absent):
         return
     if type(item.value) is not float or not math.isfinite(item.value):
-        yield f"value {item.value!r} is no finite float"
+        yield f"value {item.value!r} is not a finite float"
     elif not metric.low <= item.value <= metric.high:
         yield f"value {item.value!r} is outside {metric.low} to {metric.high}"
 
@@ -252,13 +252,13 @@ def _rest(report: Report) -> Iterator[str]:
     yield from _facts("report", report.facts)
     try:
         if from_plain(Report, to_plain(Report, report)) != report:
-            yield "does not survive being recorded"
+            yield "changes when recorded and read back"
     except CodecError as error:
         yield f"cannot be recorded: {error}"
 
 
 def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
-    """Numbers that were not read: no number in the input, times a unit's factor, gives them."""
+    """Yield numbers that are not in the input, even if multiplied by a unit's factor."""
     tokens = _tokens_of(capture)
     for item in report.readings:
         if isinstance(item.value, Absent) or item.metric not in metrics:
@@ -268,7 +268,7 @@ def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) ->
             if item.value not in (0.0, 1.0):
                 yield f"reading {item.metric}: the state {item.value!r} is neither 0 nor 1"
         elif not _comes_from_input(item.metric, item.value, tokens):
-            yield f"reading {item.metric}: {item.value!r} is no number of the input"
+            yield f"reading {item.metric}: {item.value!r} is not in the input"
     for process in report.processes:
         if process.memory_used_bytes is not None and not _is_spelled(process.memory_used_bytes, tokens):
-            yield f"process {process.pid}: {process.memory_used_bytes!r} is no number of the input"
+            yield f"process {process.pid}: {process.memory_used_bytes!r} is not in the input"

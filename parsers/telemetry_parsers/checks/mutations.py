@@ -1,4 +1,4 @@
-"""Damaged forms of a capture, likely and unlikely ones; the same capture always gives the same forms."""
+"""Damaged forms of a capture, likely and unlikely ones. The same capture always gives the same forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Capture, Output, Plain
 _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
 _MASK = 2**64 - 1
-# What a number, a cell or a value may turn into.
+# Replacements for a number, a cell or a value.
 NASTY_WORDS = (
     "", "N/A", "-1", "nan", "inf", "1e400", "18446744073709551615", "9" * 400, "0x10", "１２", "٣", "1,024", "1.2.3",
     "-0", "ERROR", "|", "\x00", "\x1b[31m", "{", "[" * 200, "\ud800", "%",
@@ -22,25 +22,25 @@ NASTY_DATA: tuple[Plain, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A damaged capture and what was done to it."""
+    """A damaged capture and a description of the damage."""
 
     name: str
     capture: Capture
 
 
 class _Dice:
-    """Random numbers that are the same in every run: parsers may not import `random`, and a failure must repeat."""
+    """Reproducible random numbers: parsers may not import `random`, and a failure must be repeatable."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
 
     def below(self, limit: int) -> int:
-        """A whole number from 0 up to, but without, `limit`."""
+        """Return a whole number from 0 up to, but excluding, `limit`."""
         self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
         return (self._state >> 33) % max(limit, 1)
 
     def shuffled(self, items: list[str]) -> list[str]:
-        """The items in another order."""
+        """Return the items in another order."""
         mixed = list(items)
         for position in range(len(mixed) - 1, 0, -1):
             other = self.below(position + 1)
@@ -49,7 +49,7 @@ class _Dice:
 
 
 def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
-    """The capture in damaged forms: each text cut, mixed, flipped, doubled; each piece of data replaced."""
+    """Yield the capture in damaged forms: each text cut, mixed, flipped, doubled; each piece of data replaced."""
     yield Mutation("no outputs", replace(capture, outputs=()))
     for position, output in enumerate(capture.outputs):
         for name, damaged in _outputs(output, rounds):
@@ -58,7 +58,7 @@ def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
 
 
 def cuts(text: str, most: int) -> Iterator[int]:
-    """Where to cut a text: about `most` places spread evenly over it."""
+    """Yield about `most` evenly spread positions at which to cut a text."""
     step = max(1, len(text) // most)
     return iter(range(0, len(text), step))
 
@@ -121,14 +121,14 @@ def _flip(text: str, dice: _Dice) -> str:
 
 
 def _nasty(text: str, dice: _Dice) -> str:
-    """One word of the text replaced."""
+    """Return the text with one word replaced."""
     words = text.split(" ")
     words[dice.below(len(words))] = NASTY_WORDS[dice.below(len(NASTY_WORDS))]
     return " ".join(words)
 
 
 def _stretch(text: str, dice: _Dice) -> str:
-    """A word of the text pushed far to the right, beyond what parsers look at; half of the time the text ends there."""
+    """Return the text with a word pushed far to the right, beyond what parsers read. Half of the time, the text ends there."""
     words = text.split(" ")
     at = dice.below(len(words))
     pushed = [*words[:at], " " * (60 << dice.below(9)) + words[at]]
@@ -136,7 +136,7 @@ def _stretch(text: str, dice: _Dice) -> str:
 
 
 def _damaged(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
-    """The data with one piece replaced or taken away, for every piece."""
+    """Yield the data with one piece replaced or removed, for every piece."""
     for nasty in NASTY_DATA:
         yield f"{path} = {str(nasty)[:20]}", nasty
     if isinstance(data, dict):

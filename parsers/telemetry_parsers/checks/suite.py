@@ -1,4 +1,4 @@
-"""The contract suite as one function: it takes a parser and samples of its tool's output, and returns what is wrong."""
+"""The contract suite as one function of a parser and samples of its tool's output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.checks.mutations import cuts, mutations
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Report
 
-# The number of places at which each sample is cut, and of violations that are reported.
+# The number of cuts of each sample, and of reported violations.
 _CUTS = 128
 _MOST_VIOLATIONS = 50
 
@@ -21,7 +21,7 @@ Sample = str | Capture
 
 
 def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
-    """What is wrong with a parser: with what it declares, and with its reports on samples and damaged samples.
+    """Return the violations in a parser's declaration and in its reports on samples and damaged samples.
 
     A sample is a text that the tool printed, or a capture. The list is empty if the contract is kept.
     """
@@ -34,22 +34,24 @@ def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
 
 
 def sample_violations(parser: Parser, sample: Sample) -> list[str]:
-    """What is wrong with the reports on one sample and on its damaged forms."""
+    """Return the violations in the reports on one sample and on its damaged forms."""
     capture = _capture_of(parser, sample)
     violations = parse_violations(parser, capture)
     if violations:
-        return violations  # a hundred damaged forms of it would say the same
+        return violations  # a hundred damaged forms would repeat the same violations
     first = _parse(parser, capture)
     for mutation in mutations(capture):
         violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))
     violations.extend(cut_violations(parser, capture))
-    if any(_parse(parser, capture) != first for _ in range(2)):  # after all the others: no parser remembers
-        violations.append("the same capture gives another report the second time")
+    if any(
+        _parse(parser, capture) != first for _ in range(2)
+    ):  # checked last: a parser must not remember earlier captures
+        violations.append("the same capture gives a different report the second time")
     return violations
 
 
 def _capture_of(parser: Parser, sample: Sample) -> Capture:
-    """The sample as a capture of the parser's first poll."""
+    """Return the sample as a capture of the parser's first poll."""
     if isinstance(sample, Capture):
         return sample
     poll = parser.polls[0]
@@ -57,8 +59,8 @@ def _capture_of(parser: Parser, sample: Sample) -> Capture:
 
 
 def parse_violations(parser: Parser, capture: Capture) -> list[str]:
-    """What is wrong with the report on this one capture."""
-    before = repr(capture)  # NaN is not equal to itself, its text is
+    """Return the violations in the report on this one capture."""
+    before = repr(capture)  # NaN is not equal to itself, but its text is
     report = _parse(parser, capture)
     if isinstance(report, _Raised):
         return [report.text]
@@ -73,7 +75,7 @@ def parse_violations(parser: Parser, capture: Capture) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """What a parser raised instead of giving a report."""
+    """An exception that a parser raised instead of returning a report."""
 
     text: str
 
@@ -88,7 +90,7 @@ def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
 def cut_violations(
     parser: Parser, capture: Capture, places: Callable[[str], Iterable[int]] = lambda text: cuts(text, _CUTS)
 ) -> list[str]:
-    """Numbers that a text gives only if its end is missing: parts of numbers, and counts of an unfinished list."""
+    """Return numbers that appear only if the end of a text is missing: parts of numbers, and counts of truncated lists."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
@@ -107,5 +109,5 @@ def _numbers(report: Report | _Raised) -> set[tuple[int | None, str, str, float]
 
 
 def declared_violations(parser: object) -> list[str]:
-    """What is wrong with what a parser declares, by the same checks with which the daemon loads it."""
+    """Return the violations in a parser's declaration, by the checks with which the daemon loads it."""
     return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

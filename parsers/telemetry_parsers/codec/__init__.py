@@ -1,1 +1,1 @@
-"""Plain JSON forms of captures, reports and parsers, and the strict way back; worker_wire.py is what workers are sent."""
+"""Plain JSON forms of captures, reports and parsers, and strict decoding; worker_wire.py has the messages to workers."""

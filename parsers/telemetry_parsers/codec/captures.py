@@ -1,4 +1,4 @@
-"""The plain JSON form of a capture as it is recorded, and what is sent of a parser to another process."""
+"""The plain JSON form of a recorded capture, and of a parser's declaration for another process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CAPTURE_SCHEMA = "telemetry.capture/1"
 
 @dataclass(frozen=True, slots=True)
 class DescribedParser:
-    """A parser in another process: all of the Parser protocol but `parse`."""
+    """A parser in another process: the Parser protocol without `parse`."""
 
     contract_version: int
     name: str
@@ -36,22 +36,22 @@ class DescribedParser:
     metrics: tuple[Metric, ...] = ()
 
     def parsing_with(self, parse: Callable[[Capture], Report]) -> SourceParser:
-        """All of the parser, with this function for `parse`."""
+        """Return the declaration as a parser that uses this `parse` function."""
         return SourceParser(self.name, self.vendor, self.gives, self.polls, parse, self.metrics, self.contract_version)
 
 
 def capture_to_plain(capture: Capture) -> dict[str, Any]:
-    """A capture as it is recorded, `telemetry.capture/1`."""
+    """Return a capture in its recorded form, `telemetry.capture/1`."""
     return {"schema": CAPTURE_SCHEMA, **to_plain(Capture, capture)}
 
 
 def capture_line(capture: Capture) -> bytes:
-    """A capture as a line of a recording."""
+    """Return a capture as a line of a recording."""
     return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
 
 
 def capture_from_plain(plain: Plain) -> Capture:
-    """The capture of a recording; a CodecError names what is wrong with it."""
+    """Return the capture of a recording. Raise CodecError for invalid data."""
     if isinstance(plain, dict):
         if plain.get("schema") != CAPTURE_SCHEMA:
             raise unexpected(CAPTURE_SCHEMA, plain.get("schema")).inside("schema")

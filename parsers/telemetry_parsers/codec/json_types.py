@@ -1,4 +1,4 @@
-"""The types of the values in JSON documents, with what JSON Schema says of each besides."""
+"""Types of the values in JSON documents, with their JSON Schema properties."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from telemetry_parsers import bounds
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """What JSON Schema says of a value besides its type."""
+    """JSON Schema properties of a value besides its type."""
 
     keywords: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """How many characters of a text or entries of a list are read of another machine's document."""
+    """The most characters of a text, or entries of a list, accepted in a document from another machine."""
 
     most: int
 
 
-# What is unknown is null, never an empty text.
+# Unknown texts are null, never empty.
 TextOrNull = Annotated[str | None, Schema({"minLength": 1})]
 LongText = Annotated[str, AtMost(bounds.LONGEST_TEXT)]
 LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), AtMost(bounds.LONGEST_TEXT)]

@@ -1,4 +1,4 @@
-"""Plain JSON data: its lines, its simple values, and the error that names the place of what is wrong."""
+"""Plain JSON data: lines, simple values, and the error with the path of the invalid value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # workers, too, import this module; the model would cost each of them 2.6 MiB
+if TYPE_CHECKING:  # workers also import this module, and the model would cost each 2.6 MiB
     from telemetry_parsers.model import Plain
 
 _LONGEST_QUOTE = 40
@@ -16,20 +16,20 @@ _LARGEST_NUMBER = sys.float_info.max
 
 
 class CodecError(ValueError):
-    """Plain data that is not what it should be; `path` says where."""
+    """Plain data that is invalid; `path` locates it."""
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(f"{path}: {text}" if path else text)
         self.path = path
         self.text = text
 
-    def inside(self, place: str) -> CodecError:
-        """The same error as told of the object or list that holds the value: `outputs`, `[2]`."""
-        return CodecError(_below(place, self.path), self.text)
+    def inside(self, step: str) -> CodecError:
+        """Return the error with the path prefixed by the enclosing key or position: `outputs`, `[2]`."""
+        return CodecError(_below(step, self.path), self.text)
 
 
 def unexpected(expected: str, value: Plain) -> CodecError:
-    """The error for a value of the wrong kind; it quotes the start of a short value and names the type of another."""
+    """Return the error for a value of the wrong type. It quotes the start of a short value, else names the type."""
     short = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
     shown = repr(value) if short else type(value).__name__
     if len(shown) > _LONGEST_QUOTE:
@@ -38,7 +38,7 @@ def unexpected(expected: str, value: Plain) -> CodecError:
 
 
 def encode_line(plain: Plain) -> str:
-    """Compact JSON on one line, pure ASCII, without the line end; NaN and infinity are refused."""
+    """Return compact ASCII JSON on one line without a line end. NaN and infinity are refused."""
     try:
         return json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -46,7 +46,7 @@ def encode_line(plain: Plain) -> str:
 
 
 def decode_line(line: str | bytes) -> Plain:
-    """The plain data of one line of JSON; NaN and infinity are refused."""
+    """Return the plain data of one line of JSON. NaN and infinity are refused."""
     try:
         return json.loads(line, parse_constant=_refuse_constant)
     except RecursionError:
@@ -56,44 +56,46 @@ def decode_line(line: str | bytes) -> Plain:
 
 
 def decode_foreign(line: bytes, most_values: int = 1_000_000) -> Plain:
-    """Return the plain data of JSON from a process that may not be ours: many short values would take much memory."""
+    """Return the plain data of JSON from an untrusted process. Too many values are refused, since they take much memory."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > most_values:
         raise CodecError("", f"more than {most_values:,} values")
     return decode_line(line)
 
 
 def text(value: Plain) -> str:
-    """A string."""
+    """Return a string, or raise CodecError."""
     if not isinstance(value, str):
         raise unexpected("a string", value)
     return value
 
 
 def flag(value: Plain) -> bool:
-    """True or false."""
+    """Return a boolean, or raise CodecError."""
     if not isinstance(value, bool):
         raise unexpected("true or false", value)
     return value
 
 
 def whole(value: Plain) -> int:
-    """A whole number of at most 64 bits."""
+    """Return a whole number of at most 64 bits, or raise CodecError."""
     if not isinstance(value, int) or isinstance(value, bool) or not -_LARGEST_WHOLE <= value < _LARGEST_WHOLE:
         raise unexpected("a whole number of at most 64 bits", value)
     return value
 
 
 def finite(value: Plain) -> float:
-    """A finite number as a float."""
+    """Return a finite number as a float, or raise CodecError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected("a number", value)
-    if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:  # NaN compares false, an int may be larger than any float
+    if (
+        not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
+    ):  # comparisons with NaN are false; an int may be larger than any float
         raise CodecError("", "expected a finite number")
     return float(value)
 
 
 def jsonable(value: Plain) -> Plain:
-    """The value itself, when it is made of JSON's types with finite numbers only."""
+    """Return the value if it consists of JSON's types and finite numbers, else raise CodecError."""
     pending: list[tuple[Plain, str]] = [(value, "")]
     while pending:
         item, path = pending.pop()
@@ -103,20 +105,20 @@ def jsonable(value: Plain) -> Plain:
             if isinstance(item, int | float):
                 finite(item)
             else:
-                pending.extend((inner, _below(path, place)) for place, inner in _inside(item))
+                pending.extend((inner, _below(path, step)) for step, inner in _inside(item))
         except CodecError as error:
             raise error.inside(path) from None
     return value
 
 
-def _below(path: str, place: str) -> str:
-    return f"{path}{place}" if not path or not place or place.startswith("[") else f"{path}.{place}"
+def _below(path: str, step: str) -> str:
+    return f"{path}{step}" if not path or not step or step.startswith("[") else f"{path}.{step}"
 
 
 def _inside(item: Plain) -> Iterator[tuple[str, Plain]]:
-    """Each value of a list or an object with its place there."""
+    """Yield each value of a list or an object with its path step."""
     if isinstance(item, list):
-        yield from ((f"[{place}]", inner) for place, inner in enumerate(item))
+        yield from ((f"[{step}]", inner) for step, inner in enumerate(item))
     elif isinstance(item, dict):
         for key, inner in item.items():
             if not isinstance(key, str):

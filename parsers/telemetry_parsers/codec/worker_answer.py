@@ -1,6 +1,6 @@
-"""What a worker answers, in plain form: `worker_wire.py` says the same with the types of the model, and the daemon reads it so.
+"""Answers of workers in plain form, without the types of the model in `worker_wire.py`, by which the daemon reads them.
 
-A worker that asks a library or reads files has no need of the model and of dataclasses: together they would cost it 4 MiB.
+A worker that calls a library or reads files does not import the model and dataclasses, which would cost it 4 MiB.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from telemetry_parsers.codec.plain import encode_line
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# A longer answer is replaced by the fault that it is too long; a worker that sends one all the same is ended.
+# A longer answer is replaced by a fault. A worker that sends one nevertheless is killed.
 LIMIT_BYTES = 8 << 20
 
 
 def output(name: str, *, text: str = "", stderr: str = "", status: int | None = None, data: Plain = None) -> Plain:
-    """An `Output`: what one file or one call gave."""
+    """Return an `Output` of one file or one call."""
     return {"name": name, "target": "", "text": text, "stderr": stderr, "status": status, "data": data}
 
 
 def failure(state: str, reason: str | None, text: str) -> Plain:
-    """A `Failure`: why nothing was read."""
+    """Return a `Failure`: why nothing was read."""
     return {"state": state, "reason": reason, "text": text}
 
 
 def readout(outputs: Sequence[Plain] = (), failed: Plain = None) -> Plain:
-    """A `Readout`: what was read, or why nothing was."""
+    """Return a `Readout`: what was read, or why nothing was."""
     return {"outputs": outputs, "failure": failed}
 
 
 def fault(reason: str, text: str) -> Plain:
-    """A `Fault`: why there is no result."""
+    """Return a `Fault`: why there is no result."""
     return {"reason": reason, "text": text}
 
 
 def answer_line(number: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    """An `Answer` as a line, within the limit; a CodecError says what in it has no plain form."""
+    """Return an `Answer` as a line within the limit. Raise CodecError for data without a plain form."""
     line = _line(number, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line

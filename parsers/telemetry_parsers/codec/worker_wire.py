@@ -1,6 +1,6 @@
-"""What goes between the daemon and a worker: a question as one line of JSON, and its answer as another.
+"""The messages between the daemon and a worker: a question as one line of JSON, and the answer as another.
 
-docs/architecture.md, "What a worker is asked", shows both. How a worker writes an answer stands in `worker_answer.py`.
+Examples are in docs/architecture.md, "What a worker is asked". `worker_answer.py` writes the answers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Req
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """What is the parser at this target (`module:attribute` or `/file.py:attribute`)? The result is a DescribedParser."""
+    """Describe the parser at this target (`module:attribute` or `/file.py:attribute`). The result is a DescribedParser."""
 
     parser: str
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """What does the parser at this target make of a capture? The result is a Report."""
+    """Parse a capture with the parser at this target. The result is a Report."""
 
     parser: str
     capture: Capture
@@ -29,7 +29,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What do the library reader at this target, or the files below `root`, say? The result is a Readout."""
+    """Call the library reader at this target, or read the files below `root`. The result is a Readout."""
 
     request: Request
     reader: str
@@ -49,7 +49,7 @@ class Readout:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing to do within so many seconds."""
+    """A request with a time limit in seconds."""
 
     id: int
     seconds: float
@@ -66,7 +66,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of the question with this id in plain form, or the fault; `cpu_seconds` is what the worker has used so far."""
+    """The result of the question with this id in plain form, or the fault; `cpu_seconds` is the worker's total CPU time."""
 
     id: int
     cpu_seconds: float
@@ -75,25 +75,25 @@ class Answer:
 
 
 def question_line(question: Question) -> bytes:
-    """The question as a line; a CodecError says what in it has no plain form."""
+    """Return the question as a line. Raise CodecError for data without a plain form."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
 def checked_readout(result: Plain) -> Readout:
-    """What somebody else's code read, by the result of an answer; a CodecError names what is wrong with it."""
+    """Return the readout of a plugin from an answer's result. Raise CodecError for invalid data."""
     return from_plain(Readout, result)
 
 
 def own_readout(result: Plain) -> Readout:
-    """What our own code read, in a worker that has no other: a line of JSON holds plain data only, which is not walked again."""
+    """Return the readout of a built-in reader. A line of JSON contains plain data only, so that it is not checked again."""
     try:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])
         return Readout(outputs, None if failure is None else Failure(**failure))
-    except (KeyError, TypeError) as error:  # of another version of ours
+    except (KeyError, TypeError) as error:  # the worker may be of another version
         raise CodecError("", f"no readout: {error}") from None
 
 
 def answer_in(line: bytes) -> Answer:
-    """The answer of a line."""
+    """Return the answer in a line."""
     return from_plain(Answer, decode_line(line))

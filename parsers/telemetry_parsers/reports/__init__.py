@@ -1,12 +1,12 @@
-"""From printed texts to a report: the one way that every parser of texts goes.
+"""Parses printed texts into reports. Every parser of texts works this way:
 
-1. A `Tool` (tool.py) says in data what a vendor's tool is called, which shapes its output has, and what its errors and
-   its silence mean. `parse(capture, tool)` (frame.py) does the rest: it finds the shape of each output, lets that shape
-   read, and reports an error, another tool's output or an unknown text. What a tool does in its own way is a named field.
-2. A `Shape` reads a `Text` into a `Draft` (draft.py): the devices by their places, the first number of each reading,
-   identities, facts, processes, events, problems and unknown names. The frame makes the draft, and the report of it.
-3. A `Target` (targets.py) says where a printed text goes: `metric("power_cap_watts", unit="W")`, `identity("uuid")`,
-   `fact("firmware")`, `health({...})`. The catalogue chooses how the number is read; `unit` is what a bare number is in.
+1. A `Tool` (tool.py) declares a vendor's tool as data: its name, the shapes of its output, and the meaning of its errors
+   and of no output. `parse(capture, tool)` (frame.py) does the rest: it finds the shape of each output, lets the shape
+   read the text, and reports errors, output of another tool and unknown text. Deviations of a tool are named fields.
+2. A `Shape` reads a `Text` into a `Draft` (draft.py): the devices by their keys, the first number of each reading,
+   identities, facts, processes, events, problems and unknown names. The frame makes the draft and, from it, the report.
+3. A `Target` (targets.py) is the destination of a printed text: `metric("power_cap_watts", unit="W")`, `identity("uuid")`,
+   `fact("firmware")`, `health({...})`. The catalogue determines how the number is read; `unit` is the unit of a bare number.
 
 A vendor's tables map its keys or headings to targets, and its shapes call `draft.take(device, targets, text, where)`:
 
@@ -20,18 +20,18 @@ A vendor's tables map its keys or headings to targets, and its shapes call `draf
     _TOOL = Tool("my-smi", "vendor", (of_lines(is_keys, read_keys, tables=(KEYS,)),), silent="no output: load the driver")
     PARSER = parser_of(_TOOL, Poll("readings", Command((("my-smi",),))))
 
-What does not fit a row is a step before the draft, or a call of one of its other methods:
+Exceptions are handled before the draft, or with its other methods:
 
 - A number that must be chosen or computed (the highest of many, the busier of two): choose among the values that
-  `draft.value_in(target, text, unit)` gives, then `draft.give(device, target, value, text, where)`.
-- A reading that is made elsewhere: `draft.complain_of(item, text, where)` reports it if it is bad, `draft.keep(item)`
-  keeps it. A file or a library's answer without a text: `give` without `where` complains of nothing.
-- What all readings of a device show together (it does not answer, its zeros are none): `draft.readings_of(device)`, then
+  `draft.value_in(target, text, unit)` returns, then `draft.give(device, target, value, text, where)`.
+- A reading made elsewhere: `draft.complain_of(item, text, where)` reports a bad reading, `draft.keep(item)` keeps it.
+  For files and library answers without a text, call `give` without `where`: no problems are reported.
+- A conclusion from all readings of a device (no answer, zeros that mean absent): `draft.readings_of(device)`, then
   `draft.overrule(item)` or `draft.rewrite(device, ...)`.
-- A `Device` that another function makes: `draft.device(place, known)` for a new one, `draft.add(known)` where each is listed
-  once, `draft.describe(device, known, facts)` for more of the same.
-- A list that ends too early: `draft.is_cut`. One that nothing closes: `draft.is_open`; it counts unless the tool failed.
-  One that ended, with a device that is not understood: `draft.has_gaps`; none that it lacks is lost.
+- A `Device` made by another function: `draft.device(key, template)` for a new device, `draft.add(device)` if each is listed
+  once, `draft.describe(position, device, facts)` for more fields of a device.
+- A truncated list: `draft.is_cut`. A list without an end mark: `draft.is_open`; it counts unless the tool failed.
+  A complete list with a device that is not understood: `draft.has_gaps`; no device missing from it is lost.
 
-The limits on devices and unknown names are in bounds.py; nothing but the draft asks for them.
+The limits on devices and unknown names are in bounds.py; only the draft checks them.
 """

@@ -1,4 +1,4 @@
-"""How every tool's text becomes a report: each output in turn, which shape it has, what is left over; and the parser that does it."""
+"""Parses the texts of every tool: finds the shape of each output, reads it, and reports what is left over."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """One report on all outputs of a capture, or on why there are none; `silent` is what no output at all means.
+    """Return one report on all outputs of a capture, or why there are none; `silent` explains an empty output.
 
-    A parser is given no prompt, no command and no note of ssh or kubectl. Exit statuses with which a version of the tool
-    ends although all is well are no problem.
+    Prompts, commands and notes of ssh or kubectl are removed before parsing. Exit statuses in `quiet_statuses` are no
+    problem if there is output.
     """
     commands = _commands(capture.request)
     outputs = tuple(_on_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
@@ -41,7 +41,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """The report of a parser that reads the commands in a text itself, because they show what was asked."""
+    """Return the report of a parser that reads the commands in a text itself, because they show the request."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -51,7 +51,7 @@ def _report_on_runs(
 
 
 def _commands(request: Request) -> frozenset[str]:
-    """The names by which a poll runs its tool: `mx-smi` and `ht-smi`."""
+    """Return the names by which a poll runs its tool, such as `mx-smi` and `ht-smi`."""
     return frozenset(line[0] for line in request.alternatives) if isinstance(request, Command) else frozenset()
 
 
@@ -64,18 +64,20 @@ def _on_texts(output: Output, change: Callable[[str], str]) -> Output:
 def _with_status(report: Report, output: Output, quiet_statuses: Container[int]) -> Report:
     if report.outcome != "ok" or not output.status or output.status in quiet_statuses:
         return report
-    problem = Problem("exit status", f"exit status {output.status} although there is output")
+    problem = Problem("exit status", f"exit status {output.status} despite output")
     return replace(report, problems=(*report.problems, problem))
 
 
 def _too_long(output: Output, tool: str) -> Report | None:
-    """The report on an output with more lines than any tool prints, None where it can be read."""
+    """Return a report on an output with more lines than any tool prints, or None if it can be parsed."""
     count = output.text.count("\n") + output.stderr.count("\n")
-    return failed("not_understood", "text", f"{count} lines, as {tool} never prints") if count > MOST_LINES else None
+    return (
+        failed("not_understood", "text", f"{count} lines are more than {tool} prints") if count > MOST_LINES else None
+    )
 
 
 def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
-    """The report on an output without a word, None where there is one."""
+    """Return a report on an empty output, or None for any other."""
     if any(line.text.strip() for line in printed):
         return None
     if output.status:
@@ -84,7 +86,7 @@ def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> 
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
-    """The report on an error that the tool prints, or on another tool's output; None where it is neither."""
+    """Return a report on a printed error or on another tool's output, or None if there is neither."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
@@ -92,30 +94,30 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """The error in one of several answers, by the words that tools use for it; nothing where a product only lacks a feature."""
+    """Return the error in one of several answers; empty if the product merely lacks a feature."""
     report = error_report(printed, None, errors)
-    # Not understood is what only begins like an error, such as the key `Error Count`.
+    # Some keys only begin like an error, such as `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 
 
 def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
-    """The report on a text with nothing known in it, which it quotes."""
+    """Return a report on a text without any known content, which the report quotes."""
     first = next(line for line in printed if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {tool} is known to print: {quote(first.text)}")
+    return failed(reason, first.where, f"not a known output of {tool}: {quote(first.text)}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The report on one text; where it `is_open`, nothing shows that its list ended."""
+    """The report on one text. If it `is_open`, the list has no end mark."""
 
     report: Report
     is_open: bool = False
 
 
 def parse(capture: Capture, tool: Tool) -> Report:
-    """The report of a tool's outputs: devices and readings, or the reason why there are none."""
+    """Return the report of a tool's outputs: devices and readings, or the reason why there are none."""
     report = report_on if tool.several is None else _report_on_runs
     return report(
         capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
@@ -141,9 +143,10 @@ def _report_of(output: Output, tool: Tool) -> Report:
 
 
 def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
-    """The answers in the first way to read the lines that lists a device, else in the first that has any answer.
+    """Return the answers of the first way to read the lines that lists a device, else of the first with any answer.
 
-    Of a tool that answers for one device at a time, in the first that has any: the next may lose whose answer it is.
+    For a tool that answers for one device at a time, the first way with any answer counts: the next ways may lose the
+    name of the device.
     """
     best: list[_Answer] = []
     for way in _ways_to_read(stdout, tool):
@@ -155,9 +158,9 @@ def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
 
 
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """The lines as they are; without what a launcher put before each; without commands that are no heads of answers.
+    """Yield the lines with and without a launcher's prefix, then without command lines that are not heads of answers.
 
-    What surely was put there goes first: a part of a table or document can be read in spite of it.
+    If the prefix is certain, the lines without it come first: the lines with it may be parsed in part.
     """
     bare = without_prefix(stdout)
     ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(stdout, bare) else [stdout, bare]
@@ -170,27 +173,27 @@ def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answe
     if tool.several is None:
         answer = _answer(Text(printed, (), output), tool)
         return [] if answer is None else [answer]
-    each = [(run, tool.several.parts(run)) for run in runs(printed, tool.several.command)]
-    is_alone = len(each) == 1 and len(each[0][1]) == 1 and not each[0][0].arguments
-    nobodys = None if is_alone else tool.several.nobodys
-    read = [(run, list(_answers_in(parts, output, tool, nobodys))) for run, parts in each]
+    parts_of_runs = [(run, tool.several.parts(run)) for run in runs(printed, tool.several.command)]
+    is_alone = len(parts_of_runs) == 1 and len(parts_of_runs[0][1]) == 1 and not parts_of_runs[0][0].arguments
+    unclear = None if is_alone else tool.several.unclear
+    read = [(run, list(_answers_in(parts, output, tool, unclear))) for run, parts in parts_of_runs]
     if not any(answers for _, answers in read):
         return []
     return [answer for run, answers in read for answer in answers or _failures(run, tool, tool.several)]
 
 
-def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, nobodys: str | None) -> Iterator[_Answer]:
-    """The answers behind a command line; one beside others that does not name its device may be of any."""
+def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str | None) -> Iterator[_Answer]:
+    """Yield the answers after a command line. Among several, an answer without the name of its device is not read."""
     for part in parts:
         answer = _answer(Text(part.lines, part.arguments, output), tool)
-        if answer is not None and nobodys and any(device.index is None for device in answer.report.devices):
-            answer = _Answer(Report(problems=(Problem(part.lines[0].where, nobodys),)))
+        if answer is not None and unclear and any(device.index is None for device in answer.report.devices):
+            answer = _Answer(Report(problems=(Problem(part.lines[0].where, unclear),)))
         if answer is not None:
             yield answer
 
 
 def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
-    """What a command failed with, where others beside it gave answers."""
+    """Yield the failures of a command whose other outputs have answers."""
     if not run.arguments:
         return
     missing = several.missing(run)
@@ -200,7 +203,7 @@ def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
 
 
 def _answer(text: Text, tool: Tool) -> _Answer | None:
-    """What the first shape that a text has reads in it."""
+    """Return the answer in the first shape that fits the text."""
     for shape in tool.shapes if text.lines else ():
         draft = tool.draft()
         if shape.read(text, draft):
@@ -212,14 +215,14 @@ def _answer(text: Text, tool: Tool) -> _Answer | None:
 
 
 def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
-    """The report with what the tool printed beside its data: the lines of its error stream."""
+    """Return the report with the lines of the error stream as problems."""
     stderr = [line for line in lines(output.stderr, "stderr") if line.text.strip() and tool.is_complaint(line.text)]
     problems = capped([*report.problems, *(Problem(line.where, quote(line.text)) for line in stderr)])
     return replace(report, problems=problems)
 
 
 def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
-    """The report on a text without any shape of the tool's."""
+    """Return a report on a text that fits no shape of the tool."""
     why = _report_on_silence(output, printed, tool.silent)
     for refusal in tool.refusals:
         why = why or refusal(output, printed)
@@ -232,10 +235,10 @@ def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Repor
 def parser_of(
     tool: Tool, *polls: Poll, also: Iterable[str] = (), keeps: Callable[[str, Reading], bool] | None = None
 ) -> SourceParser:
-    """The parser of a tool; its source is named after it, `hccn-tool` after hccn_tool.
+    """Return the parser of a tool. Its source is named after the tool, such as `hccn-tool` for hccn_tool.
 
-    `also` are the metrics that no table names, such as a number of rows. `keeps` says whether a poll of this name gives
-    this reading, for polls whose text has readings that another poll gives more often.
+    `also` are metrics that no table names, such as a number of rows. `keeps` returns whether a poll keeps a reading,
+    for polls that repeat readings of a more frequent poll.
     """
     gives = dict.fromkeys((*_metrics([shape.tables for shape in tool.shapes]), *also))
     read = partial(parse, tool=tool) if keeps is None else partial(_parse_kept, tool=tool, keeps=keeps)
@@ -248,7 +251,7 @@ def _parse_kept(capture: Capture, tool: Tool, keeps: Callable[[str, Reading], bo
 
 
 def _metrics(table: object) -> Iterator[str]:
-    """The metrics of all targets in a table, in tables within it and in the fields of its rows."""
+    """Yield the metrics of all targets in a table, in nested tables and in the fields of rows."""
     if isinstance(table, Target):
         yield from (table.key,) if table.kind in ("metric", "health") else ()
     elif isinstance(table, Mapping):

@@ -1,13 +1,13 @@
-"""What a printed text gives: a metric, an identity or a fact of a device, and how it is read.
+"""Targets of printed texts: a metric, an identity or a fact of a device, and how the text is read.
 
 A table's row is one of these:
 
-- `metric("power_cap_watts", unit="W")`: a number. The metric's own unit in the catalogue chooses which units a text may
-  have; `unit` is what a bare number is in. Where the unit stands in a key or a heading, `draft.take(…, unit=…)` names it.
+- `metric("power_cap_watts", unit="W")`: a number. The metric's unit in the catalogue determines which units a text may
+  have; `unit` is the unit of a bare number. If a key or a heading has the unit, pass `draft.take(…, unit=…)`.
 - `metric(…, words={"off": 0.0})`: these words stand for numbers; any other text is a number as usual.
-- `metric(…, zero=Absent.NOT_SUPPORTED)`: what a printed 0 means where it is no number, as for a limit of 0 W.
-- `switch("ecc_enabled", ON_OFF)`: these words and no numbers. `state(…)`: the same, and silent about any other text.
-- `special("pcie_link_generation", read)`: the exception for texts that are no quantity, such as `16.0 GT/s x16`.
+- `metric(…, zero=Absent.NOT_SUPPORTED)`: the meaning of a printed 0 that is not a number, such as a limit of 0 W.
+- `switch("ecc_enabled", ON_OFF)`: these words and no numbers. `state(…)`: the same, but other texts give no reading.
+- `special("pcie_link_generation", read)`: for texts that are not a quantity, such as `16.0 GT/s x16`.
 - `identity("uuid")`, `fact("firmware")`, `health({…})`.
 """
 
@@ -23,7 +23,7 @@ from telemetry_parsers import units
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Value
 
-# The units of a text, by the unit of its metric in the catalogue.
+# The units allowed in a text, by the unit of its metric in the catalogue.
 _FAMILIES: Mapping[str, units.Units] = {
     "ratio": units.RATIO,
     "celsius": units.CELSIUS,
@@ -35,12 +35,12 @@ _FAMILIES: Mapping[str, units.Units] = {
     "seconds": units.SECONDS,
     "": units.COUNT,
 }
-# Counts that are printed with a unit all the same.
+# Counts that some tools print with a unit.
 _OF_METRIC: Mapping[str, units.Units] = {"fan_rpm": units.RPM}
 _STATE = re.compile(r"P([0-9]{1,2})\Z")
 _GENERATION = re.compile(r"(?:Gen[ \t]{0,2})?([0-9]{1,2})\Z", re.IGNORECASE)
 _WIDTH = re.compile(r"[xX]?([0-9]{1,3})[xX]?\Z")
-# Metrics whose numbers are printed with a letter that is no unit.
+# Metrics whose numbers are printed with a letter that is not a unit.
 _MARKED: Mapping[str, re.Pattern[str]] = {
     "performance_state": _STATE,
     "pcie_link_generation": _GENERATION,
@@ -51,15 +51,15 @@ _MARKED: Mapping[str, re.Pattern[str]] = {
 _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z")
 
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
-# What reads a text that is no quantity: the text, and the unit that its key has (empty for none).
+# Reads a text that is not a quantity. The second argument is the unit in its key (empty for none).
 Read = Callable[[str, str], Value]
-# What a text that is none of a target's words is: a number, one that is not understood, or nothing of this metric.
+# The meaning of a text that is none of a target's words: a number, not understood, or no reading of this metric.
 Rest = Literal["number", "not understood", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a text goes and how it is read; made by the functions below."""
+    """The destination of a text and how it is read; made by the functions below."""
 
     kind: Literal["metric", "identity", "fact", "health"]
     key: str
@@ -73,7 +73,7 @@ class Target:
 
     @property
     def is_sure(self) -> bool:
-        """Whether any text gives a reading, be it absent."""
+        """Return whether every text gives a reading, present or absent."""
         return self.kind == "metric" and self.rest != "nothing"
 
 
@@ -84,49 +84,49 @@ def metric(
     words: Mapping[str, Value] | None = None,
     zero: Value = 0.0,
 ) -> Target:
-    """A reading of that metric."""
+    """Return a target for a reading of that metric."""
     return Target("metric", key, label, unit, MappingProxyType(dict(words or {})), zero=zero)
 
 
 def only(key: str, label: str = "") -> tuple[Target]:
-    """A reading of that metric and nothing else, as tables of keys want it."""
+    """Return a single target for a reading of that metric, as tables of keys need it."""
     return (metric(key, label),)
 
 
 def switch(key: str, words: Mapping[str, Value], label: str = "") -> Target:
-    """A reading of that metric whose text is one of these words; any other text is not understood."""
+    """Return a target for a metric whose text is one of these words; other texts are not understood."""
     return Target("metric", key, label, words=MappingProxyType(dict(words)), rest="not understood")
 
 
 def state(key: str, words: Mapping[str, Value]) -> Target:
-    """A reading of that metric where the text is one of these words, nothing where it is not."""
+    """Return a target for a metric whose text is one of these words; other texts give no reading."""
     return Target("metric", key, words=MappingProxyType(dict(words)), rest="nothing")
 
 
 def special(key: str, read: Read, label: str = "") -> Target:
-    """A reading of that metric out of a text that is no quantity: `read` knows its form."""
+    """Return a target for a metric whose text is not a quantity and is read by `read`."""
     return Target("metric", key, label, read=read)
 
 
 def identity(key: str) -> Target:
-    """A field of the device: index, model, bus_id, uuid, serial, driver."""
+    """Return a target for a field of the device: index, model, bus_id, uuid, serial, driver."""
     return Target("identity", key)
 
 
 def health(words: Mapping[str, str]) -> Target:
-    """The state of health; `words` are the tool's for those of the catalogue, in lower case."""
+    """Return a target for the state of health; `words` maps the tool's words in lower case to those of the catalogue."""
     return Target("health", "health", states=MappingProxyType(dict(words)))
 
 
 def fact(key: str) -> Target:
-    """A label of `accelerator_info`."""
+    """Return a target for a label of `accelerator_info`."""
     return Target("fact", key)
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """The number in a text of that target, None where it is about something else.
+    """Return the number in a text, or None if the text is about something else.
 
-    `unit` is the one that stands in the text's key or heading, in any case; it must be one of the metric's.
+    `unit` is the unit in the text's key or heading, in any case. The metric must allow it.
     """
     bare = " ".join(text.split())
     word = target.words.get(bare.lower())
@@ -139,7 +139,7 @@ def value_of(target: Target, text: str, unit: str = "") -> Value | None:
 
 
 def with_domain(address: str) -> str:
-    """A bus address whose domain has two digits, `00:2d:00.0`, with four; any other text as it is."""
+    """Return a bus address whose domain has two digits, `00:2d:00.0`, with four; any other text unchanged."""
     match = _SHORT_BUS.match(address.strip())
     return f"00{match[1]}:{match[2]}" if match else address
 

@@ -1,4 +1,4 @@
-"""A tool in data: whose it is, which shapes its output has, what its errors and its silence mean; frame.py works by it."""
+"""The declaration of a tool: vendor, shapes of its output, meaning of its errors and of no output; used by frame.py."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# What a vendor's words are for one shape: a Box, a List, a Monitor.
+# A vendor's words for one shape: a Box, a List, a Monitor.
 _Words = TypeVar("_Words")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One answer of a tool; `arguments` are those of the command line that the text repeats before it."""
+    """One answer of a tool; `arguments` are those of the command line repeated before the answer."""
 
     lines: Sequence[Line]
     arguments: tuple[str, ...] = ()
@@ -26,29 +26,29 @@ class Text:
 
     @property
     def joined(self) -> str:
-        """The lines as one text, for shapes that are no lines, such as JSON."""
+        """Return the lines as one text, for shapes that do not consist of lines, such as JSON."""
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """The command that the text answers, as it repeats it itself or as the reader names it."""
+        """Return the command of the answer, as repeated in the text or as the reader names it."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
     def all_lines(self) -> list[Line]:
-        """The lines of both streams of the whole output, in which errors are looked for."""
+        """Return the lines of both streams of the whole output, which are searched for errors."""
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# Reads a text into a draft where it has the reader's shape; True if it has.
+# Reads a text into a draft and returns True, if the text has this shape.
 Reader = Callable[[Text, Draft], bool]
-# The report on a text of a shape that lists no device, from what was read of it.
+# Makes the report on a text that lists no device, from its draft report.
 Empty = Callable[[Report, Text, "Tool"], Report]
-# The report on an output without any shape of the tool's, from the lines of both streams; None where it is another thing.
+# Makes the report on an output without any known shape from the lines of both streams; None if it is another output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
-    """Of a list of devices without any: the error in it, what was not understood, or that there is none."""
+    """Return the report on an empty list of devices: its error, what was not understood, or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -59,26 +59,26 @@ def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
 
 
 def must_be_whole(report: Report, text: Text, _tool: Tool) -> Report:
-    """Of a list that shows its end: a whole one without devices means that there is none, one that is cut off does not."""
+    """Return the report on a list with an end mark: an empty complete list means no devices, a truncated one does not."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
 
 
 def may_be_empty(report: Report, text: Text, tool: Tool) -> Report:
-    """Of a shape that does not list the devices, such as their processes: as a list, but none is fine."""
+    """Return the report on a shape without a device list, such as processes; an empty one is fine."""
     listed = _needs_devices(report, text, tool)
     return Report(facts=report.facts) if listed.outcome == "no_devices" else listed
 
 
 def is_fine(report: Report, _text: Text, _tool: Tool) -> Report:
-    """Of one of several answers about a device: fine as it is, with its problems; others may list devices."""
+    """Return the report unchanged: other answers may list the devices."""
     return replace(report, outcome="ok")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One shape of a tool's output; `empty` makes the report where it lists no device. `tables` hold the targets that it reads."""
+    """One shape of a tool's output; `empty` makes the report if no device is listed. `tables` has the shape's targets."""
 
     read: Reader
     form: Form = "text"
@@ -92,7 +92,7 @@ def of_lines(
     empty: Empty = _needs_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
-    """A shape of one tool: `is_it` knows it by its lines, `read` reads them."""
+    """Return a shape of one tool: `is_it` recognizes its lines, `read` reads them."""
 
     def read_if(text: Text, draft: Draft) -> bool:
         has_shape = is_it(text.lines)
@@ -108,20 +108,20 @@ def shape(
     read: Callable[[Sequence[Line], _Words, Draft], None],
     words: _Words,
 ) -> Shape:
-    """A shape that many vendors' tools have, in one vendor's words."""
+    """Return a shape shared by several vendors' tools, in one vendor's words."""
     return of_lines(lambda lines: is_it(lines, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """How one text holds several answers of a tool that is asked for one device at a time: each behind its command line.
+    """A text with several answers of a tool that is called for one device at a time, each after its command line.
 
-    `parts` are the answers behind one command line. `missing` is the problem of a command without any answer. `nobodys` is
-    the problem of an answer beside others that has a device without an index: it may be any device's, and is not read.
+    `parts` are the answers after one command line. `missing` is the problem of a command without an answer. `unclear`
+    is the problem of an answer among others whose device has no index: it could be any device's and is not read.
     """
 
     command: str
-    nobodys: str
+    unclear: str
     parts: Callable[[Run], Sequence[Run]]
     missing: Callable[[Run], Problem | None]
 
@@ -136,18 +136,18 @@ def _any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: the shapes of its output in the order in which they are tried, its errors, what its silence means.
+    """A tool: the shapes of its output in the order in which they are tried, its errors, the meaning of no output.
 
-    What few tools need:
-    - `index_space`: where the numbers of devices are not the tool's own.
-    - `words`: what the tool prints in place of any number. `wording`: how it words a bad number (see draft.py).
-    - `quiet_statuses`: exit statuses with which a version ends although all is well.
+    Optional fields:
+    - `index_space`: if the numbers of devices are not the tool's own.
+    - `words`: words that the tool prints instead of any number. `wording`: how problems word a bad number (see draft.py).
+    - `quiet_statuses`: exit statuses that are no problem if there is output.
     - `several`: for a tool that answers for one device at a time.
-    - `marks_first`: the marks of other tools make a text foreign before any shape is tried, since the shapes are those of
-      kindred tools. False where the shapes are the tool's own, and a device's name may bear another's mark.
-    - `refusals`: what the tool says in place of devices, asked before its `errors`; `remnants`: asked behind them.
-    - `is_complaint`: which lines of the error stream a person should see.
-    - `finish`: the last word on the report of an output.
+    - `marks_first`: whether marks of other tools make a text foreign before any shape is tried, because kindred tools have
+      the same shapes. False if the shapes are unique, since a device's name may contain another tool's mark.
+    - `refusals`: texts printed instead of devices, checked before `errors`; `remnants`: checked after them.
+    - `is_complaint`: which lines of the error stream are shown to the operator.
+    - `finish`: makes the final report on an output.
     """
 
     name: str
@@ -167,6 +167,6 @@ class Tool:
     finish: Callable[[Report, Output], Report] = _as_it_is
 
     def draft(self) -> Draft:
-        """An empty draft for one of its texts."""
+        """Return an empty draft for one of the tool's texts."""
         space = self.name if self.index_space is None else self.index_space
         return Draft(self.vendor, self.wording, self.words, space)

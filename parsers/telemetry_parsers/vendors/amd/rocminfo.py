@@ -308,7 +308,7 @@ def _take_values(agent: Agent, device: int, draft: Draft) -> None:
             draft.take(device, (target,), value.text, value.line.where)
     address = agent.text("bdfid")
     if units.whole(address) != 0 and address and _bus_id(address) is None:
-        draft.complain(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is no bus address')
+        draft.complain(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
 
 
 def _size(text: str, _unit: str) -> Number:
