@@ -201,7 +201,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class RankPlace:
-    """Which card a rank had; `node` stands for the node's address, which is shown to nobody."""
+    """Which card a rank had; `node` stands for the node's address, which is never shown."""
 
     node: str
     index: int

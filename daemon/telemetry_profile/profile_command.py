@@ -1,4 +1,4 @@
-"""`telemetry profile`: what profilers wrote, with what telemetry told of the same cards in the same seconds."""
+"""`telemetry profile`: what profilers wrote, with what telemetry reported of the same cards in the same seconds."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _files(paths: Sequence[str]) -> list[Found]:
 
 
 def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
-    """What came of the files, in their order; of all that were read when somebody ended it, and that it was so."""
+    """What came of the files, in their order; after ^C of those that were read, and whether it came."""
     try:
         read = partial(read_one, formats=installed())
     except BadFormatError as error:
@@ -214,7 +214,7 @@ def _moved(member: Member, offset: int) -> Member:
 
 
 def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:
-    """What telemetry told of each member's card in its seconds. Raises CommandError."""
+    """What telemetry reported of each member's card in its seconds. Raises CommandError."""
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
     from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile

@@ -163,7 +163,7 @@ def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
 
 
 def _says_nothing(name: str, value: int, split: Split) -> bool:
-    """What is no more than a repetition: nothing of no communication is exposed, and nobody waits."""
+    """What is no more than a repetition: no communication is exposed, and no rank waits."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
@@ -232,7 +232,7 @@ def _number(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
-    """A heading and at most so many kernels; nothing where none is told."""
+    """A heading and at most so many kernels; nothing without kernels."""
     sums = kernel_sums(members)
     if not sums:
         return []

@@ -89,7 +89,7 @@ class Table:
     rows: Sequence[Row] | Iterator[Row]
 
     def has(self, *roles: str) -> bool:
-        """Whether all of these are told."""
+        """Whether the table has all of these columns."""
         return {column.role for column in self.columns}.issuperset(roles)
 
     def headings(self) -> frozenset[str]:
@@ -119,7 +119,7 @@ def _column(heading: str) -> Column:
         words, unit = found["words"], found["unit"]
     elif heading.endswith("Ns"):
         words, unit = heading[:-2], "ns"
-    if unit == "%":  # a share of something that is told beside it
+    if unit == "%":  # a share of a number in another column
         return Column("", 0, heading)
     return Column(_ROLES.get(_plain(words), ""), UNITS.get(unit.lower(), 0), heading)
 
@@ -187,7 +187,7 @@ class _Body:
         self._is_over = True
 
     def finish(self) -> None:
-        """Pass over what nobody read."""
+        """Skip the rows that were not read."""
         if not self._is_over:
             for _ in self.rows():
                 pass

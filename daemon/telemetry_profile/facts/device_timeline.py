@@ -102,7 +102,7 @@ class Timeline:
     """Collects the intervals of one file; `devices()` says what they come to.
 
     A device is named by any key. Steps and waits for data belong to a process of the host, thus to the devices that this
-    process used; those of no process that is told belong to every device of the file. `step_basis` says how the file's steps are those of
+    process used; those of an unknown process belong to every device of the file. `step_basis` says how the file's steps are those of
     the device; where their launches are known, they decide.
     """
 
@@ -285,7 +285,7 @@ def _within(times: array[int], span: Interval | None) -> Interval:
 
 
 def _used(process: Hashable, lane: _Lane) -> bool:
-    """Whether a process may have used a device: not where both are told, and it is none of those that did."""
+    """Whether a process may have used a device: it may, unless both are known and it is none of those that did."""
     return process is None or not lane.processes or process in lane.processes
 
 

@@ -118,7 +118,7 @@ MATRIX_OPERATORS = frozenset(_COUNTS)
 
 
 def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
-    """The operations of one operator; None where its shapes are not told or do not fit."""
+    """The operations of one operator; None where its shapes are unknown or do not fit."""
     shapes, printed = arguments.get("Input Dims"), arguments.get("Concrete Inputs")
     if not isinstance(shapes, list):
         return None

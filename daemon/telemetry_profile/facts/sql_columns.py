@@ -89,6 +89,6 @@ def interval(begin: object, end: object) -> tuple[int | None, int | None]:
 
 @lru_cache(maxsize=1000)
 def shape(*sizes: object) -> str:
-    """Three sizes of a launch as `1×2×3`, "" where they are not told."""
+    """Three sizes of a launch as `1×2×3`, "" where one is unknown."""
     numbers = [integer(size) for size in sizes]
     return "×".join(map(str, numbers)) if numbers and None not in numbers else ""

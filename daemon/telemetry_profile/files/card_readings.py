@@ -34,7 +34,7 @@ _Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A card at one time; None for what was not told. `throttled` has the reasons that held at that time, None where none are told."""
+    """A card at one time; None for missing readings. `throttled` has the reasons that held at that time."""
 
     time: float
     clock: float | None = None
@@ -70,12 +70,12 @@ class Wanted:
 
 
 def then_of(wanted: Wanted, tracks: Sequence[Track]) -> Then | None:
-    """What was told of the card in these seconds; None where no card fits, or nothing was told then."""
+    """What telemetry reported of the card in these seconds; None where no card fits, or nothing was reported."""
     for match, fits in _WAYS:
         found = [track for track in tracks if fits(wanted, track)]
         if len(found) == 1:
             return _told(wanted, found[0], match)
-        if found:  # several nodes have such a card: nobody knows which is meant
+        if found:  # several nodes have such a card: it is unknown which is meant
             return None
     return None
 

@@ -46,7 +46,7 @@ _PARTS = (
 
 
 def counts_of(member: Member, job_id: str) -> StepCounts | None:
-    """The whole steps of a rank as a job would count them; None where no steps or no card is told."""
+    """The whole steps of a rank as a job would count them; None without steps or a card."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
     card = _card(device.card)

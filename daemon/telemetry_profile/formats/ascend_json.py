@@ -38,7 +38,7 @@ _TOOL = "Ascend profiler"
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
-_SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where all of them are told
+_SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where the file has all of them
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
 # What repeats others: all of a group added up, and of a matrix the slowest and fastest calls beside the sum of them (`allreduce-total@…`).
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
@@ -112,7 +112,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """What is told of each operation, with the keys above: ranks, step, operation, and the rank or the two ends."""
+    """The numbers of each operation, with the keys above: ranks, step, operation, and the rank or the two ends."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
@@ -222,7 +222,7 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _rank_table(document: dict[str, Any]) -> Facts:
-    """The card of each rank, as hccl.json of the job says. The addresses beside it are nobody's business."""
+    """The card of each rank, as hccl.json of the job says. The addresses beside it are not kept."""
     places = tuple(_places(document["server_list"]))
     return Facts(
         "ascend-info",

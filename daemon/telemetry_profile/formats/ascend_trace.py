@@ -185,7 +185,7 @@ class _Reader:
             self._waits[int(number) + 1] = round(printed * 1000)
 
     def _spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Number, begin and end of each iteration with the wait before it, and that wait where it is told."""
+        """Number, begin and end of each iteration with the wait before it, and that wait where the file has it."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iterations.items()):
             wait = self._waits.get(number)

@@ -101,7 +101,7 @@ class _Cards:
 
 
 class _Names:
-    """The words that other tables name by number, which each process counts anew."""
+    """The words that other tables name by number, which each process numbers for itself."""
 
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}

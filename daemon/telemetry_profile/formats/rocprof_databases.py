@@ -146,7 +146,7 @@ def _bus_id(extdata: str) -> str:
 def _told(extdata: str, key: str) -> object:
     try:
         document = json.loads(extdata)
-    except (ValueError, RecursionError):  # it is no JSON: nothing is told
+    except (ValueError, RecursionError):  # not JSON
         return None
     return document.get(key) if isinstance(document, dict) else None
 
@@ -169,7 +169,7 @@ def _read_rocprof(tables: Tables) -> Facts:
     timeline = Timeline()
     cards = _kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
-        # What HSA copies is told without its device.
+        # Copies of HSA have no device in the table.
         number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
         timeline.add(_known(timeline, number), "copy", *interval(start, end), _plain(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):

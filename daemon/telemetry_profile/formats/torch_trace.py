@@ -1,4 +1,4 @@
-"""Chrome traces of torch.profiler and torch_musa, as Kineto writes them since 2021, whoever made the card."""
+"""Chrome traces of torch.profiler and torch_musa, as Kineto writes them since 2021 for the cards of all vendors."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ def _working(evidence: Evidence, profile: Profile) -> Verdict:
 
 
 def _blocks(kernel: Kernel) -> int | None:
-    """Of how many blocks the launch consists; None where that is not told."""
+    """Of how many blocks the launch consists; None where the file does not say."""
     sizes = kernel.grid.split("×")
     if not all(size.isdecimal() for size in sizes):
         return None

@@ -148,7 +148,7 @@ def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
 
 
 def _place(part: _Part) -> tuple[object, ...]:
-    """What all that is told of a card has in common, if it is the only card there."""
+    """What all parts of a card have in common, if it is the only card there."""
     return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.unit)
 
 

@@ -69,7 +69,7 @@ def _held_back(rank: Usual, card: Then) -> HeldBack | None:
 
 
 def _lost(rank: Usual, card: Then, share: float) -> float:
-    """What of a step a lower clock costs at most: nothing while the card waits. Where no clock was told, the throttled time."""
+    """What of a step a lower clock costs at most: nothing while the card waits. Without a clock it is the throttled time."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank.split.span_ns, rank.split.idle_ns

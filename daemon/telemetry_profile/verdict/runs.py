@@ -30,24 +30,29 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(tuple(sorted(run)) for run in runs))
 
 
-def _belong(one: Member, other: Member) -> bool:
+def _belong(member: Member, other: Member) -> bool:
     """Whether two cards may have worked on one program at one time, as far as the files tell."""
-    first, second = one.device, other.device
-    if (first.rank is None) != (second.rank is None) or (one.job_ranks or other.job_ranks) != (
-        other.job_ranks or one.job_ranks
+    device, other_device = member.device, other.device
+    if (device.rank is None) != (other_device.rank is None) or (member.job_ranks or other.job_ranks) != (
+        other.job_ranks or member.job_ranks
     ):
         return False
-    apart = _apart(one, other)
+    apart = _apart(member, other)
     if apart is None:  # no file tells when it was
         return True
-    if first.rank is not None and first.rank != second.rank:
+    if device.rank is not None and device.rank != other_device.rank:
         return apart < _APART_NS
-    return apart < 0 and first.card.index != second.card.index
+    return apart < 0 and device.card.index != other_device.card.index
 
 
-def _apart(one: Member, other: Member) -> int | None:
+def _apart(member: Member, other: Member) -> int | None:
     """The time between the two, below 0 where they overlap; None where it is unknown."""
-    first, second = one.device, other.device
-    if one.clock != other.clock or None in (first.begin_ns, first.end_ns, second.begin_ns, second.end_ns):
+    device, other_device = member.device, other.device
+    if member.clock != other.clock or None in (
+        device.begin_ns,
+        device.end_ns,
+        other_device.begin_ns,
+        other_device.end_ns,
+    ):
         return None
-    return max((second.begin_ns or 0) - (first.end_ns or 0), (first.begin_ns or 0) - (second.end_ns or 0))
+    return max((other_device.begin_ns or 0) - (device.end_ns or 0), (device.begin_ns or 0) - (other_device.end_ns or 0))

@@ -1,4 +1,4 @@
-"""What a rank did in a usual step, or in all of its time where no steps are told."""
+"""What a rank did in a usual step, or in all of its time where no steps are marked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Usual:
 
     @property
     def waiting_ns(self) -> int | None:
-        """The time for which the card waited for anybody: others of its job, or its host."""
+        """The time for which the card waited for other ranks or its host."""
         split = self.split
         if split.exposed_communication_ns is not None:
             return split.exposed_communication_ns
@@ -57,9 +57,10 @@ def usual_of(member: Member) -> Usual:
         return Usual(member, 1, _possible(means[0].split), (), ("only the tool's own mean is in the file",))
     if not kept:
         return _whole(member, left_out)
-    told = [step.name for step in device.steps if step.split.compute_ns is not None]
-    if told and len(told) < len(kept):
-        left_out.append(f"what the card did in other steps than {named(told, ', ', 2)}, of which the files say nothing")
+    measured = [step.name for step in device.steps if step.split.compute_ns is not None]
+    if measured and len(measured) < len(kept):
+        names = named(measured, ", ", 2)
+        left_out.append(f"what the card did in other steps than {names}, of which the files say nothing")
     compute = tuple(step.split.compute_ns for step in kept if step.split.compute_ns is not None)
     return Usual(member, len(kept), mean([step.split for step in kept]), compute, tuple(left_out))
 
