@@ -112,10 +112,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def only(page: bytes, names: Collection[str]) -> bytes:
-    """The families that have one of these names, or whose samples have it.
-
-    Each family begins with its HELP line. No other line can look like one: label values have no line breaks.
-    """
+    """Return the families with one of these names, or with such samples. A line that begins with HELP starts a family."""
     requested = {name.encode("utf-8", "replace") for name in names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY)
     chosen = [_FAMILY + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names(family)]

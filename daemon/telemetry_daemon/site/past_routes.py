@@ -31,10 +31,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 
 
 def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """The document of a snapshot with the devices that the query names. Raises BadQueryError.
-
-    Other parameters are left alone: older releases took any, and clients send some to get past a cache.
-    """
+    """Return the document with the devices of the query; other parameters are ignored, as in older releases. Raises BadQueryError."""
     named = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
         snapshot, extra, None if named is None else frozenset(_ids(named, snapshot, ()))

@@ -65,10 +65,7 @@ class Rendered:
 
 
 class Gzipped:
-    """A body that is packed once and gets another end for each request; the result is one gzip member.
-
-    Two members would be simpler, but browsers show nothing beyond the first.
-    """
+    """A body that is compressed once and gets another end per request, in one gzip member: browsers show nothing after the first."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _usual) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
@@ -79,10 +76,7 @@ class Gzipped:
         self._length = len(body)
 
     def ended(self, tail: bytes) -> tuple[bytes, bytes]:
-        """The packed beginning, never copied, and the end for this tail, which is not made smaller.
-
-        To pack a kilobyte would take longer; and a compressor lets other threads run, so a poll could hold up an answer.
-        """
+        """Return the compressed beginning and the uncompressed tail, since compressing a kilobyte takes longer and lets other threads run."""
         trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTHS)
         return self.beginning, b"".join([*_stored(tail), trailer])
 

@@ -53,11 +53,7 @@ class _Page:
 
 
 class Site:
-    """Answers GET and HEAD alike.
-
-    `snapshot` must return the same object while nothing changes: a page is made once for each object.
-    `process_metrics` is called for each request of metrics. `extra` has the plugins' metrics by key and may grow later.
-    """
+    """Answers GET and HEAD. `snapshot` must return the same object while nothing changes; `extra` are the plugins' metrics by key."""
 
     def __init__(
         self,

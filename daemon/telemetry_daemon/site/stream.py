@@ -38,10 +38,7 @@ _NO_ID = "0.0"
 
 
 class Follower:
-    """One stream: what it gets first, then what is told to all. Who does not read is dropped.
-
-    Of the numbers that come while it still takes what it gets first, which may be megabytes, only the newest wait.
-    """
+    """One client of the stream: first the current state, then events. Only the newest numbers wait for a slow client; a stalled client is dropped."""
 
     def __init__(
         self, first: Iterator[bytes], leave: Callable[[Follower], None], client: str = "", begun: float = 0.0

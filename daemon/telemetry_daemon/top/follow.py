@@ -227,10 +227,7 @@ def with_readings(snapshot: Snapshot, told: ReadingsJson, columns: Sequence[str]
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """The device with these numbers in place of its own.
-
-    Of several sensors that count as one only the highest is told: nothing is claimed of the others.
-    """
+    """Return the device with these numbers. Of several sensors that count as one, only the highest is reported."""
     readings = Readings.of(device.readings)
     given = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)

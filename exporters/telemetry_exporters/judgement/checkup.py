@@ -1,7 +1,4 @@
-"""A node judged for schedulers and monitoring: a status for each device, source and vendor, and one for the whole node.
-
-Devices are judged by the one table of conditions (verdict.py), as everywhere else.
-"""
+"""A node judged for schedulers and monitoring by the conditions of verdict.py: a status for each device, source and vendor, and for the node."""
 
 from __future__ import annotations
 
@@ -40,10 +37,7 @@ _OF_SOURCE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what it is called, how it came out, in words, and what to do about it.
-
-    `device` is its id where it is one, `source` its name. `rank` sorts checks of one status, the worst first.
-    """
+    """The status of one device (`device` is its id), source or count, in words with a remedy; `rank` sorts checks of one status, the worst first."""
 
     name: str
     status: Status
@@ -95,11 +89,7 @@ def examine(
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Return the checkup of a screened snapshot, or of only the devices with these ids.
-
-    `expected` is how many whole devices of each vendor there should be. A node without devices is well if nothing else
-    shows that it has accelerators.
-    """
+    """Return the checkup of a screened snapshot, or only of the devices with these ids. `expected` counts whole devices by vendor."""
     verdict = judge(snapshot)
     devices = tuple(one for one in snapshot.devices if wanted is None or one.id in wanted)
     checks = [_of_device(device, verdict[device.id]) for device in devices]

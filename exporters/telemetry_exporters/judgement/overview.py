@@ -37,10 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is wrong with some devices or a source, why, and what to do about it.
-
-    `age` is when devices whose presence is unknown were last read: `last read 40 s ago`.
-    """
+    """What is wrong with devices or a source, why, and the remedy. `age` says when unread devices were last read."""
 
     what: str
     why: str

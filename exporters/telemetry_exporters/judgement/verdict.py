@@ -25,10 +25,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition of a device or source: in a word or two, what to do about it, and what it means.
-
-    `rank` is its position in the table of conditions, which begins with the worst.
-    """
+    """A condition of a device or source: word, remedy, meaning, and its `rank` in the table of conditions, 0 being the worst."""
 
     word: str
     severity: Severity
@@ -52,10 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What may be said against a device: how bad that is, when it is so, what to do, and the alert that tells it, too.
-
-    `evidence` finds it in the readings of these metrics; a device that has none of them is not asked. `like` is how it reads.
-    """
+    """A condition of devices: severity, meaning, remedy, and the alert that also reports it. `evidence` reads these metrics; `like` is an example of its word."""
 
     like: str
     severity: Severity

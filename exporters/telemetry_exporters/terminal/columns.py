@@ -43,12 +43,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_T]):
-    """A column of rows of some type; None is the rank of a row without a value.
+    """A column of rows. None is the rank of a row without a value.
 
-    `least` is the width to which a text may be cut, 0 if it never is; a cell of numbers never is. A name or a state has a `whole` width: up to
-    that it is cut only where nothing less important is left to be dropped. Where not all columns fit, those of the lowest `priority` go on
-    being shown. Of those with one `slot` the least important that fits is shown, which says most. `usual` keeps the width while numbers
-    change. `is_kept` says that the past has it, too. A column that is drawn takes from `least` to `most` characters, as there is room.
+    `least` is the width to which a text may be cut (0: never), `whole` that of a name or state, which is cut after everything less important is dropped. Columns of
+    the lowest `priority` stay longest; of those with one `slot` only the best that fits is shown. `usual` keeps the width while numbers change. `is_kept`: the past has it.
     """
 
     heading: str
@@ -261,10 +259,7 @@ def of_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple
 def fitted(
     columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
 ) -> dict[int, int]:
-    """The places of the columns that are shown in so many characters, and how wide each is.
-
-    `width_of` tells what the column of that place would take, 0 if it is not worth a place; it is asked only if there may be room for it.
-    """
+    """Return the positions and widths of the columns that fit. `width_of` returns the width that a column would take, 0 to leave it out."""
     kept: dict[int, int] = {}
     wanted: dict[int, int] = {}
     for place in sorted(range(len(columns)), key=lambda place: columns[place].priority):

@@ -45,10 +45,7 @@ class Detail(enum.Flag):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be seen: these devices (None: all), of everything these metrics; `origin` says in the heading who told it.
-
-    `command_lines` are those of processes, by pid.
-    """
+    """The devices (None: all), metrics and command lines to show; `origin` in the heading names the source of the snapshot."""
 
     ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()

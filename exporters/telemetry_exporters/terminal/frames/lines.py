@@ -120,10 +120,7 @@ Make = Callable[[int, int], list[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """So many lines below `heads` that stay; `make(first, last)` gives the heads and those lines.
-
-    `keys` name the lines that can be chosen, one a line; `chosen` is the place of the chosen one. `headings` are what it can be sorted by.
-    """
+    """`heads` and the lines that `make(first, last)` returns. `keys` name the lines that can be chosen, `chosen` is a position, `headings` sort."""
 
     count: int
     make: Make

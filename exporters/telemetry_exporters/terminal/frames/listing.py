@@ -23,10 +23,7 @@ _Measured = tuple[Cell, int]
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[_T]):
-    """What makes a list of things: their columns, a name of each, its text that a filter looks at, and how bad each is, 0 for the worst.
-
-    `style` is that of the whole line of a thing that is not as it should be: not valid any more, or without an answer.
-    """
+    """How to list things: columns, name, filter text, severity (0 is the worst), and the style of lines that are stale or without an answer."""
 
     columns: tuple[Column[_T], ...]
     key: Callable[[_T], str]

@@ -65,10 +65,7 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole screen: exactly as many lines as the terminal has rows, none wider than it.
-
-    `cursor` is the row and column at which a text is typed, `selected` the line that is shown in reverse.
-    """
+    """A whole screen that fits the terminal. `cursor` is where a text is typed, `selected` the reversed line."""
 
     lines: tuple[Line, ...]
     cursor: tuple[int, int] | None = None
@@ -85,11 +82,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What is known of a node. `trouble` says why it does not answer, and is empty if it does.
-
-    `age_seconds` is the time since the snapshot was made. `running` has processes by PID, where this program may look at them. `memory` goes on from one state of the node to the next by
-    `dataclasses.replace`, so that an equal snapshot is looked through once.
-    """
+    """A node: its snapshot with age, `trouble` if it does not answer, `running` processes by PID, and a `memory` of what was derived from an equal snapshot."""
 
     name: str
     snapshot: Snapshot | None = None
@@ -123,11 +116,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that decides what is on the screen, but its size.
+    """Everything that decides what is on the screen, except its size.
 
-    `title` says where the readings come from. `node` is the name of the chosen node, `card` the id of the chosen card; if there is
-    none of that name, the first of the list is chosen. `moment` is the Unix time that is looked at, None for now.
-    `before` is the view to which help goes back.
+    `title` names the origin of the readings. `node` and `card` are chosen by name and id (default: the first). `moment` is a Unix time in the past, None for now. `before` is the view that help returns to.
     """
 
     nodes: tuple[NodeState, ...] = ()
@@ -188,10 +179,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is shown of a node. `slot` is the place in the past that is looked at, None for now; `window` is the half hour before it.
-
-    `is_old` says that the readings are no longer valid: the node has not answered for too long.
-    """
+    """What is shown of a node: `slot` of the past (None: now), `window`, the half hour before it, and `is_old` if the readings have expired."""
 
     node: NodeState
     seen: Seen | None
