@@ -172,7 +172,7 @@ _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class Part(NamedTuple):
-    """What is told of how a device is cut: `units` are its own compute units, `model_units` those of an uncut card.
+    """How a device is partitioned: `units` are its own compute units, `model_units` those of an uncut card.
 
     `profile` is that of a MIG instance, `card_memory_bytes` all memory of the card that it was cut from.
     """

@@ -18,7 +18,7 @@ _LARGEST = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
-    """The number of the error that an answer is; None for a value, -1 for an error that nobody knows."""
+    """The number of the error that an answer is; None for a value, -1 for an unknown error."""
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]

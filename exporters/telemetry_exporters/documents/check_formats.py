@@ -18,7 +18,7 @@ from telemetry_parsers.model import Absent, MergedDevice
 
 # node-problem-detector keeps no more of a plugin's output.
 _NPD_BYTES = 80
-# Icinga keeps some kilobytes of a first line, and more is read by nobody.
+# Icinga keeps some kilobytes of a first line, and longer lines are rarely read.
 _MOST_IN_FIRST_LINE = 4
 _LONGEST_LINE = 400
 # Performance data of more devices would not fit what monitoring systems keep.
@@ -116,12 +116,12 @@ def document(checkup: Checkup) -> str:
 
 
 def nhc_status(status: Status) -> int:
-    """0 or 1: what nobody knows is not well either."""
+    """Return 0 or 1. Unknown counts as unhealthy."""
     return int(status in (Status.CRITICAL, Status.UNKNOWN))
 
 
 def npd_status(status: Status) -> int:
-    """node-problem-detector's: 0 well, 1 a problem, 2 unknown; a warning is told and is no problem of the node."""
+    """node-problem-detector's: 0 well, 1 a problem, 2 unknown; a warning is reported, but is not a problem of the node."""
     return {Status.CRITICAL: 1, Status.UNKNOWN: 2}.get(status, 0)
 
 

@@ -26,8 +26,8 @@ def read(text: str | bytes) -> JobRecord:
 
 def checked(record: JobRecord) -> JobRecord:
     """The record with clean texts, if its sums may be true. Raises CodecError."""
-    told: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
-    sums = ((one.seconds, one.measured_seconds, one.busy_seconds, one.energy_joules) for one in told)
+    records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
+    sums = ((one.seconds, one.measured_seconds, one.busy_seconds, one.energy_joules) for one in records)
     if not all(0.0 <= number <= _MOST for numbers in sums for number in numbers if number is not None):
         raise CodecError("", "a sum that no card can come to")
     return cleaned(record)

@@ -1,4 +1,4 @@
-"""What a live page is told, as data for server-sent events: the node's state, a device that changed, the newest numbers.
+"""Data of the live page's server-sent events: the node's state, a device that changed, the newest numbers.
 
 docs/stream.schema.json is made of its classes.
 """

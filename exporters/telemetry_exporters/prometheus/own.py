@@ -10,7 +10,7 @@ from telemetry_exporters.prometheus.labels import Labels
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
-# States in which nobody has to have tried anything yet.
+# States in which no attempt may have been made yet.
 _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
 
 

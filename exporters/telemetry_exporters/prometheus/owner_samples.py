@@ -24,12 +24,12 @@ _FIELDS: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
 
 def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
     """The samples of all owners; two whose clean names are the same count as the first of them."""
-    told: set[tuple[str, Labels]] = set()
+    emitted: set[tuple[str, Labels]] = set()
     for device, allocation in billed(devices):
         labels = (*identity_labels(device), *owner_labels(allocation))
-        if (device.id, labels) in told:
+        if (device.id, labels) in emitted:
             continue
-        told.add((device.id, labels))
+        emitted.add((device.id, labels))
         yield Sample(_SHARE, allocation.share, (*labels, ("basis", allocation.basis)))
         for metric, field in _NUMBERS.items():
             value = getattr(allocation, field)
@@ -48,7 +48,7 @@ _PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """The samples of all processes whose memory is told; one that a part of a card lists is left to that part."""
+    """The samples of all processes whose memory is reported. A process listed for a partition is emitted there only."""
     for device in devices:
         of_parts = {one.pid for part in devices if part.parent == device.id for one in part.processes}
         known = {one.pid: one for one in device.processes if one.memory_used_bytes is not None}

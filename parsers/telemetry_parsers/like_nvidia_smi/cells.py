@@ -1,4 +1,4 @@
-"""Columns of a framed table: what the values below a heading look like, and what they give."""
+"""Columns of a framed table: the pattern of the values below a heading, and their targets."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values; each of its groups goes to the targets at the same place."""
+    """The pattern of a column's values; each group has its targets."""
 
     pattern: str
     gives: tuple[tuple[Target, ...], ...] = ()
 
 
 def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
-    """A column whose groups give these; nothing for groups that give nothing."""
+    """Return a column whose groups have these targets; nothing for groups without targets."""
     return Column(pattern, tuple(each if isinstance(each, tuple) else (each,) for each in gives))
 
 
@@ -89,7 +89,7 @@ _USUAL: Mapping[str, Column] = {
 
 
 def usual(*headings: str) -> Mapping[str, Column]:
-    """The columns of these headings, as nvidia-smi means them."""
+    """Return the columns of these headings with nvidia-smi's meaning."""
     return {heading: _USUAL[heading] for heading in headings}
 
 
@@ -98,14 +98,14 @@ Pairs = list[tuple[tuple[Target, ...], str]]
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """Reads a cell that stands below these columns, from left to right."""
+    """Reads a cell below these columns, from left to right."""
 
     columns: tuple[Column, ...]
     pattern: re.Pattern[str]
     counts: tuple[int, ...]
 
     def read(self, text: str) -> Pairs | None:
-        """The texts with their targets, None where the cell does not look like its columns."""
+        """Return the texts with their targets, or None if the cell does not match its columns."""
         match = self.pattern.match(text)
         if match is None:
             return None
@@ -129,7 +129,7 @@ class CellReader:
 
 
 def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
-    """The reader of the cells below these headings."""
+    """Return the reader of the cells below these headings."""
     return _reader_of(tuple(columns.get(name, UNKNOWN) for name in names))
 
 

@@ -1,6 +1,6 @@
-"""Lists of `key : value` below the heading of each card, and the XML that some tools print for `-q -x`, read as such a list.
+"""Lists of `key : value` below the heading of each card, and the XML of `-q -x`, which is read as such a list.
 
-The section of a key is the last one named, so lost indentation does no harm.
+The section of a key is the last one named, so that lost indentation does no harm.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class CardList:
 
 
 def is_list(lines: Sequence[Line], shape: CardList) -> bool:
-    """Whether a card of the list opens in these lines."""
+    """Return whether these lines contain the heading of a card."""
     return any(line.ended and shape.card.match(line.text.strip()) for line in lines)
 
 
 def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
-    """Read a list that no line ends into the draft: its last card's part must reach as far as the others' do."""
+    """Read a list without an end mark into the draft. The last card must have the sections of the others."""
     *others, last = _read_cards(lines, shape, draft) or [()]
     ends = {part[-1] for part in others if part}
     if others and len(ends) == 1 and not ends & {*last}:
@@ -171,7 +171,7 @@ def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | Non
 
 
 def _named(draft: Draft, shape: CardList, text: str, before: str) -> str:
-    """The section that begins here; one that no table knows is named as unknown, but a row of a table is none."""
+    """Return the section that starts at this line. Unknown headings are reported as unknown; table rows are not headings."""
     section = _plain(text, shape)
     sections = {each for each, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
     if section in sections:

@@ -31,12 +31,12 @@ class Monitor:
 
 
 def is_monitor(lines: Sequence[Line], shape: Monitor) -> bool:
-    """Whether the heading of the monitor is in these lines."""
+    """Return whether these lines contain the heading of the monitor."""
     return any(_heading(line, shape)[:1] == [shape.index] for line in lines)
 
 
 def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
-    """Put the rows into the draft; of several rows of a card the last is its newest, and the first number counts."""
+    """Put the rows into the draft. Of several rows of a card, the last is the newest; the first number counts."""
     heads: list[list[str]] = []
     for line in _newest_first(lines, shape):
         heading = _heading(line, shape)
@@ -115,7 +115,7 @@ class Query:
 
 
 def is_query(lines: Sequence[Line], query: Query) -> bool:
-    """Whether a line of field names is in these lines."""
+    """Return whether these lines contain a line of field names."""
     return any(_head(line, query) for line in lines)
 
 
@@ -172,7 +172,7 @@ def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
 
 
 def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST_CELLS) -> list[str]:
-    """The cells of a row of comma-separated values; none where the row is no such or too long."""
+    """Return the cells of a row of comma-separated values; none if the line is not such a row or too long."""
     if len(text) > longest or text.count(",") > most_commas:
         return []
     try:
@@ -184,5 +184,5 @@ def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """A bare number with the unit of its heading."""
+    """Return a bare number with the unit of its heading."""
     return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell

@@ -1,4 +1,4 @@
-"""The process table below the cards: counted only where it is whole and each of its rows was understood."""
+"""The process table below the cards. Processes are counted only if the table is complete and every row is understood."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class _Counted:
 
 
 def is_process_title(line: Line) -> bool:
-    """Whether the process table begins here."""
+    """Return whether the process table starts at this line."""
     return line.ended and _TITLE.match(line.text) is not None
 
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Put the processes, and the number of those of each card, into the draft."""
+    """Put the processes, and the number of processes of each card, into the draft."""
     counted = _Counted(gap=Absent.NOT_REPORTED)
     heads: list[Line] = []
     row: re.Pattern[str] | None = None
@@ -66,7 +66,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _require_body(draft: Draft, line: Line, counted: _Counted) -> None:
-    """A blank table counts nothing: a tool that may not see the processes prints one, too."""
+    """Count nothing for a blank table: a tool without permission to see the processes also prints one."""
     if not counted.has_body and counted.gap is None:
         counted.gap = Absent.NOT_REPORTED
         draft.complain(line.where, "the process table has no row and does not say that there is none")

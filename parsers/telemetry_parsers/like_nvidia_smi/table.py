@@ -65,7 +65,7 @@ class _Scan:
 
 
 def is_table(lines: Sequence[Line], box: Box) -> bool:
-    """Whether these lines hold the table's headings or its version line."""
+    """Return whether these lines contain the table's headings or its version line."""
     return any(_opens(line, box) or box.banner.search(line.text) for line in lines)
 
 
@@ -162,13 +162,13 @@ def _take(scan: _Scan, line: Line) -> None:
 
 
 def _complain(draft: Draft, line: Line) -> None:
-    """A line above the table that is an error or a warning becomes a problem."""
+    """Report a line above the table that is an error or a warning."""
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
         draft.complain(line.where, quote(line.text))
 
 
 def _parts(rule: str, box: Box) -> bool:
-    """Whether a rule stands between two cards."""
+    """Return whether a rule separates two cards."""
     return bool(box.parting) and box.parting in rule
 
 

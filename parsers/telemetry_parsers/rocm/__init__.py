@@ -1,4 +1,4 @@
-"""What rocm-smi and hy-smi have in common: their JSON, CSV, sections and tables as one listing.
+"""Parses the output of rocm-smi and hy-smi: JSON, CSV, sections and tables become one listing.
 
 `keys.py` says which metric each key gives.
 """

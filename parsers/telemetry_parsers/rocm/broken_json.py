@@ -1,7 +1,7 @@
-"""JSON of rocm-smi and hy-smi as a listing, found in noise and read although drivers print it broken.
+"""Reads the broken JSON of rocm-smi and hy-smi as a listing, also with other text around it.
 
-Seen broken: no comma between two values and keys (driver 6.3.31 for BW), one empty key many times (DTK 24.04), text
-around it, an end cut off. So no JSON parser of the library's: it would give up, or keep one of two equal keys.
+Seen in practice: no comma between values and keys (driver 6.3.31 for BW), an empty key many times (DTK 24.04), text
+around the JSON, a truncated end. The json module would refuse these, or keep one of two equal keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The listing of some documents, the text around them, and where the last of them ends."""
+    """The listing of some documents, the text around them, and the offset of the last one's end."""
 
     listing: Listing
     around: str
@@ -34,7 +34,7 @@ class _Documents:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """Whether all was read, and how much."""
+        """Return whether everything was read, and how much."""
         return not self.listing.is_cut, self.end
 
 
@@ -44,19 +44,19 @@ class _CutError(Exception):
 
 @dataclass(slots=True)
 class _Scanner:
-    """The tokens of a text, one after the other; `members` is what was read whole."""
+    """Yields the tokens of a text; `members` are the complete members so far."""
 
     text: str
     position: int
     members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def peek(self) -> str:
-        """The next sign that is no blank, empty at the end."""
+        """Return the next character that is not blank; empty at the end."""
         match = _TOKEN.match(self.text, self.position)
         return "" if match is None else (match[1] or match[2] or match[3])[0]
 
     def take(self) -> str:
-        """The next token: a text with its quotes, a sign or a bare word."""
+        """Return the next token: a quoted text, a sign or a bare word."""
         match = _TOKEN.match(self.text, self.position)
         if match is None:
             raise _CutError
@@ -64,7 +64,7 @@ class _Scanner:
         return match[1] or match[2] or match[3]
 
     def expect(self, sign: str) -> None:
-        """Take this sign."""
+        """Read this sign, or raise _CutError."""
         if self.take() != sign:
             raise _CutError
 
@@ -79,7 +79,7 @@ class _Scanner:
 
 
 def read_document(text: str) -> Listing | None:
-    """The listing of each `{"card0": …}` in a text, None when there is none; complaints beside them are its problems."""
+    """Return the listing of every `{"card0": …}` in a text, None if there is none. Other text becomes problems."""
     documents, foreign = past_foreign_lines(
         text, _read_all, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -133,7 +133,7 @@ def _read(scanner: _Scanner) -> None:
 
 
 def _value(scanner: _Scanner, depth: int) -> str:
-    """A text, number or word as text; objects and lists, which no version prints here, are passed over."""
+    """Return a text, number or word as text. Objects and lists, which no version prints here, are skipped."""
     token = scanner.take()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):

@@ -1,4 +1,4 @@
-"""From a listing to devices and readings: which device a card is, and the vocabulary applied to it."""
+"""Turns a listing into devices and readings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from telemetry_parsers.rocm.saved import pieces_of
 from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Words in a card's vendor or name that show whose it is.
+# Words in a card's vendor or name that show its vendor.
 _VENDOR_WORDS: Mapping[str, str] = {
     "haiguang": "hygon",
     "c-3000": "hygon",
@@ -57,7 +57,7 @@ class _Card:
 
     @property
     def bus(self) -> str | None:
-        """The address of the card, None where none is printed."""
+        """Return the card's bus address, or None if it is not printed."""
         return bus_address(_ARROW.split(self.first("bus") or "", maxsplit=1)[0])
 
 
@@ -91,7 +91,7 @@ def _first_of(texts: Mapping[str, str], what: str) -> str | None:
 
 
 def may_name(vendor: str, text: str) -> bool:
-    """Whether a card in this text names that vendor."""
+    """Return whether a card in this text may name that vendor."""
     lower = text.lower()
     return any(mark in lower for mark, owner in _MARKS.items() if owner == vendor)
 
@@ -253,7 +253,7 @@ def _take_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _take_main_power(device: int, draft: Draft) -> str:
-    """Give the card's main power; its kind: instantaneous where that is printed, else average."""
+    """Store the card's main power and return its kind: instantaneous if printed, else average."""
     printed = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in printed.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
@@ -263,7 +263,7 @@ def _take_main_power(device: int, draft: Draft) -> str:
 
 
 def _deny_zeros(readings: Sequence[Reading], draft: Draft) -> None:
-    """Believe no zero of a card of which neither temperature nor power can be read."""
+    """Ignore the zeros of a card whose temperature and power cannot be read."""
     if not _may_answer(readings, _SIGNS_OF_LIFE - {"utilization_ratio"}):
         for item in readings:
             if item.metric in _ZEROS and item.value == 0.0:

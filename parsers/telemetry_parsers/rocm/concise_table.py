@@ -103,14 +103,14 @@ _HEADINGS: tuple[tuple[str, Column], ...] = (
     ("hcu", _INDEX),
 )
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
-# The key of a heading that nobody knows.
+# The key of an unknown heading.
 UNKNOWN = "?"
 # A line with an index and one of these is a heading.
 _TELLING = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
 def _columns_of(line: str) -> tuple[_Placed, ...]:
-    """The columns of a heading line; none for any other line."""
+    """Return the columns of a heading line; none for any other line."""
     if len(line) > _LONGEST_LINE:
         return ()
     columns: list[_Placed] = []
@@ -190,12 +190,12 @@ def _plausible(cells: list[str], columns: Sequence[_Placed]) -> list[str] | None
 
 
 def _fits_column(text: str, column: Column) -> bool:
-    """Whether a cell looks like its column's values."""
+    """Return whether a cell looks like its column's values."""
     return column.cell.fullmatch(text) is not None
 
 
 def celsius(text: str) -> str:
-    """A temperature's text with its degree sign mended."""
+    """Return a temperature's text with its degree sign repaired."""
     match = re.match(rf"({_NUMBER}){_DEGREE}[cC]?\Z", text)
     return f"{match[1]}C" if match is not None and _fits_column(text, Column("temp", _CELSIUS)) else text
 
@@ -258,7 +258,7 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
 
 
 def _keep_error(line: Line, listing: Listing) -> None:
-    """Tells of an error that stands beside the tables: `Open mkfd failed`, a traceback."""
+    """Report an error printed beside the tables: `Open mkfd failed`, a traceback."""
     if messages.is_error(line):
         listing.complain(line.where, quote(line.text))
 
@@ -328,7 +328,7 @@ def _is_like_a_row(line: Line, table: _Table) -> bool:
 
 
 def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a row; False for a line that is none, or whose cells cannot be kept apart."""
+    """Read a row. Return False if the line is no row, or its cells cannot be separated."""
     cells = _cells_of(line.text, table.columns)
     if not cells or "" in cells:
         return False

@@ -1,4 +1,4 @@
-"""The one form that every shape of rocm-smi's and hy-smi's output is brought into: cards with keys and texts."""
+"""The common form of all shapes of rocm-smi's and hy-smi's output: cards with keys and texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Problem
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key with its text, both as printed, and where they stood."""
+    """A key and its text as printed, and where they were printed."""
 
     key: str
     text: str
@@ -32,7 +32,7 @@ class Listing:
     is_cut: bool = False
 
     def card(self, index: int) -> list[Entry]:
-        """The entries of that card so far, to be added to; the card is listed from now on."""
+        """Return the entries of that card, to which callers append. The card is listed from now on."""
         return self.cards.setdefault(index, [])
 
     def complain(self, where: str, text: str) -> None:
@@ -41,7 +41,7 @@ class Listing:
 
 
 def joined(listings: Sequence[Listing]) -> Listing:
-    """Several listings of the same cards as one."""
+    """Return several listings of the same cards as one."""
     whole, *others = listings
     for listing in others:
         for index, entries in listing.cards.items():

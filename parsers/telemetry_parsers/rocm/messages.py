@@ -1,4 +1,4 @@
-"""What rocm-smi and hy-smi print besides data: notices that mean nothing, errors, the commands that they echo."""
+"""Text that rocm-smi and hy-smi print besides data: meaningless notices, errors, echoed commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.text.answers import ErrorText, error_report
 from telemetry_parsers.text.lines import Line
 
-# Said around good data, by the C library or for cards that sleep; they change nothing of what is printed.
+# Printed around good data, by the C library or for sleeping cards, without any effect on the data.
 _NOTICES = (
     "low-power state",
     "check power control/runtime_status",
@@ -19,7 +19,7 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-# Said of a sensor's file that is empty: the card sleeps, and zeros in its row are none of its readings.
+# Printed for an empty sensor file: the card sleeps, and the zeros in its row are not readings.
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, of which nothing can be read.
@@ -121,56 +121,56 @@ ERRORS = (
 
 
 def is_notice(text: str) -> bool:
-    """Whether a line is about nothing that was read."""
+    """Return whether a line is a notice that does not affect the readings."""
     return _has(text, _NOTICES)
 
 
 def is_unsupported(text: str) -> bool:
-    """Whether a message says that the card does not have something, which is no trouble."""
+    """Return whether a message says that the card lacks a feature, which is no problem."""
     return _has(text, _UNSUPPORTED)
 
 
 def is_usual(text: str) -> bool:
-    """Whether a message about a card has nothing to do with its health."""
+    """Return whether a message about a card is irrelevant to its health."""
     return _has(text, _USUAL)
 
 
 def is_error(line: Line) -> bool:
-    """Whether a line is an error that is no card's: `Open mkfd failed`, a traceback."""
+    """Return whether a line is a global error: `Open mkfd failed`, a traceback."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
     return _has(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
 
 
 def is_complaint(text: str) -> bool:
-    """Whether a line beside the data is one that a person should see."""
+    """Return whether a line beside the data is shown to the operator."""
     if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
         return False
     return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}
 
 
 def is_banner(text: str) -> bool:
-    """Whether a line is the head or the foot of all that the tools print."""
+    """Return whether a line is the first or the last of the tool's output."""
     return _BANNER.match(text) is not None
 
 
 def is_end(text: str) -> bool:
-    """Whether a line is the last one that the tools print."""
+    """Return whether a line is the last of the tool's output."""
     return _END.match(text) is not None
 
 
 def is_asleep(text: str) -> bool:
-    """Whether a line says that cards sleep."""
+    """Return whether a line says that cards sleep."""
     return _has(text, _ASLEEP)
 
 
 def is_frame(text: str) -> bool:
-    """Whether a line is a rule, or a title within one."""
+    """Return whether a line is a rule, or a title within a rule."""
     return not text.strip() or _FRAME.match(text) is not None
 
 
 def absent_of(message: str) -> tuple[str, str] | None:
-    """The key that a message stands for, and in place of a value why there is none."""
+    """Return the key that a message stands for, and the absence."""
     lower = message.lower()
     key = next((key for words, key in _ABSENT if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")

@@ -1,4 +1,4 @@
-"""AMD's rocm-smi and Hygon's hy-smi as one tool of two brands: the shapes of its output, and whose tool printed a text."""
+"""AMD's rocm-smi and Hygon's hy-smi as one tool of two brands: shapes of the output, and which tool printed a text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BARE_ROW = re.compile(
 
 
 def _any_listing(text: Text) -> Listing | None:
-    """The listing of whichever shape the text has."""
+    """Return the listing of a text in any shape."""
     return read_document(text.joined) or read_csv(text.lines) or _read_tables(text.lines, plain_sensor="")
 
 
@@ -67,12 +67,12 @@ _AMD = re.compile(
 
 
 def is_hygons(text: Text) -> bool:
-    """Whether Hygon's tool printed it: by its words, or because every card that names its vendor names Hygon."""
+    """Return whether Hygon's tool printed the text: by its words, or because every card with a vendor names Hygon."""
     return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
 
 
 def is_amds(text: Text) -> bool:
-    """Whether AMD's tool printed it, and nothing in it is Hygon's."""
+    """Return whether AMD's tool printed the text, and nothing in the text is from Hygon."""
     return not is_hygons(text) and (_AMD.search(text.joined) is not None or _lists_only("amd", text))
 
 
@@ -99,10 +99,10 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """How one of the two tools differs from the other.
+    """The differences between the two tools.
 
-    `plain_sensor` is what it means by a temperature without a sensor's name. `is_other` recognises output of the
-    `other` tool. `gives` are the metrics that it is known to print.
+    `plain_sensor` is the meaning of a temperature without a sensor's name. `is_other` recognises output of the `other`
+    tool. `gives` are the metrics that the tool is known to print.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Brand:
 
 
 def tool_of(brand: Brand) -> Tool:
-    """The tool of that brand."""
+    """Return the tool of that brand."""
     return Tool(
         name=brand.name,
         vendor=brand.vendor,

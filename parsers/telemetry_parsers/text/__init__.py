@@ -1,1 +1,1 @@
-"""What parsers of printed text share: lines, framed tables, error texts."""
+"""Shared by parsers of printed text: lines, framed tables, error texts."""

@@ -1,4 +1,4 @@
-"""Reports without readings, the error words that lead to them, and the words of problems that several tools share."""
+"""Reports without readings, the error words that lead to them, and problem texts shared by several tools."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ PROCESS_TABLE = "the process table"
 
 
 def not_understood(text: str) -> str:
-    """The problem of a line that no rule reads."""
+    """Return the problem of a line that no rule parses."""
     return f"not understood: {quote(text)}"
 
 
 def without_key(text: str) -> str:
-    """The problem of a value without a key before it."""
+    """Return the problem of a value without a key before the value."""
     return f"a value without its key: {quote(text)}"
 
 
 def misfit(text: str) -> str:
-    """The problem of a row with other cells than the headings have."""
+    """Return the problem of a row whose cells do not match the headings."""
     return f"does not fit the headings: {quote(text)}"
 
 
 def no_row(text: str, table: str = "the table") -> str:
-    """The problem of a line in a table that is no row."""
+    """Return the problem of a line in a table that is not a row."""
     return f"no row of {table}: {quote(text)}"
 
 
 def listed_twice(what: str) -> str:
-    """The problem of something that is listed a second time: `card 3`."""
+    """Return the problem of something that is listed twice, such as `card 3`."""
     return f"{what} is listed a second time; the first is kept"
 
 
 def miscounted(counted: int | str, listed: int) -> str:
-    """The problem of a list with another number of cards than the tool prints above it."""
+    """Return the problem of a list whose length differs from the count printed above the list."""
     return f"the tool counts {counted} cards and lists {listed}"
 
 
 def cut_document(fault: str) -> str:
-    """The problem of JSON that ends, or goes wrong, in the middle."""
+    """Return the problem of JSON that is truncated or invalid."""
     return f"cut off or broken: {fault}"
 
 
 def several_runs(runs: int) -> str:
-    """The problem of a text with several runs of a tool."""
+    """Return the problem of a text with several runs of a tool."""
     return f"{runs} runs of the tool in one text; the last one is read"
 
 
-# A report lists so many problems; a text of a million wrong lines is one fact, not a million.
+# The number of problems in a report. A million wrong lines are one fact, not a million.
 MOST_PROBLEMS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """Words, in lower case, that a tool prints when it fails; what they mean and what to do about it."""
+    """Words, in lower case, that a tool prints when it fails, with their meaning and remedy."""
 
     words: str
     outcome: Outcome
@@ -93,26 +93,26 @@ _CRIES = ("error", "fatal", "failed", "traceback", "[error]", "terminate called"
 
 
 def failed(reason: Reason, where: str, text: str) -> Report:
-    """A report that says why there is nothing to read."""
+    """Return a report that says why there is nothing to read."""
     return Report(outcome="failed", reason=reason, problems=(Problem(where, text),))
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """The report of a tool that failed in the middle of its list of devices: those it lacks are not known to be gone."""
+    """Return the report of a tool that failed during its list of devices: missing devices may still exist."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     first = Problem("exit status", f"exit status {status} in the middle of the list of devices")
     return Report("failed", reason, problems=(first, *report.problems), facts=report.facts)
 
 
 def not_read(capture: Capture) -> Report | None:
-    """The report on a capture whose reader failed, None when there is something to parse."""
+    """Return the report on a capture whose reader failed, or None if there is something to parse."""
     if capture.failure is None:
         return None
     return failed(capture.failure.reason or "internal", "reader", capture.failure.text)
 
 
 def error_report(lines: Iterable[Line], status: int | None, own: Sequence[ErrorText] = ()) -> Report | None:
-    """The report on the first error among these lines, which it quotes; None where no line is one."""
+    """Return a report that quotes the first error among these lines, or None if there is no error."""
     cry: Line | None = None
     for line in lines:
         text = line.text.lower()
@@ -129,7 +129,7 @@ def error_report(lines: Iterable[Line], status: int | None, own: Sequence[ErrorT
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """All problems, or the first eleven and a count of the rest: `and 31 more problems`."""
+    """Return all problems, or the first eleven and a count of the rest: `and 31 more problems`."""
     if len(problems) <= MOST_PROBLEMS:
         return tuple(problems)
     rest = len(problems) - MOST_PROBLEMS + 1

@@ -1,4 +1,4 @@
-"""JSON among other text: each document in it, whole or cut off, and the lines that belong to none."""
+"""Finds JSON documents, complete or truncated, in other text."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Documents:
 
     @property
     def fault(self) -> str:
-        """Why the last document is not whole, empty where all are."""
+        """Return why the last document is incomplete; empty if all are complete."""
         return self.documents[-1].fault if self.documents else ""
 
     @property
     def extent(self) -> int:
-        """How much of the text the documents take."""
+        """Return how much of the text the documents cover."""
         return sum(document.end - document.start for document in self.documents)
 
     def problems(self, taken: Collection[Document]) -> list[Problem]:
@@ -79,7 +79,7 @@ class Documents:
 
 
 def find_documents(text: str, openings: re.Pattern[str] = _AT_LINES) -> Documents:
-    """The documents in a text, past the foreign lines that stand within them."""
+    """Return the documents in a text, ignoring foreign lines within them."""
     found, foreign = past_foreign_lines(
         text, lambda part: _find(part, openings), lambda documents: (not documents.fault, documents.extent)
     )

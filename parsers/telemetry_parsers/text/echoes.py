@@ -1,4 +1,4 @@
-"""What stands around an output: prompts, commands, the notes of ssh, kubectl and sudo, and a launcher's name before each line."""
+"""Removes text around an output: prompts, commands, notes of ssh, kubectl and sudo, and a launcher's line prefix."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Run:
     lines: tuple[Line, ...]
 
     def value_of(self, flag: str) -> str:
-        """The word after a flag, empty where there is none."""
+        """Return the word after a flag, or an empty text."""
         for position, word in enumerate(self.arguments[:-1]):
             if word == flag:
                 return self.arguments[position + 1]

@@ -88,7 +88,7 @@ class Table:
 
 
 def is_rule(text: str) -> bool:
-    """Whether a line only draws: dashes, equal signs, plus signs and bars."""
+    """Return whether a line consists of dashes, equal signs, plus signs and bars only."""
     return _RULE_SIGNS.issuperset(text) and _RULE.search(text) is not None
 
 
@@ -103,7 +103,7 @@ def headings_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
 
 
 def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
-    """The table in these lines; a heading that comes again, as some versions print before each device, starts anew."""
+    """Return the table in these lines. A repeated heading, as before each device in some versions, replaces the first."""
     scan = _Scan(shape)
     for line in lines:
         scan.take(line)

@@ -1,4 +1,4 @@
-"""What every text parser needs before it looks at its own tool: lines, quotes, bus addresses."""
+"""Lines, quotes and bus addresses for all parsers of text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LINES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its end and its colours, as `plain` leaves it; `ended` is False where the text stops inside it."""
+    """A line without its end and colours, as `plain` returns it; `ended` is False if the text stops inside the line."""
 
     number: int
     text: str
@@ -26,21 +26,21 @@ class Line:
 
     @property
     def where(self) -> str:
-        """How a problem names this line."""
+        """Return the position of this line for problems."""
         return f"{self.stream} line {self.number}".strip()
 
 
 def plain(text: str) -> str:
-    """The text without the colours that some tools print even when nobody watches, and without what copying adds.
+    """Return the text without colours, which some tools print even without a terminal, and without copying artefacts.
 
-    That is a byte order mark before it, what sudo asks, and the blanks of web pages that keep a line from breaking.
+    These are a byte order mark, sudo's prompt, and the non-breaking blanks of web pages.
     """
     text = _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
     return _PROMPT.sub("", text) if "[sudo]" in text else text
 
 
 def lines(text: str, stream: str = "") -> list[Line]:
-    """The lines of a text, numbered from 1; `stream` names it where it is not the standard output."""
+    """Return the lines of a text, numbered from 1; `stream` is its name if it is not the standard output."""
     parts = plain(text).split("\n")
     last = parts.pop()
     listed = [Line(number, part.rstrip("\r"), stream=stream) for number, part in enumerate(parts, 1)]
@@ -50,14 +50,14 @@ def lines(text: str, stream: str = "") -> list[Line]:
 
 
 def quote(text: str) -> str:
-    """A piece of foreign text, short and printable, as a problem shows it."""
+    """Return a piece of foreign text, short and printable, for a problem."""
     piece = " ".join(text.lstrip()[: 4 * _QUOTE_LENGTH].split())
     piece = "".join(sign if sign.isprintable() else "?" for sign in piece)
     return piece if len(piece) <= _QUOTE_LENGTH else piece[: _QUOTE_LENGTH - 1] + "…"
 
 
 def bus_address(text: str) -> str | None:
-    """A PCI address as `dddd:bb:dd.f` in lower case; tools print the domain with four or eight digits."""
+    """Return a PCI address as `dddd:bb:dd.f` in lower case. Tools print the domain with four or eight digits."""
     match = _BUS.match(text.strip())
     if match is None:
         return None

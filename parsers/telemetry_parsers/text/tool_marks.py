@@ -1,4 +1,4 @@
-"""The words that only one tool prints: they name the tool whose output was given to another tool's parser."""
+"""Words that only one tool prints. They identify another tool's output."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
 
 
 def tool_of(text: str) -> str | None:
-    """The tool whose marks this text bears, None for a text without any."""
+    """Return the tool whose marks are in this text, or None."""
     return next((tool for tool, marks in TOOL_MARKS.items() if any(mark in text for mark in marks)), None)
 
 
 def foreign_tool(text: str, own: str) -> str | None:
-    """The tool that printed this text when it bears another tool's marks and none of `own`'s."""
+    """Return the other tool whose marks are in this text, or None if `own`'s marks are in the text, too."""
     return None if any(mark in text for mark in TOOL_MARKS.get(own, ())) else tool_of(text)

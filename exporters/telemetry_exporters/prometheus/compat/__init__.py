@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # whoever needs the names alone does without
+if TYPE_CHECKING:  # not needed for the names alone
     from telemetry_exporters.prometheus.compat.table import Peer
 
 # Where the table of each is: the module in this folder, and its name there.

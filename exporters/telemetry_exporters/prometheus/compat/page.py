@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from telemetry_exporters.prometheus.compat.table import DIGITS, Cell, Label, Node, NodeRow, Only, Peer, Told, Who
+from telemetry_exporters.prometheus.compat.table import DIGITS, Cell, Label, Node, NodeRow, Only, Peer, Reported, Who
 from telemetry_exporters.prometheus.families import (
     Columns,
     Family,
@@ -24,7 +24,7 @@ from telemetry_exporters.prometheus.renderer import Plan, Syntax
 from telemetry_exporters.snapshot_filter import screen
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 
-# Pods are told as every exporter's users know them: of a card that has exactly one owner.
+# Pods are reported as every exporter's users know them: of a card that has exactly one owner.
 _OF_OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
 _VENDOR = "vendor"
 
@@ -83,18 +83,18 @@ class _Plotter:
         self.families = tuple(Family(metric, tuple(series)) for metric, series in self._series.values() if series)
 
     def _plot(self, shown: Snapshot) -> None:
-        tellings = list(self._tellings(shown))
+        reported_devices = list(self._reported_devices(shown))
         for row in self._peer.rows:
             metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
             series = self._series.setdefault(metric.name, (metric, []))[1]
-            for told, owner in tellings if not row.only else _only(row.only, tellings):
-                for cell in row.way.cells(told):
-                    of_row = (*row.labels, *_told_labels(row.facts, told.who)) if row.facts else row.labels
+            for reported, owner in reported_devices if not row.only else _only(row.only, reported_devices):
+                for cell in row.way.cells(reported):
+                    of_row = (*row.labels, *_shown_labels(row.facts, reported.who)) if row.facts else row.labels
                     own = (*of_row, *cell.labels)
                     its = self._owner((*owner.labels, *own)) if own else owner
                     self._add(metric.name, series, (cell, row.times, row.digits), its)
         for node_row in self._peer.node_rows:
-            self._plot_node_row(node_row, [told.who for told, _ in tellings], shown)
+            self._plot_node_row(node_row, [reported.who for reported, _ in reported_devices], shown)
 
     def _owner(self, labels: Labels) -> Owner:
         return self._owner_of.setdefault(labels, Owner(labels))
@@ -106,29 +106,29 @@ class _Plotter:
             series.append((owner, "", len(self.numbers)))
             self.numbers.append(number)
 
-    def _tellings(self, shown: Snapshot) -> Iterator[tuple[Told, Owner]]:
+    def _reported_devices(self, shown: Snapshot) -> Iterator[tuple[Reported, Owner]]:
         by_id = {device.id: device for device in shown.devices}
         divided = {device.parent for device in shown.devices}
         firsts, _ = first_places(shown, self.columns.names)
         inline = self.columns.names.inline or ((),) * len(shown.devices)
         each = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
         for device, first, (_, keys), of_owner in each:
-            if self._is_told(device):
+            if self._is_reported(device):
                 card = by_id.get(device.parent or "", device)
                 who = Who(device, card, self._node, dict(of_owner), device.id in divided)
-                yield self._told(who, first, keys), self._owner(self._labels(who))
+                yield self._reported(who, first, keys), self._owner(self._labels(who))
 
-    def _is_told(self, device: MergedDevice) -> bool:
+    def _is_reported(self, device: MergedDevice) -> bool:
         is_ours = self._everybody or device.vendor in self._peer.vendors
         return is_ours and (device.parent is None or self._peer.has_partitions)
 
     def _labels(self, who: Who) -> Labels:
-        labels = list(_told_labels(self._peer.labels, who))
+        labels = list(_shown_labels(self._peer.labels, who))
         if self._everybody and all(name != _VENDOR for name, _ in labels):
             labels.append((_VENDOR, who.device.vendor))
         return tuple(labels)
 
-    def _told(self, who: Who, first: int, keys: Sequence[tuple[str, str]]) -> Told:
+    def _reported(self, who: Who, first: int, keys: Sequence[tuple[str, str]]) -> Reported:
         places: dict[str, dict[str, int]] = {}
         if who.device.up is not None:
             places["up"] = {"": first + 1}
@@ -140,7 +140,7 @@ class _Plotter:
                 places.setdefault(metric, {})[word] = place
             elif value is not Absent.NOT_SUPPORTED:
                 gaps.add(metric)
-        return Told(who, places, frozenset(gaps), self._decisive)
+        return Reported(who, places, frozenset(gaps), self._decisive)
 
     def _decisive(self, place: int) -> float:
         value = self.columns.values[place]
@@ -155,7 +155,7 @@ class _Plotter:
             places = tuple(self._own_places(row, shown))
             cells = [(labels, Cell(places))] if places else []
         else:
-            counts = Counter(tuple(_told_labels(row.by, who)) for who in devices) if row.by else {(): len(devices)}
+            counts = Counter(tuple(_shown_labels(row.by, who)) for who in devices) if row.by else {(): len(devices)}
             cells = [((*labels, *by), Cell(constant=float(count))) for by, count in counts.items()]
         for own, cell in cells:
             self._add(metric.name, series, (cell, 1.0, DIGITS), self._owner(own))
@@ -163,27 +163,27 @@ class _Plotter:
     def _own_places(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
         _, place = first_places(shown, self.columns.names)
         for metric, labels in (name for group in self.columns.names.own for name in group):
-            told = dict(labels)
+            reported = dict(labels)
             if (
                 metric == row.metric
-                and told["source"] == row.source
-                and (told.get("poll") in row.polls or not row.polls)
+                and reported["source"] == row.source
+                and (reported.get("poll") in row.polls or not row.polls)
             ):
                 yield place
             place += 1
 
 
-def _only(which: Only, tellings: Iterable[tuple[Told, Owner]]) -> Iterator[tuple[Told, Owner]]:
+def _only(which: Only, reported_devices: Iterable[tuple[Reported, Owner]]) -> Iterator[tuple[Reported, Owner]]:
     """Return those devices to which a row with this restriction applies."""
-    for told, owner in tellings:
-        is_card = told.who.device is told.who.card
-        undivided = is_card and not told.who.is_divided
+    for reported, owner in reported_devices:
+        is_card = reported.who.device is reported.who.card
+        undivided = is_card and not reported.who.is_divided
         fits = {"cards": is_card, "partitions": not is_card, "undivided": undivided, "leaves": undivided or not is_card}
         if fits.get(which, True):
-            yield told, owner
+            yield reported, owner
 
 
-def _told_labels(labels: Iterable[Label], who: Who) -> Iterator[tuple[str, str]]:
+def _shown_labels(labels: Iterable[Label], who: Who) -> Iterator[tuple[str, str]]:
     """Those of the labels that there are for this device, with their texts."""
     return ((label.name, text) for label in labels if (text := label.fact(who)) is not None)
 

@@ -48,10 +48,10 @@ Fact = Callable[[Who], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """A device with the places of its numbers, by metric and word; what it does not tell has no place.
 
-    `gaps` are the metrics of which some word has no number now, though the device supports it. Whoever decides by a number takes
+    `gaps` are the metrics of which some word has no number now, though the device supports it. Callers that decide by a number use
     it through `decisive`: another number there may mean other lines.
     """
 
@@ -87,10 +87,10 @@ class One:
 
     readings: tuple[str, ...]
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """One number, or none."""
         for metric, word in map(split, self.readings):
-            place = told.words(metric).get(word)
+            place = reported.words(metric).get(word)
             if place is not None:
                 return (Cell((place,)),)
         return ()
@@ -102,13 +102,13 @@ class Total:
 
     readings: tuple[str, ...]
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """One number, or none."""
         (metric,) = self.readings
-        words = told.words(metric)
+        words = reported.words(metric)
         if _ALL in words:
             return (Cell((words[_ALL],)),)
-        return (Cell(tuple(words.values())),) if words and metric not in told.gaps else ()
+        return (Cell(tuple(words.values())),) if words and metric not in reported.gaps else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class Rest:
 
     readings: tuple[str, str]
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """Return one number, or none if a reading is absent."""
-        whole, part = (told.words(metric).get(word) for metric, word in map(split, self.readings))
+        whole, part = (reported.words(metric).get(word) for metric, word in map(split, self.readings))
         return () if whole is None or part is None else (Cell((whole,), minus=(part,)),)
 
 
@@ -135,10 +135,10 @@ class Each:
     label: str
     named: Callable[[str], str] = _same
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """As many numbers as words."""
         (metric,) = self.readings
-        named = ((self.named(word), place) for word, place in told.words(metric).items())
+        named = ((self.named(word), place) for word, place in reported.words(metric).items())
         return [Cell((place,), labels=((self.label, name),)) for name, place in named if name]
 
 
@@ -149,10 +149,10 @@ class Numbered:
     readings: tuple[str, ...]
     label: str
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """Return as many numbers as words. The sum of all places is shown as such if it is the only one."""
         (metric,) = self.readings
-        words = told.words(metric)
+        words = reported.words(metric)
         places = [place for word, place in words.items() if word != _ALL]
         if places:
             return [Cell((place,), labels=((self.label, str(number)),)) for number, place in enumerate(places)]
@@ -166,10 +166,10 @@ class NumberOf:
     readings: tuple[str, ...]
     numbers: Mapping[str, float]
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """One number; none where another word is 1, or none."""
         (metric,) = self.readings
-        active = [word for word, place in told.words(metric).items() if told.decisive(place)]
+        active = [word for word, place in reported.words(metric).items() if reported.decisive(place)]
         return [Cell(constant=self.numbers[word]) for word in active[:1] if word in self.numbers]
 
 
@@ -180,9 +180,9 @@ class Always:
     number: float = 1.0
     readings: tuple[str, ...] = ("info",)
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """One number; none for a device that is lost."""
-        return (Cell(constant=self.number),) if is_here(told) else ()
+        return (Cell(constant=self.number),) if is_here(reported) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +193,9 @@ class OfFact:
     numbers: Mapping[str, float] = field(default_factory=dict)
     readings: tuple[str, ...] = ("info",)
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """One number, or none."""
-        text = (self.fact(told.who) or "") if is_here(told) else ""
+        text = (self.fact(reported.who) or "") if is_here(reported) else ""
         if self.numbers:
             return [Cell(constant=self.numbers[text])] if text in self.numbers else []
         return [Cell(constant=float(text))] if is_number(text.replace(".", "", 1)) else []
@@ -213,16 +213,16 @@ class NewestCode:
     none: tuple[str, ...] = ()
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
-    def cells(self, told: Told) -> Iterable[Cell]:
-        """One number; none where nobody watches for events and none has come."""
-        times = {word.removeprefix(self.prefix): place for word, place in told.words(_EVENTS).items()}
-        codes = {code: told.decisive(place) for code, place in times.items() if is_number(code)}
+    def cells(self, reported: Reported) -> Iterable[Cell]:
+        """One number; none if events are not watched and none occurred."""
+        times = {word.removeprefix(self.prefix): place for word, place in reported.words(_EVENTS).items()}
+        codes = {code: reported.decisive(place) for code, place in times.items() if is_number(code)}
         if codes:
             newest = max(codes, key=lambda code: codes[code])
             texts = (newest, *("" for _ in self.none[1:]))
             return [Cell(constant=float(newest), labels=tuple(zip(self.labels, texts, strict=True)))]
         calm = Cell(labels=tuple(zip(self.labels, self.none, strict=True)))
-        return [calm for place in told.words(_EVENT_WATCH).values() if told.decisive(place)]
+        return [calm for place in reported.words(_EVENT_WATCH).values() if reported.decisive(place)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +237,9 @@ class Turned:
         """The readings of the other way."""
         return self.way.readings
 
-    def cells(self, told: Told) -> Iterable[Cell]:
+    def cells(self, reported: Reported) -> Iterable[Cell]:
         """One number; none where there is no other number for it."""
-        given = [sum(map(told.decisive, cell.places)) for cell in self.way.cells(told)]
+        given = [sum(map(reported.decisive, cell.places)) for cell in self.way.cells(reported)]
         return [Cell(constant=number) for number in map(self.turn, given) if number is not None]
 
 
@@ -261,9 +261,9 @@ def number_of(metric: str, numbers: Mapping[str, float]) -> NumberOf:
     return NumberOf((metric,), numbers)
 
 
-def is_here(told: Told) -> bool:
+def is_here(reported: Reported) -> bool:
     """Whether the device is listed now."""
-    return any(told.decisive(place) for place in told.words("up").values())
+    return any(reported.decisive(place) for place in reported.words("up").values())
 
 
 @lru_cache(maxsize=512)

@@ -79,7 +79,7 @@ class _Row:
     memory_used_bytes: float | None
 
 
-# The rows of the table, or why nobody knows all of them.
+# The rows of the table, or why they may be incomplete.
 _Rows = list[_Row] | Absent
 
 

@@ -57,7 +57,7 @@ TOOL = "amd-smi"
 OTHER_KINDS = frozenset({"cpu", "core", "nic", "ainic", "brcm_nic", "switch", "brcm_switch"})
 
 
-# What somebody put in place of a value that is nobody else's business, as in `<redacted>`.
+# A placeholder for a confidential value, such as `<redacted>`.
 _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
 ACTIVE: Mapping[str, float] = {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 THROTTLED: Mapping[str, float] = {"throttled": 1.0, "unthrottled": 0.0}

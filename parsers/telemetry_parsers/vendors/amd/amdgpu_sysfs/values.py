@@ -12,8 +12,8 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver answers these for what a card does not have …
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# … and this to whoever may not ask. EPERM means something else: amdgpu answers so while a card sleeps or is reset
-# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), whoever asks.
+# … and this without permission. EPERM means something else: amdgpu answers so while a card sleeps or is reset
+# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), for any user.
 _FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")

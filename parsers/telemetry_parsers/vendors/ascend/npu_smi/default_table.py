@@ -295,7 +295,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
 
 
 def _take_other(draft: Draft, line: Line, counted: _Counted) -> None:
-    """A line that is no row: the word that a card has no processes, or something that nobody knows."""
+    """A line that is no row: the word that a card has no processes, or unknown text."""
     idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
     if idle is not None:
         counted.idle.add(int(idle[1]))

@@ -52,7 +52,7 @@ MAY_HAVE_HBM = frozenset(
 BITS = ("single", "double")
 
 
-# Of the whole card, whoever is named beside them: its air, its module, its USB hub, its disk, as Huawei explains them.
+# Of the whole card, even if a chip is named beside them: its air, its module, its USB hub, its disk, as Huawei explains them.
 CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{one}_te": metric("temperature_celsius", f"lm75_{one}") for one in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
@@ -205,7 +205,7 @@ ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
     End("temperature", instead="aicore usage rate"),  # temp; common prints the power below it
 )
-# Those that were asked of one chip name nobody; in common, temp and volt the chip stands above its lines.
+# Those that were asked of one chip name no chip; in common, temp and volt the chip stands above its lines.
 ENDS_OF_CHIPS: tuple[End, ...] = (
     *map(End, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
     End("hbm bandwidth usage rate", instead="aivector usage rate"),  # usages of 910A

@@ -70,7 +70,7 @@ _Item = Owner | Row | _Named | _Idle | _Failure
 
 @dataclass(slots=True)
 class Section:
-    """The values of one chip or part, or of nobody who is named; `twice` is a key that came a second time."""
+    """The values of one chip or part, or of an unnamed part; `twice` is a key that came a second time."""
 
     owner: Owner | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
