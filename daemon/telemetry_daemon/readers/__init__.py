@@ -1,1 +1,1 @@
-"""The only code that touches tools, files and libraries; each reader returns a Capture."""
+"""The code that runs tools and reads files and libraries; each reader returns a Capture."""

@@ -1,4 +1,4 @@
-"""What a reader is: something that answers a poll with a capture and can be closed."""
+"""The interface of readers: a reader answers a poll with a capture and can be closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The inventory's cards and devices, for polls that repeat a command per card or per device; and the pids on all cards."""
+    """The cards and devices of the inventory, for polls that run once per card or device; and the PIDs on all cards."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -20,19 +20,21 @@ class Targets:
 
     @classmethod
     def of(cls, listings: Sequence[SourceReport]) -> Targets:
-        """Those in the newest of these lists."""
+        """Return the targets of the newest of these inventory reports."""
         if not listings:
             return cls()
         devices = [
-            one for one in max(listings, key=lambda listing: listing.taken).report.devices if one.index is not None
+            device
+            for device in max(listings, key=lambda listing: listing.taken).report.devices
+            if device.index is not None
         ]
-        cards = dict.fromkeys(dict(one.facts).get("card", str(one.index)) for one in devices)
-        return cls(tuple(cards), tuple(str(one.index) for one in devices))
+        cards = dict.fromkeys(dict(device.facts).get("card", str(device.index)) for device in devices)
+        return cls(tuple(cards), tuple(str(device.index) for device in devices))
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """When a read began, by the wall clock and by the monotonic one."""
+    """The time at which a read began, by the wall clock and by the monotonic clock."""
 
     wall_time: float = field(default_factory=time.time)
     monotonic_time: float = field(default_factory=time.monotonic)
@@ -40,7 +42,7 @@ class Begun:
     def capture(
         self, source: str, poll: Poll, outputs: tuple[Output, ...], failure: Failure | None, cpu_seconds: float
     ) -> Capture:
-        """What the read gave; it took the time until now."""
+        """Return the capture of this read, which ends now."""
         return Capture(
             source,
             poll.name,
@@ -58,13 +60,13 @@ class Reader(Protocol):
     """Reads one source. `read` never raises and never outlasts the poll's deadline by more than a second."""
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
-        """What the source said, or the failure that kept it from saying it."""
+        """Return the source's output, or the failure that prevented it."""
         ...
 
     def close(self) -> None:
-        """End whatever is still running, within a second; safe to call twice and while `read` runs. Without it nothing runs."""
+        """Stop all processes of the reader within a second; safe to call twice and while `read` runs."""
         return
 
     def left_behind(self) -> tuple[int, ...]:
-        """The processes that did not end when the reader was closed."""
+        """Return the processes that did not exit when the reader was closed."""
         return ()

@@ -1,4 +1,4 @@
-"""The border to a vendor's Python binding of its library: every call gives a value or the number of its error, and raises nothing."""
+"""Calls a vendor's Python binding: every call returns a value or an error number and never raises."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# No library's number: the binding could not read the text that the library gave.
+# The binding could not decode the text that the library returned. No library uses this number.
 UNREADABLE = -1
 
 
 class Refused:
-    """What a call gives in place of a value: the number of its error."""
+    """The result of a call that failed: the number of its error."""
 
     __slots__ = ("code",)
 
@@ -24,7 +24,7 @@ class Refused:
 
 
 class LibraryError(Exception):
-    """An error of a library that is more than one call's; `code` is its number."""
+    """An error that concerns more than one call of the library; `code` is its number."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"error {code} of the library")
@@ -32,18 +32,18 @@ class LibraryError(Exception):
 
 
 class DeviceLostError(LibraryError):
-    """This device does not answer any more."""
+    """This device no longer answers."""
 
 
 class SessionOverError(LibraryError):
-    """The library as a whole does not answer any more."""
+    """The library as a whole no longer answers."""
 
 
 class Binding:
-    """A module such as pynvml, imported when the library is there: on other machines it would only cost memory.
+    """A module such as pynvml, imported only if the library is installed, to save memory on other machines.
 
-    `error` is what its functions raise for an error of the library, and `mismatches` are raised by those that the library,
-    or the installed module, does not have in this form.
+    Its functions raise `error` for an error of the library, and `mismatches` if the library or the module lacks the
+    call in this form.
     """
 
     module: Any = None
@@ -54,72 +54,72 @@ class Binding:
         self._not_found = Refused(function_not_found)
 
     def needed(self, name: str, *arguments: Any) -> Any:
-        """What the function of that name gives; SessionOverError when it fails: without it the library is of no use."""
+        """Return the result of a function that the reader cannot work without. Raise SessionOverError if the call fails."""
         given = self.call(name, *arguments)
         if isinstance(given, Refused):
             raise SessionOverError(given.code)
         return given
 
     def call(self, name: str, *arguments: Any, plain: Callable[[Any], Any] | None = None) -> Any:
-        """What the function of that name gives, Refused when it, or the library's own, is not there or fails.
+        """Return the function's result, or Refused if the call fails or is missing.
 
-        `plain` turns a structure into plain data: its texts are decoded only there, and may be none.
+        `plain` converts a structure to plain data and decodes its texts.
         """
         function = getattr(self.module, name, None)
-        if function is None:  # a module older than the call
+        if function is None:  # the module is older than the call
             return self._not_found
         try:
             found = function(*arguments)
         except self.error as error:
             return Refused(int(error.value))
-        except self.mismatches:  # a library or driver older than the call
+        except self.mismatches:  # the library or driver is older than the call
             return self._not_found
-        except ValueError:  # a text that is none, UnicodeDecodeError among them
+        except ValueError:  # invalid text, which raises UnicodeDecodeError among others
             return Refused(UNREADABLE)
         try:
             return found if plain is None else plain(found)
-        except ValueError:  # as above: a text in a structure is decoded only by `plain`
+        except ValueError:  # as above: `plain` decodes the texts of a structure
             return Refused(UNREADABLE)
 
 
 def can_be_loaded(library: str) -> bool:
-    """Whether the library of that name is there, with all that it needs."""
+    """Return whether the library and all its dependencies can be loaded."""
     try:
         ctypes.CDLL(library)
-    except OSError:  # that it cannot be is the answer
+    except OSError:  # the library cannot be loaded
         return False
     return True
 
 
 def same(value: Any) -> Plain:
-    """A number or a text as it is, a pair as a list; some functions of pynvml forget to decode."""
+    """Return a number or a text unchanged, a pair as a list, and bytes decoded: some pynvml functions forget to decode."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
 
 
 def members(*names: str) -> Callable[[Any], Plain]:
-    """The members of a structure as an object."""
+    """Return a function that converts a structure to an object with these members."""
     return lambda found: {name: int(getattr(found, name)) for name in names}
 
 
 def bus_id(text: object) -> str:
-    """`0000:1a:00.0`, from what the libraries print as `00000000:1A:00.0`."""
+    """Return `0000:1a:00.0` for `00000000:1A:00.0`, as the libraries print PCI addresses."""
     domain, _, rest = str(text).partition(":")
     return f"{int(domain, 16):04x}:{rest}".lower()
 
 
 @cache
 def failed(code: int) -> Plain:
-    """The answer that is an error, one object for each number: a driver that knows little gives hundreds of them."""
+    """Return the answer for an error number. Answers are shared, because an old driver returns hundreds of errors."""
     return {"error": code}
 
 
 def error_in(answer: Plain) -> int | None:
-    """The number of the error that an answer is, None for one that is a value."""
+    """Return the error number in an answer, or None if the answer is a value."""
     return answer.get("error") if isinstance(answer, dict) else None
 
 
 def is_answered(answer: Plain) -> bool:
-    """Whether an answer is a value."""
+    """Return whether an answer is a value."""
     return answer is not None and error_in(answer) is None

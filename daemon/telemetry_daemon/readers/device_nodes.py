@@ -1,6 +1,5 @@
-"""Device nodes that systemd does not let us open, since their driver was loaded after our start.
-
-systemd resolves `DeviceAllow=char-nvidia*` when it starts the unit: a node that comes later needs a new start.
+"""Device nodes that systemd denies to the service because their driver was loaded after the service started. systemd
+resolves `DeviceAllow=char-nvidia*` when it starts the unit, so later nodes need a restart.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 LOOK_SECONDS = 60.0
-# A new start does not help where the unit lacks the node. So: not more often than this, and once for each node.
+# A restart does not help if the unit does not allow the node. Restart at most this often, and once per node.
 SHORTEST_LIFE_SECONDS = 600.0
 _MEMORY = "denied-nodes"
 _LARGEST_MEMORY_BYTES = 1 << 20
 
 
 def why_denied(path: str) -> int:
-    """The errno with which the kernel refuses the node, 0 where it does not.
+    """Return the errno with which the kernel denies the node, or 0.
 
-    The node is opened only once the kernel has said no: that answer comes before the driver, which would wake the card.
+    The node is opened only if the kernel denies it: the denial comes before the driver, which would wake the card.
     """
     if os.access(path, os.R_OK):
         return 0
@@ -40,12 +39,12 @@ def why_denied(path: str) -> int:
 
 
 def under_systemd(environment: Mapping[str, str]) -> bool:
-    """Whether a service manager started us, and will do so again."""
+    """Return whether a service manager started this process and will restart it."""
     return "INVOCATION_ID" in environment and "NOTIFY_SOCKET" in environment
 
 
 class NodeWatch:
-    """Finds nodes that are there and that systemd does not let us open; each is reported once."""
+    """Finds existing nodes that systemd denies to this process. Each node is reported once."""
 
     def __init__(
         self,
@@ -61,15 +60,15 @@ class NodeWatch:
         self._born = monotonic()
 
     def newly_denied(self) -> tuple[str, ...]:
-        """The nodes for which a new start is worth trying. They are remembered: each is returned once a boot."""
+        """Return the nodes for which a restart is worth trying. They are recorded: each is returned once per boot."""
         if self._monotonic() - self._born < SHORTEST_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
-        # EACCES is a matter of groups, which a new start does not change; the allow-list says EPERM.
+        # A restart does not change groups, which cause EACCES. The allow-list causes EPERM.
         denied = {_key(path): path for path in paths if self._refusal(path) == errno.EPERM}
-        known = self._remembered()
-        new = tuple(path for key, path in denied.items() if key not in known)
-        if new and not self._remember(known | denied.keys()):
+        recorded = self._remembered()
+        new = tuple(path for key, path in denied.items() if key not in recorded)
+        if new and not self._remember(recorded | denied.keys()):
             return ()
         return new
 
@@ -77,11 +76,11 @@ class NodeWatch:
         try:
             with OwnFolder.at(self._folder) as folder:
                 return set(folder.read(_MEMORY, _LARGEST_MEMORY_BYTES).decode().splitlines())
-        except (OSError, UnicodeDecodeError):  # nothing is known: each is tried once more
+        except (OSError, UnicodeDecodeError):  # no record exists: each node is tried once more
             return set()
 
     def _remember(self, keys: set[str]) -> bool:
-        """Whether the nodes could be written down: without that, the service would start again and again."""
+        """Return whether the nodes were recorded. Without a record, the service would restart again and again."""
         try:
             with OwnFolder.at(self._folder) as folder:
                 folder.replace(_MEMORY, "".join(f"{key}\n" for key in sorted(keys)).encode())
@@ -92,8 +91,8 @@ class NodeWatch:
 
 
 def _key(path: str) -> str:
-    """The node and its number: a driver that is loaded anew may have got another one."""
+    """Return the path and device number: a reloaded driver may have another number."""
     try:
         return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # as the rest of this module, on texts
-    except OSError:  # gone since it was listed
+    except OSError:  # removed since the nodes were listed
         return path

@@ -15,25 +15,25 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 Call = Callable[[], Plain]
 
 _PROC = Path("/proc")
-# What comes of a /proc that is masked, cut short or of a kind that nobody knows.
+# Errors caused by a masked, truncated or unusual /proc.
 _ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 
-# As proc_stat(5) lists them.
+# The columns in the order of proc_stat(5).
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 _IDLE = frozenset({"idle", "iowait"})
 _TICKS = os.sysconf("SC_CLK_TCK")
-# Linux counts a guest's time in `user` and `nice` as well.
+# Linux also counts a guest's time in `user` and `nice`.
 _COUNTED_TWICE = frozenset({"guest", "guest_nice"})
 
 
 class HostReader(Reader):
-    """Answers the calls `cpu`, `memory`, `load` and `uptime`, or those it is given."""
+    """Answers the calls `cpu`, `memory`, `load` and `uptime`, or the given calls."""
 
     def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
         self._calls = calls if calls is not None else host_calls()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the host has no targets
-        """One output per call that was asked for; one that failed has its errno as status and no data."""
+        """Return one output per requested call. A failed call has its errno as status and no data."""
         begun, cpu = Begun(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """The calls as this machine answers them. psutil would read the same files, and take 1.2 MiB."""
+    """Return the calls for this machine. psutil would read the same files but needs 1.2 MiB of memory."""
     return {
         "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),
@@ -64,14 +64,14 @@ def host_calls(proc: Path = _PROC) -> dict[str, Call]:
 
 
 def reader(_path: str, _settings: object) -> HostReader:
-    """The host's reader, which needs no settings."""
+    """Return the host's reader, which has no settings."""
     return HostReader()
 
 
 class CpuMeter:
-    """The share of the CPUs' time in use since the call before; None where there was none, or no time has passed.
+    """The share of CPU time in use since the previous call, or None for the first call or if no time has passed.
 
-    `times` are the seconds that the CPUs have spent in each state, by the names of proc_stat(5).
+    `times` returns the seconds that all CPUs have spent in each state, by the names of proc_stat(5).
     """
 
     def __init__(self, times: Callable[[], Mapping[str, float]]) -> None:
@@ -79,23 +79,23 @@ class CpuMeter:
         self._last: Mapping[str, float] = {}
 
     def __call__(self) -> Plain:
-        """`{"utilization_percent": …}`."""
+        """Return `{"utilization_percent": …}`."""
         now = self._times()
         if not self._last:
             self._last = now
-        # A state's seconds may go backwards (proc_stat(5) says so of iowait): then none were spent in it.
+        # A state's seconds may decrease (proc_stat(5) says so of iowait). Count such a difference as 0.
         spent = {state: max(0.0, seconds - self._last.get(state, 0.0)) for state, seconds in now.items()}
         total = sum(seconds for state, seconds in spent.items() if state not in _COUNTED_TWICE)
         if total <= 0:
             return {"utilization_percent": None}
         self._last = now
         idle = sum(seconds for state, seconds in spent.items() if state in _IDLE)
-        # The quotient is at most 1; a product that is divided afterwards may be rounded to more than 100.
+        # The quotient is at most 1; multiplying first could round to more than 100.
         return {"utilization_percent": 100.0 * ((total - idle) / total)}
 
 
 def _cpu_times(stat: Path) -> Mapping[str, float]:
-    """The seconds of all CPUs together, which the first line has."""
+    """Return the seconds of all CPUs together, from the first line."""
     with stat.open("rb") as lines:
         name, *ticks = lines.readline().split()
     if name != b"cpu":
@@ -104,12 +104,12 @@ def _cpu_times(stat: Path) -> Mapping[str, float]:
 
 
 def _memory(meminfo: Path) -> Plain:
-    """Total and available memory; the latter unknown where /proc lacks it, or says, as in some containers, that there is more of it."""
+    """Return total and available memory. Available memory is unknown if missing or, as in some containers, above the total."""
     lines = (line.split() for line in meminfo.read_bytes().splitlines())
     kibibytes = {line[0]: int(line[1]) for line in lines if line[0] in (b"MemTotal:", b"MemAvailable:")}
     total, available = kibibytes[b"MemTotal:"], kibibytes.get(b"MemAvailable:")
-    told = available * 1024 if available is not None and available <= total else None
-    return {"total_bytes": total * 1024, "available_bytes": told}
+    usable = available * 1024 if available is not None and available <= total else None
+    return {"total_bytes": total * 1024, "available_bytes": usable}
 
 
 def _load() -> Plain:
@@ -118,5 +118,5 @@ def _load() -> Plain:
 
 
 def _uptime() -> Plain:
-    # Not the time of day less that of the start: that jumps when the clock is set.
+    # The wall clock minus the start time would jump when the clock is set.
     return {"seconds": time.clock_gettime(time.CLOCK_BOOTTIME)}

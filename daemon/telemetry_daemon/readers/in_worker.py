@@ -1,4 +1,7 @@
-"""Reads a library or files in a worker process, so that a wedged driver costs that process only; a library that is missing is tried again when it may have come."""
+"""Reads a library or files in a worker process, so that a hung driver blocks only that process.
+
+A missing library is tried again once its folders change.
+"""
 
 from __future__ import annotations
 
@@ -16,45 +19,47 @@ from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.worker_wire import Read, Readout, checked_readout
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
-# Device, inode and time of the last change of a place; None where there is none.
+# Device, inode and change time of a path; None if the path does not exist.
 Mark = tuple[int, int, int] | None
 
-# ld.so's own folders, with and without Debian's names for them; musl's; and its list of all others, which ldconfig writes.
+# The default folders of ld.so, with and without Debian's multiarch names; those of musl; and the cache of all other
+# folders, which ldconfig writes.
 _OF_MACHINE = f"{os.uname().machine}-linux-gnu"
 _PLACES = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_OF_MACHINE}", f"/usr/lib/{_OF_MACHINE}"),
 )
-# A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
+# If a library was replaced or lost its driver, the worker is restarted, but not at every poll.
 _RENEWAL_SECONDS = 30.0
-# A library that is not there is looked for once a minute, not once a minute by every poll of its source.
+# A missing library is looked for once a minute, not once a minute by every poll of its source.
 _LOOK_AGAIN_SECONDS = 55.0
-# Where it depends on the dynamic loader alone, a process is started for it only if a place where that looks has changed.
+# If only the dynamic loader decides, a process is started only after a folder that it searches has changed.
 _OURS = "telemetry_daemon.readers."
 _TRY_AGAIN_SECONDS = 1800.0
 
 
 def marks(environment: Mapping[str, str]) -> tuple[Mark, ...]:
-    """What changes when a library, or its binding, comes to a place where a Python with this environment would find it."""
+    """Return marks that change when the library or its binding is installed where a Python with this environment finds it."""
     listed = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
-    # A Python that was built for a folder of its own, as conda's, has that folder's libraries, too.
-    own = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
-    return tuple(map(_mark, (*filter(None, listed), *_PLACES, *own, *sys.path)))
+    # A Python with a prefix of its prefixes, such as conda's, also has libraries there.
+    prefixes = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
+    return tuple(map(_mark, (*filter(None, listed), *_PLACES, *prefixes, *sys.path)))
 
 
 def _mark(path: str) -> Mark:
     try:
         status = os.stat(path)  # noqa: PTH116  # a path is a text here
-    except (OSError, ValueError):  # no such place, which is a mark as well
+    except (OSError, ValueError):  # a missing path is a mark, too
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 class WorkerReader:
-    """The reader of one source. The worker stays its owner's: closing the reader stops it, another reader may use it again.
+    """The reader of one source.
 
-    `root` is the folder that files are read below: in a container the host's own may lie elsewhere. `readout_in` takes in what
-    the worker answers: whose code runs in it says how much of that is checked.
+    Closing the reader stops the worker, but another reader may use the worker again. Files are read below `root`, which
+    differs from / in a container. `readout_in` ingests the worker's answer and checks it as strictly as the code in the
+    worker requires.
     """
 
     def __init__(
@@ -76,14 +81,14 @@ class WorkerReader:
         self._marks: tuple[Mark, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
-        """What the library or the files said, or the failure that kept them from saying it."""
+        """Return the output of the library or the files, or the failure that prevented it."""
         begun, cpu_before = Begun(), self._worker.cpu_seconds
         readout = self._answer(poll)
         cpu_seconds = self._worker.cpu_seconds - cpu_before
         return begun.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
 
     def look(self, poll: Poll) -> Capture | None:
-        """The capture of a poll of which nothing is there; None if only the worker can tell."""
+        """Return the failure if the library or files are missing, or None if only the worker can find out."""
         begun = Begun()
         refusal = self._refusal(poll)
         if refusal is None or refusal.state != "missing":
@@ -97,7 +102,7 @@ class WorkerReader:
             self._worker.stop()
 
     def left_behind(self) -> tuple[int, ...]:
-        """The worker, when it did not end."""
+        """Return the worker's PID if the worker did not exit."""
         pid = self._worker.stuck_pid
         return () if pid is None else (pid,)
 
@@ -107,7 +112,7 @@ class WorkerReader:
             return Readout(failure=refusal)
         target = self._target(poll.request)
         if self._worker.pid is None:
-            self._marks = marks(self._worker.environment)  # before the look: what comes meanwhile is a change
+            self._marks = marks(self._worker.environment)  # taken before the look, so that a later change is noticed
         what = Read(poll.request, target, self._root)
         try:
             readout = self._readout_in(self._worker.call(what, poll.deadline, self._closed.is_set))
@@ -121,11 +126,11 @@ class WorkerReader:
         return readout
 
     def _closed_failure(self) -> Failure:
-        """To end or to be released is no fault of the source."""
+        """A closed or released reader is not a fault of the source."""
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
     def _refusal(self, poll: Poll) -> Failure | None:
-        """Why no worker is asked, None when one is."""
+        """Return why the worker is not used, or None if it is."""
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()
@@ -137,18 +142,18 @@ class WorkerReader:
             and request.module
             and not find_spec(request.module)
         ):
-            # Without it a process could only say the same; one that runs has it.
+            # A new process could only report the same; a running process has the module.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing is not None and not self._may_have_come(request):
             return self._missing
         if isinstance(request, Files) and not is_there(request, self._root):
-            # On a node without such cards no process is kept for them.
+            # A node without such cards needs no process for them.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
         return None
 
     def _may_have_come(self, request: Library) -> bool:
-        """Whether another look for a missing library is due and may find it."""
+        """Return whether the missing library is due for another try that may succeed."""
         now = self._clock()
         if now < self._look_again:
             return False
@@ -159,7 +164,7 @@ class WorkerReader:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
     def _renew(self, failure: Failure) -> None:
-        """A fresh process sees a library that has come, or come back."""
+        """Restart the worker, so that a library that has been installed or restored is found."""
         missing = failure.state == "missing"
         if missing:
             now = self._clock()

@@ -1,4 +1,4 @@
-"""Reads the kubelet: which container has which device, and the names of pods that lie on the node."""
+"""Reads from the kubelet which container has which device, and the names of the node's pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from telemetry_parsers.owners.pod_resources import DecodeError, allocatable_in, 
 _SERVICE = "/v1.PodResourcesLister/"
 _SOURCE = "kubelet"
 _Decode = Callable[[bytes, Callable[[str], bool]], list[Plain]]
-# Each call: the service's method, the name of what it lists, and what decodes that.
+# Each call: the service's method, the key of the list in the answer, and its decoder.
 _CALLS: Mapping[str, tuple[str, str, _Decode]] = {
     "pods": ("List", "pods", pods_in),
     "allocatable": ("GetAllocatableResources", "devices", allocatable_in),
@@ -33,35 +33,35 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
     (TimeoutError, "timeout", "no answer before the deadline"),
     (BlockingIOError, "timeout", "the kubelet takes no more connections: too many wait already"),
-    (ConnectionRefusedError, "exit_status", "nobody listens there: the kubelet is down, or restarts"),
+    (ConnectionRefusedError, "exit_status", "no process listens on the socket: the kubelet is down or restarting"),
     (PermissionError, "no_permission", "only user 0 may connect, without any capability: docs/owners.md says how"),
 )
 
 
 def reader(path: str, settings: AttributionSettings) -> KubeletReader:
-    """The reader of the kubelet below a folder that stands for /."""
+    """Return the reader of the kubelet below the folder `path`, which stands for /."""
     return KubeletReader(path.rstrip("/"), settings.kubelet_socket, frozenset(settings.resources))
 
 
 class KubeletReader(Reader):
-    """Connects anew for each call: a kubelet that restarts makes its socket anew. Any thread may read.
+    """Connects for each call, because a restarted kubelet recreates its socket.
 
-    `root` is empty or the folder that stands for /, `kubelet_socket` empty where the usual places are meant, `own` the resource names
-    of the configuration.
+    Any thread may read. `root` is empty or the folder that stands for /. An empty `kubelet_socket` means the usual
+    paths. `resources` has the resource names from the configuration.
     """
 
-    def __init__(self, root: str, kubelet_socket: str, own: frozenset[str]) -> None:
+    def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root
         self._sockets = (kubelet_socket,) if kubelet_socket else tuple(kubelet_places.sockets(root))
-        self._own = own
+        self._resources = resources
         self._turn = threading.Lock()
         self._open: set[socket.socket] = set()
         self._is_closed = False
-        # The bytes of each call's last answer, and what they came to.
+        # The bytes of each call's last answer, and the decoded list.
         self._last: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # it lists all pods
-        """One output: what the kubelet answers to the poll's call, or the failure."""
+        """Return one output: the kubelet's answer to the poll's call, or the failure."""
         begun, cpu = Begun(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
@@ -73,11 +73,11 @@ class KubeletReader(Reader):
         return begun.capture(_SOURCE, poll, outputs, failure, time.thread_time() - cpu)
 
     def close(self) -> None:
-        """End what is being read."""
+        """Interrupt the current read."""
         with self._turn:
             self._is_closed = True
             for connection in self._open:
-                with suppress(OSError):  # the kubelet ended it already
+                with suppress(OSError):  # the kubelet closed the connection already
                     connection.shutdown(socket.SHUT_RDWR)
 
     def _data(self, call: str, ends: float) -> Plain:
@@ -85,23 +85,23 @@ class KubeletReader(Reader):
         listed = self._decoded(call, decode, self._answer(_SERVICE + method, ends))
         data: dict[str, Plain] = {
             name: listed,
-            "resources": sorted(self._own),
+            "resources": sorted(self._resources),
             "render_nodes": kubelet_places.render_nodes(self._root),
         }
         if call == "pods":
-            # In this order: a pod has its cgroup before its folder, and whoever has ended loses the cgroup first.
+            # In this order: a pod gets its cgroup before its folder and loses its cgroup first.
             data["folders"] = kubelet_places.log_folders(self._root)
             data["links"] = kubelet_places.log_links(self._root)
             data["living_pod_uids"] = kubelet_places.living_pods(self._root)
         return data
 
     def _decoded(self, call: str, decode: _Decode, answer: bytes) -> list[Plain]:
-        """What the answer says; decoding is half the cost, and an answer is mostly that of the last time."""
+        """Return the decoded list. An unchanged answer is not decoded again, which saves half the cost."""
         last = self._last.get(call)
         if last is not None and last[0] == answer:
             return last[1]
         try:
-            listed = decode(answer, partial(is_wanted, configured=self._own))
+            listed = decode(answer, partial(is_wanted, configured=self._resources))
         except DecodeError as error:
             raise ReaderRefusal(
                 "failed", "not_understood", f"the kubelet's answer cannot be decoded: {error}"
@@ -110,32 +110,32 @@ class KubeletReader(Reader):
         return listed
 
     def _answer(self, method: str, ends: float) -> bytes:
-        """The answer of the first kubelet that gives one. Raises ReaderRefusal."""
+        """Return the answer of the first kubelet that answers. Raises ReaderRefusal."""
         refusals = []
-        for place in self._sockets:
-            answer = self._asked(place, method, ends)
+        for path in self._sockets:
+            answer = self._asked(path, method, ends)
             if isinstance(answer, bytes):
                 return answer
             refusals.append(answer)
         missing = ReaderRefusal("missing", None, f"no kubelet has a socket here: {' '.join(self._sockets)}")
         raise next((refusal for refusal in refusals if refusal.state != "missing"), missing)
 
-    def _asked(self, place: str, method: str, ends: float) -> bytes | ReaderRefusal:
+    def _asked(self, path: str, method: str, ends: float) -> bytes | ReaderRefusal:
         try:
-            with self._connection(place, ends) as connection:
-                # Only where a kubelet is: h2 takes 1.6 MiB.
+            with self._connection(path, ends) as connection:
+                # Import h2 (1.6 MiB) only if a kubelet is present.
                 from telemetry_daemon.readers.kubelet_call import call
 
                 return call(connection, method, ends)
         except ReaderRefusal as refusal:
-            return ReaderRefusal(refusal.state, refusal.reason, f"{place}: {refusal.text}")
+            return ReaderRefusal(refusal.state, refusal.reason, f"{path}: {refusal.text}")
         except OSError as error:
-            return _broken(place, error)
+            return _broken(path, error)
 
     @contextmanager
-    def _connection(self, place: str, ends: float) -> Iterator[socket.socket]:
-        """A connection that `close` can end."""
-        with closing(connected(Path(place), max(0.001, ends - time.monotonic()))) as connection:
+    def _connection(self, path: str, ends: float) -> Iterator[socket.socket]:
+        """Open a connection that `close` can interrupt."""
+        with closing(connected(Path(path), max(0.001, ends - time.monotonic()))) as connection:
             with self._turn:
                 if self._is_closed:
                     raise ReaderRefusal("failed", "killed", "the daemon ends")
@@ -155,12 +155,12 @@ def _call_of(poll: Poll) -> str:
     raise ReaderRefusal("failed", "internal", f"the kubelet's reader knows only the calls {' '.join(_CALLS)}")
 
 
-def _broken(place: str, error: OSError) -> ReaderRefusal:
-    """Why nobody could be asked at a place, or the connection ended."""
+def _broken(path: str, error: OSError) -> ReaderRefusal:
+    """Return why the connection failed or ended."""
     if error.errno in _ABSENT:
-        return ReaderRefusal("missing", None, place)
+        return ReaderRefusal("missing", None, path)
     if isinstance(error, UnsafeError):
         return ReaderRefusal("failed", "no_permission", str(error))
-    known = ((reason, text) for kind, reason, text in _ERRORS if isinstance(error, kind))
-    reason, text = next(known, ("exit_status", error.strerror or str(error)))
-    return ReaderRefusal("failed", reason, f"{place}: {text}")
+    matching = ((reason, text) for kind, reason, text in _ERRORS if isinstance(error, kind))
+    reason, text = next(matching, ("exit_status", error.strerror or str(error)))
+    return ReaderRefusal("failed", reason, f"{path}: {text}")

@@ -1,6 +1,6 @@
-"""One gRPC call over a connected socket: a request without content, one message as the answer, one deadline for all of it.
-
-https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md says how gRPC uses HTTP/2. h2 does the latter without touching sockets.
+"""One gRPC call over a connected socket: an empty request, one message as the answer, and one deadline.
+https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md describes gRPC over HTTP/2. h2 handles HTTP/2 without
+touching sockets.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# Frames, headers and settings beside the message; who sends more, or so many frames, does so without end.
+# The limit of bytes and frames beside the message. A peer that exceeds the limit would send without end.
 _MOST_BYTES = LARGEST_ANSWER_BYTES + (512 << 10)
 _MOST_EVENTS = 16_384
-# A message has a flag and its length before it.
+# A flag and the length precede a message.
 _PREFIX_BYTES = 5
-# Where the first frame of a connection says that it holds settings, as it must.
+# The position in the first frame that marks the frame as settings, which must come first.
 _FRAME_KIND, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
 _LONGEST_MESSAGE = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OK = 0
-# Of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md, those that say more than that it failed.
+# The codes of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md that have a specific meaning.
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
     {
         4: ("failed", "timeout", "it did not answer in time"),
@@ -55,7 +55,7 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
 
 
 def call(connection: socket.socket, method: str, ends: float) -> bytes:
-    """The message that the method answers with, before the monotonic time `ends`. Raises ReaderRefusal and OSError."""
+    """Return the method's answer, received before the monotonic time `ends`. Raises ReaderRefusal and OSError."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream = http.get_next_available_stream_id()
@@ -66,7 +66,7 @@ def call(connection: socket.socket, method: str, ends: float) -> bytes:
         while not answer.is_over:
             _send(connection, http.data_to_send(), ends)
             for event in http.receive_data(_received(connection, answer, ends)):
-                answer.take(event)
+                answer.ingest(event)
             if answer.unread and not answer.is_over:
                 http.acknowledge_received_data(answer.unread, stream)
                 answer.unread = 0
@@ -114,7 +114,7 @@ def _received(connection: socket.socket, answer: _Answer, ends: float) -> bytes:
 
 @dataclass(slots=True)
 class _Answer:
-    """What has come so far. `unread` are bytes that the sender does not know to have arrived."""
+    """The answer received so far. `unread` counts bytes that are not acknowledged to the sender."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
@@ -124,13 +124,13 @@ class _Answer:
     _events: int = 0
 
     def count(self, received_bytes: int) -> None:
-        """Note what was received. Raises ReaderRefusal if it is too much."""
+        """Count received bytes. Raises ReaderRefusal if there are too many."""
         self.received_bytes += received_bytes
         if self.received_bytes > _MOST_BYTES:
             raise _too_much()
 
-    def take(self, event: Event) -> None:
-        """Keep what one event brought. Raises ReaderRefusal."""
+    def ingest(self, event: Event) -> None:
+        """Keep the content of one event. Raises ReaderRefusal."""
         self._events += 1
         if self._events > _MOST_EVENTS:
             raise _too_much()
@@ -148,7 +148,7 @@ class _Answer:
             raise ReaderRefusal("failed", "exit_status", f"the kubelet {what} (HTTP/2 error {event.error_code!s})")
 
     def message(self) -> bytes:
-        """The one message. Raises ReaderRefusal if there is none."""
+        """Return the only message. Raises ReaderRefusal if it is missing."""
         self._check_status()
         if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._length():
             raise _not_grpc("a message of another length than it says")
@@ -169,15 +169,15 @@ class _Answer:
             raise _not_grpc(f"HTTP status {_shown(http_status)}, content {_shown(kind)}")
 
     def _check_status(self) -> None:
-        told = self.headers.get(b"grpc-status", b"")
-        if not re.fullmatch(rb"[0-9]{1,3}", told):
-            raise _not_grpc(f"gRPC status {_shown(told)}")
-        if int(told) != _OK:
-            raise _refusal(int(told), self.headers.get(b"grpc-message", b""))
+        status = self.headers.get(b"grpc-status", b"")
+        if not re.fullmatch(rb"[0-9]{1,3}", status):
+            raise _not_grpc(f"gRPC status {_shown(status)}")
+        if int(status) != _OK:
+            raise _refusal(int(status), self.headers.get(b"grpc-message", b""))
 
 
 def _pairs(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
-    """The headers as bytes, as which they are asked for."""
+    """Return the headers as bytes."""
     return ((name, value) for name, value in headers if isinstance(name, bytes) and isinstance(value, bytes))
 
 

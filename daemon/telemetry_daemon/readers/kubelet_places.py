@@ -1,4 +1,4 @@
-"""What lies on the node about pods: the kubelet's socket, folders of logs, cgroups, and the numbers of render nodes."""
+"""The node's files about pods: the kubelet's socket, log folders, cgroups, and the numbers of render nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_parsers.model import Plain
 
-# kubeadm, managed clusters, k3s, RKE2; MicroK8s; k0s; k3s with a data folder of its own.
+# kubeadm, managed clusters, k3s, RKE2; MicroK8s; k0s; k3s with another data folder.
 _KUBELETS = (
     "var/lib/kubelet",
     "var/snap/microk8s/common/var/lib/kubelet",
@@ -26,7 +26,7 @@ _LINK = re.compile(
 )
 _DRM = "/sys/class/drm"
 _RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
-# Version 2, and the controllers of version 1 that every runtime uses.
+# cgroup v2, and the controllers of cgroup v1 that every runtime uses.
 _HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
 _SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
 _CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
@@ -36,22 +36,25 @@ _POD = re.compile(
 
 
 def sockets(root: str) -> Iterator[str]:
-    """Where a kubelet below this folder may listen."""
-    return (f"{root}/{place}/{_SOCKET}" for place in _KUBELETS)
+    """Return the paths below this folder on which a kubelet may listen."""
+    return (f"{root}/{path}/{_SOCKET}" for path in _KUBELETS)
 
 
 def log_folders(root: str) -> list[Plain]:
-    """The uid of each pod that has a folder of logs: `{"namespace", "pod_name", "pod_uid"}`."""
+    """Return the UID of each pod that has a log folder: `{"namespace", "pod_name", "pod_uid"}`."""
     return _matching(f"{root}/var/log/pods", _FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
-    """The id of each container that has a link to its log: `{"namespace", "pod_name", "container_name", "container_id"}`."""
+    """Return the ID of each container that has a link to its log:
+
+    `{"namespace", "pod_name", "container_name", "container_id"}`.
+    """
     return _matching(f"{root}/var/log/containers", _LINK)
 
 
 def living_pods(root: str) -> list[Plain] | None:
-    """The uids of all pods that have a cgroup; None where the cgroups of pods are not to be seen."""
+    """Return the UIDs of all pods that have a cgroup, or None if the cgroups of pods are not visible."""
     for hierarchy in _HIERARCHIES:
         for slice_name in _SLICES:
             folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"
@@ -62,15 +65,15 @@ def living_pods(root: str) -> list[Plain] | None:
 
 
 def render_nodes(root: str) -> list[Plain]:
-    """The number of the render node of each PCI or platform device: `{"at": "0000:19:00.0", "render": "128"}`."""
-    # A container may have its node's /sys at its own place only.
-    folder = next((one for one in (f"{root}{_DRM}", _DRM) if _names(one) is not None), _DRM)
+    """Return the render node of each PCI or platform device: `{"at": "0000:19:00.0", "render": "128"}`."""
+    # A container may see the node's /sys only as its own /sys.
+    folder = next((path for path in (f"{root}{_DRM}", _DRM) if _names(path) is not None), _DRM)
     nodes = [name for name in (_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
     return [{"at": at, "render": name[-3:]} for name in sorted(nodes) if (at := _device(f"{folder}/{name}/device"))]
 
 
 def _uids(folder: str, names: list[str]) -> list[Plain] | None:
-    """The uids in one hierarchy; None if a class of pods could not be read."""
+    """Return the UIDs in one hierarchy, or None if a class of pods could not be read."""
     found = list(names)
     for name in names:
         if _CLASS.fullmatch(name):
@@ -87,7 +90,7 @@ def _matching(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
 
 
 def _names(folder: str) -> list[str] | None:
-    """The names in a folder; None if it is not there, not ours to read, or has too many."""
+    """Return the names in a folder, or None if the folder is missing, not readable, or too large."""
     found = []
     try:
         with os.scandir(folder) as entries:
@@ -95,7 +98,7 @@ def _names(folder: str) -> list[str] | None:
                 found.append(entry.name)
                 if len(found) > _MOST_NAMES:
                     return None
-    except OSError:  # then nobody knows; claims say less without it
+    except OSError:  # unknown; owners are then found without it
         return None
     return found
 
@@ -103,5 +106,5 @@ def _names(folder: str) -> list[str] | None:
 def _device(link: str) -> str:
     try:
         return Path(link).readlink().name
-    except OSError:  # the device went meanwhile
+    except OSError:  # the device was removed meanwhile
         return ""

@@ -1,4 +1,6 @@
-"""Which accelerators the PCI bus has, which of them sleep, and whether the machine or a card's driver started again; nothing here wakes a card or blocks."""
+"""Finds the accelerators on the PCI bus, which of them are suspended, and reboots and driver reloads, without waking a
+card or blocking.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from telemetry_parsers.vendors import VENDORS
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
-# The drivers that only hold devices for virtual machines.
+# Drivers that only hold devices for virtual machines.
 _FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 _BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -21,7 +23,7 @@ NOT_BOUND = 0
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator on the bus; `suspended` is None where the kernel doesn't say, `driver` is empty where none is bound."""
+    """An accelerator on the bus; `suspended` is None if the kernel does not report it, `driver` is empty if none is bound."""
 
     bus_id: str
     vendor: str
@@ -31,14 +33,14 @@ class PciDevice:
 
     @property
     def given_away(self) -> bool:
-        """Whether it belongs to a virtual machine, so that no tool of this host lists it."""
+        """Return whether the device belongs to a virtual machine, so that no tool of this host reports it."""
         return self.driver in _FOR_GUESTS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 
 def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
-    """The accelerators below `root`, by bus address; none where there is no PCI bus.
+    """Return the accelerators below `root`, sorted by bus address.
 
-    Virtual functions count in a guest, where they are what there is, not beside the physical one that they are part of.
+    Virtual functions count in a guest, but not beside their physical function.
     """
     try:
         folders = sorted(root.iterdir())
@@ -49,12 +51,12 @@ def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
 
 
 def counts(devices: Iterable[PciDevice]) -> dict[str, int]:
-    """How many accelerators of each vendor there are; a vendor without any is left out."""
+    """Return the number of accelerators of each vendor that has any."""
     return dict(Counter(device.vendor for device in devices))
 
 
 def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
-    """Whether the device at that address sleeps, None where the kernel does not say."""
+    """Return whether the device at that address is suspended, or None if the kernel does not report it."""
     return _is_suspended(root / bus_id)
 
 
@@ -80,23 +82,23 @@ def _is_suspended(folder: Path) -> bool | None:
 
 
 def _driver(folder: Path) -> str:
-    """The name of the driver that is bound to it, empty where there is none."""
+    """Return the name of the bound driver, or an empty text."""
     try:
         return (folder / "driver").readlink().name
-    except OSError:  # bound to none
+    except OSError:  # no driver is bound
         return ""
 
 
 def _hexadecimal(path: Path) -> int:
-    """The number in a file, -1 if there is none."""
+    """Return the number in a file, or -1."""
     try:
         return int(_read(path), 16)
-    except ValueError:  # blank where the file is gone: no card has that number
+    except ValueError:  # the file is gone; no card has this number
         return -1
 
 
 def _read(path: Path) -> str:
-    """A file's text, empty if it cannot be read: the device went, or was never there."""
+    """Return a file's text, or an empty text if the device was removed or never existed."""
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # unplugged between listing and reading
@@ -105,31 +107,31 @@ def _read(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The id of the machine's start, empty where nobody knows it, and the binding of the card at a bus address."""
+    """The boot ID, empty if unknown, and the binding of the card at a bus address."""
 
     boot: str = ""
     binding: Callable[[str], int] = lambda _: NOT_BOUND
 
 
 def this_machine(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> Machine:
-    """The machine as the kernel tells of it."""
+    """Return the machine as the kernel reports it."""
     try:
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:  # a container may hide it
+    except OSError:  # a container may hide the boot ID
         boot = ""
     return Machine(boot, lambda bus_id: _binding(pci_devices, bus_id))
 
 
 def _binding(pci_devices: Path, bus_id: str) -> int:
-    """The number of the link from a card to its driver.
+    """Return the inode of the link from a card to its driver.
 
-    The kernel makes the link when it binds the two, and gives no number a second time until the next start of the machine. So another number
-    means that the driver was loaded anew, or that the card was away from it.
+    The kernel creates the link when it binds the driver and does not reuse the inode before the next boot. So another
+    inode means that the driver was reloaded or the card was away.
     """
     address = bus_address(bus_id)
-    if address is None:  # a plugin may say anything, also a way to a place that hangs
+    if address is None:  # a plugin may return any text, even a path that blocks
         return NOT_BOUND
     try:
         return (pci_devices / address / "driver").lstat().st_ino
-    except OSError:  # no driver has the card, or there is no card at that address
+    except OSError:  # the card has no driver, or the address has no card
         return NOT_BOUND

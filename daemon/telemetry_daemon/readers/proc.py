@@ -1,4 +1,6 @@
-"""Reads what the kernel knows of the processes on cards: start, user, variables and open cards, once for each process; then only whether it is still the same."""
+"""Reads processes on cards from /proc: start, user, variables and open cards once per process, then only whether the
+process is still the same.
+"""
 
 from __future__ import annotations
 
@@ -23,104 +25,104 @@ _LARGEST_FDINFO_BYTES = 16 << 10
 _MOST_DESCRIPTORS = 1024
 _LONGEST_STAT = 4096
 _CARD = b"drm-pdev"
-# The kernel makes the folder's inode anew for each process, and sometimes for the same one.
+# The kernel creates a new inode for each process's folder, and sometimes again for the same process.
 Mark = tuple[int, int]
-# Nothing else of an environment leaves the function that reads it: it holds passwords.
+# The reader drops all other variables of an environment, because they may hold passwords.
 VARIABLES = (
     *("SLURM_JOB_ID", "SLURM_JOB_SLUID", "PBS_JOBID", "FLUX_JOB_ID"),
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
 )
 # A process with 63 open files takes half a millisecond.
 _AT_ONCE = 8
-# The number of a process as text, and its start.
+# The PID as text, and the start time.
 ProcessKey = tuple[str, int]
 _DEADLINE_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 600.0
 _LARGEST_PASSWD_BYTES = 8 << 20
 _MOST_KNOWN = 4096
-# The namespace of processes that the kernel makes at its start: there a driver's numbers mean what they say.
+# The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
-# A list of a card's processes is at most this old: so long another process with a number on it may be somebody else's.
+# The maximum age of a card's process list. Until then a listed PID may belong to another process.
 _DOUBT_SECONDS = 600.0
-# That they were read, also where there are none.
+# Marks that the open cards were read, even if there are none.
 _LISTED = Output("/proc", status=0)
 _ELSEWHERE = (
-    "this container numbers its processes anew, so the driver's numbers mean others here: give it the host's processes "
+    "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
     "(hostPID), or the host's / as `path`"
 )
 _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group of the service's user"
 
 
 def mark_of(folder: str) -> Mark | None:
-    """What no other process's folder has, at a third of what its start costs; the same process may have another one later."""
+    """Return a mark that differs between processes, at a third of the start time's cost. A process's mark may change."""
     try:
-        status = os.stat(folder)  # noqa: PTH116  # as cheap as can be: for each process at each poll
-    except OSError:  # it has ended, or is hidden from us
+        status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
+    except OSError:  # the process has exited or is hidden
         return None
     return status.st_ino, status.st_ctime_ns
 
 
 def ticks_of(folder: str) -> int | None:
-    """When a process started, in ticks since the machine did; None if there is none. Its name may have any characters."""
+    """Return the process's start in ticks since boot, or None without such a process. The name may have any characters."""
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            content = os.read(descriptor, _LONGEST_STAT)  # the kernel gives all of it at once
+            content = os.read(descriptor, _LONGEST_STAT)  # the kernel returns the whole file at once
         finally:
             os.close(descriptor)
         return int(content[content.rindex(b")") :].split(None, 21)[20])
-    except (OSError, ValueError, LookupError):  # it has ended, or is hidden from us
+    except (OSError, ValueError, LookupError):  # the process has exited or is hidden
         return None
 
 
 def uid_of(folder: str) -> int:
-    """The number of the user who started it, as the line `Uid:` of its status begins."""
+    """Return the UID of the process's owner, from the line `Uid:` of its status."""
     status = text_of(f"{folder}/status")
     line = next((line for line in status.splitlines() if line.startswith("Uid:")), "Uid: 0")
     return int(line.split()[1])
 
 
 def named_variables(folder: str) -> dict[str, Plain]:
-    """The named variables; none where the environment cannot be read, which takes a right of its own."""
+    """Return the named variables; empty if the environment cannot be read, which needs a capability."""
     try:
         content = text_of(f"{folder}/environ", _LARGEST_ENVIRONMENT_BYTES)
-    except OSError:  # the right to read it was not given
+    except OSError:  # the capability to read the environment is missing
         return {}
     pairs = (entry.partition("=") for entry in content.split("\0"))
     return {name: value for name, _, value in pairs if name in VARIABLES}
 
 
 def open_cards(folder: str) -> Iterator[str]:
-    """What the kernel tells of each open file of a card; nothing where that cannot be read."""
+    """Yield the kernel's information about each open file of a card; nothing without permission."""
     try:
-        descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208  # as cheap as can be: for each process
-    except OSError:  # another's are read with a right of its own
+        descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
+    except OSError:  # other users' files need a capability
         return
     for descriptor in descriptors[:_MOST_DESCRIPTORS]:
         try:
             content = bytes_of(f"{folder}/fdinfo/{descriptor}", _LARGEST_FDINFO_BYTES)
-        except OSError:  # it was closed meanwhile
+        except OSError:  # closed meanwhile
             continue
         if _CARD in content:
             yield content.decode("utf-8", errors="replace")
 
 
 def command_line(pid: int) -> str:
-    """All arguments of a process, for the terminal of who may read them; empty where they cannot be read. They hold secrets."""
+    """Return all arguments of a process, or an empty text if they are not readable. They may hold secrets."""
     try:
         return text_of(f"/proc/{pid}/cmdline", _LARGEST_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
-    except OSError:  # it has ended, or is another user's on a machine that hides them
+    except OSError:  # the process has exited, or belongs to another user and is hidden
         return ""
 
 
 def text_of(path: str, most_bytes: int = LARGEST_BYTES) -> str:
-    """The beginning of one of the kernel's files as text."""
+    """Return the beginning of a /proc file as text."""
     return bytes_of(path, most_bytes).decode("utf-8", errors="replace")
 
 
 def bytes_of(path: str, most_bytes: int) -> bytes:
-    """The beginning of one of the kernel's files."""
+    """Return the beginning of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""
@@ -132,9 +134,10 @@ def bytes_of(path: str, most_bytes: int) -> bytes:
 
 
 class Holds:
-    """Remembers what was read of each process; who was not looked at for longest comes first.
+    """Remembers the open cards of each process and reads the processes that have waited longest first.
 
-    A process opened its card before anybody listed it there: who has none at the first look, or may not be looked at, is left alone.
+    A process opens a card before any list shows the process, so processes without an open card at the first look, or
+    without permission to look, are not read again.
     """
 
     def __init__(self) -> None:
@@ -142,7 +145,7 @@ class Holds:
         self._without: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """What each of these processes holds; of a client that forks share, only the first of them has it."""
+        """Return the open cards of each process; a client that forks share is counted for the first only."""
         self._without.intersection_update(processes)
         self._clients = {key: found for key, found in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without and key not in self._clients]
@@ -158,15 +161,15 @@ class Holds:
         counted: set[tuple[str, str]] = set()
         held = {}
         for key in sorted(self._clients):
-            own = {(one.bus_id, one.number): one for one in self._clients[key]}
-            if found := holds(one for name, one in own.items() if name not in counted):
+            clients = {(client.bus_id, client.number): client for client in self._clients[key]}
+            if found := holds(client for name, client in clients.items() if name not in counted):
                 held[key] = found
-            counted |= own.keys()
+            counted |= clients.keys()
         return held
 
 
 class Users:
-    """Names of users that were asked for before; who has none is called by the number."""
+    """Names of users, looked up once. A user without a name is shown by UID."""
 
     def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
@@ -175,7 +178,7 @@ class Users:
         self._nameless: dict[int, float] = {}
 
     def learn(self, uids: Iterable[int]) -> None:
-        """Ask for those that are not known, all at once."""
+        """Look up all unknown UIDs together."""
         now = self._clock()
         unknown = {uid for uid in uids if uid not in self._names and self._nameless.get(uid, 0.0) <= now}
         if not unknown:
@@ -187,7 +190,7 @@ class Users:
         self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
 
     def name(self, uid: int) -> str:
-        """The name, else the number."""
+        """Return the user's name, or the UID."""
         return self._names.get(uid, str(uid))
 
     def _asked(self, uids: list[int]) -> Iterator[tuple[int, str]]:
@@ -196,7 +199,7 @@ class Users:
                 text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
             else:  # the users of the node, not of the container
                 text = read_file(f"{self._root}/etc/passwd", _LARGEST_PASSWD_BYTES).decode(errors="replace")
-        except (NoAnswerError, OSError):  # they are called by their numbers until they are asked for again
+        except (NoAnswerError, OSError):  # these users are shown by UID until the next lookup
             return
         for line in text.splitlines():
             name, _, rest = line.partition(":")
@@ -207,9 +210,10 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A process that was read, and who it is; `believed` is from when on it is taken for the one that is listed.
+    """A process that was read.
 
-    `ticks` is 0 while no process has the listed number, or one that is hidden.
+    From the time `believed` on it is accepted as the listed process. `ticks` is 0 if no process has the listed PID or
+    the process is hidden.
     """
 
     mark: Mark | None
@@ -219,7 +223,7 @@ class _Known:
 
 
 class ProcReader(Reader):
-    """Answers for the processes that the other sources list; one that has ended is left out."""
+    """Reads the processes that other sources list; processes that have exited are left out."""
 
     def __init__(
         self,
@@ -228,7 +232,7 @@ class ProcReader(Reader):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
-        # Whoever gives a root knows whose numbers the processes there have.
+        # A configured root implies that the PIDs below it are the driver's.
         self._is_ours = not root
         self._reads_environment = environment
         self._users = Users(root)
@@ -237,7 +241,7 @@ class ProcReader(Reader):
         self._known: dict[int, _Known] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
-        """One output for each process."""
+        """Return one output for each process."""
         begun, cpu = Begun(), time.thread_time()
         refusal = self._refusal()
         outputs = () if refusal is not None else (_LISTED, *self._processes(targets.pids[:MOST_PROCESSES]))
@@ -249,7 +253,7 @@ class ProcReader(Reader):
             return elsewhere
         if not Path(self._proc, "1").is_dir() and not self._is_ours:
             return Failure("missing", None, f"{self._proc} has no processes: is the host's / there?")
-        # The first process is always there.
+        # The first process always exists.
         is_hidden = ticks_of(f"{self._proc}/1") is None
         return Failure("failed", "no_permission", _HIDDEN.format(self._proc)) if is_hidden else None
 
@@ -263,37 +267,39 @@ class ProcReader(Reader):
     def _processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
         now = self._clock()
         new: list[tuple[int, dict[str, Plain], int]] = []
-        known: dict[int, _Known] = {}
+        found_by_pid: dict[int, _Known] = {}
         for pid in pids:
-            known[pid] = found = self._found(pid, now)
+            found_by_pid[pid] = found = self._found(pid, now)
             if found.output is None and found.ticks and (read := self._details(pid, found.ticks)) is not None:
                 new.append((pid, *read))
         self._users.learn(uid for *_, uid in new)
         for pid, data, uid in new:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
-            known[pid] = replace(known[pid], output=output)
-        self._known = known
-        return self._with_holds([one for one in known.values() if one.believed <= now])
+            found_by_pid[pid] = replace(found_by_pid[pid], output=output)
+        self._known = found_by_pid
+        return self._with_holds([process for process in found_by_pid.values() if process.believed <= now])
 
     def _found(self, pid: int, now: float) -> _Known:
-        """Who has this number now, with what was read of it before."""
-        before, folder = self._known.get(pid), f"{self._proc}/{pid}"
+        """Return the process that has this PID now, with the earlier output if it is unchanged."""
+        previous, folder = self._known.get(pid), f"{self._proc}/{pid}"
         mark = mark_of(folder)
-        if before is not None and mark == before.mark and (before.output is not None or mark is None):
-            return before
+        if previous is not None and mark == previous.mark and (previous.output is not None or mark is None):
+            return previous
         ticks = (ticks_of(folder) or 0) if mark is not None else 0
-        if before is not None and before.ticks == ticks:
-            return replace(before, mark=mark)
-        return _Known(mark, ticks, 0.0 if before is None else now + _DOUBT_SECONDS)
+        if previous is not None and previous.ticks == ticks:
+            return replace(previous, mark=mark)
+        return _Known(mark, ticks, 0.0 if previous is None else now + _DOUBT_SECONDS)
 
-    def _with_holds(self, known: Iterable[_Known]) -> tuple[Output, ...]:
-        """What was read of each, and what it holds of cards where that may be read."""
-        outputs = {(one.output.name, one.ticks): one.output for one in known if one.output is not None}
+    def _with_holds(self, processes: Iterable[_Known]) -> tuple[Output, ...]:
+        """Return the output of each process, with its open cards if permitted."""
+        outputs = {
+            (process.output.name, process.ticks): process.output for process in processes if process.output is not None
+        }
         held = self._holds.read(self._proc, outputs)
         return tuple(_holding(output, held[key]) if key in held else output for key, output in outputs.items())
 
     def _details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
-        """What there is to know of a process and its user's number; None if it has ended meanwhile, or is another now."""
+        """Return a process's details and its owner's UID, or None if the process has exited or was replaced."""
         folder = f"{self._proc}/{pid}"
         try:
             data: dict[str, Plain] = {
@@ -304,7 +310,7 @@ class ProcReader(Reader):
                 "cgroup": text_of(f"{folder}/cgroup"),
             }
             uid = uid_of(folder)
-        except (OSError, ValueError, LookupError):  # it has ended
+        except (OSError, ValueError, LookupError):  # the process has exited
             return None
         if self._reads_environment and (found := named_variables(folder)):
             data["environment"] = found
@@ -317,5 +323,5 @@ def _holding(output: Output, held: list[Plain]) -> Output:
 
 
 def reader(path: str, settings: AttributionSettings) -> ProcReader:
-    """The reader of this machine's processes, or of those below another root."""
+    """Return the reader of this machine's processes, or of the processes below another root."""
     return ProcReader(path, settings.environment)

@@ -1,4 +1,4 @@
-"""One process per tool on this node: the running child holds the tool's lock file and is named in it."""
+"""Ensures that one process per tool runs on this node: the running child holds the tool's lock file, which names it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LONGEST_COMMAND = 60
 _ASKED_AGAIN = "this poll is left out and asked again when it is next due"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
-# Errors that say "not in this folder"; any other (no descriptors, no memory) is no reason to run without a lock.
+# These errors mean "not in this folder". Any other error, such as no descriptors or memory, does not justify running
+# without a lock.
 _UNUSABLE = frozenset(
     {
         errno.EACCES,
@@ -43,14 +44,14 @@ _log = logging.getLogger(__name__)
 
 
 def note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write down in the locked file who has it: our process, the tool's as soon as it runs, and for which source."""
-    with contextlib.suppress(OSError):  # on a full disk the lock holds as well without a name
+    """Write the holder to the locked file: this process, the tool's process once it runs, and the source."""
+    with contextlib.suppress(OSError):  # on a full disk the lock still works without a name
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_LONGEST_NOTE)[:_LONGEST_NOTE], 0)
 
 
 def words(descriptor: int) -> str:
-    """Who has the locked file and for how long, and what the reader of this can do."""
+    """Return the holder of the lock and the duration, with a remedy."""
     note = _NOTE.match(os.pread(descriptor, _LONGEST_NOTE, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _ASKED_AGAIN
@@ -70,23 +71,23 @@ def words(descriptor: int) -> str:
 
 
 def _command(pid: int) -> str | None:
-    """The command line of a living process. None if it has ended, or its number now belongs to another program."""
+    """Return the command line of a process, or None if the process has exited or the PID belongs to another program."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:  # it has ended
+    except OSError:  # the process has exited
         return None
     names = [Path(argument).name for argument in arguments]
-    start = names.index("telemetry") if "telemetry" in names else 0  # behind the interpreter
+    start = names.index("telemetry") if "telemetry" in names else 0  # the arguments after the interpreter
     line = shlex.join([names[start], *filter(None, arguments[start + 1 :])])
     return line[:_LONGEST_COMMAND] if "telemetry" in line else None
 
 
 class ToolBusyError(Exception):
-    """Somebody else ran the tool until our time was over."""
+    """Another process ran the tool until the deadline."""
 
 
 class HeldLock:
-    """A lock that is held; `descriptor` is for the child to inherit, None where no folder could be used."""
+    """An acquired lock. The child inherits `descriptor`, which is None if no folder could be used."""
 
     def __init__(self, descriptor: int | None, source: str) -> None:
         self.descriptor = descriptor
@@ -94,26 +95,26 @@ class HeldLock:
         self.runs(0)
 
     def runs(self, tool_pid: int) -> None:
-        """Note the tool's process, for whoever waits for the lock."""
+        """Note the tool's process for others that wait for the lock."""
         if self.descriptor is not None:
             note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
-        """Give the lock back, even if a child still has a copy of the descriptor."""
+        """Release the lock, even if a child still has a copy of the descriptor."""
         if self.descriptor is not None:
-            with contextlib.suppress(OSError):  # a lock that cannot be undone ends with its descriptor
+            with contextlib.suppress(OSError):  # closing the descriptor releases the lock
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)
         self.leave()
 
     def leave(self) -> None:
-        """Forget the lock: it stays held for as long as the child lives."""
+        """Close the lock without releasing it: the child holds it until it exits."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
 
 class ToolLocks:
-    """A source's locks of its tools in one folder, or in the user's own where that folder is not ours to write."""
+    """The locks of a source's tools in one folder, or in a folder of the user if that folder is not writable."""
 
     def __init__(self, folder: Path, source: str) -> None:
         self._folders = (folder, own_folder())
@@ -121,7 +122,10 @@ class ToolLocks:
         self._warned = False
 
     def take(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
-        """The tool's lock, waited for up to the monotonic time `until`; ToolBusyError if somebody else keeps it."""
+        """Return the tool's lock after waiting up to the monotonic time `until`.
+
+        Raise ToolBusyError if another process keeps it.
+        """
         while True:
             try:
                 return self._try(tool)
@@ -131,7 +135,7 @@ class ToolLocks:
                 raise ToolBusyError(f"{tool}: {BUSY}: {self._holder(tool)}")
 
     def _holder(self, tool: str) -> str:
-        """Who has the lock, in words."""
+        """Return a description of the lock's holder."""
         for folder in self._folders:
             with contextlib.suppress(OSError), OwnFolder.at(folder) as own:  # not in this folder
                 descriptor = own.existing_lock_file(_file_name(tool))
@@ -167,12 +171,12 @@ class ToolLocks:
 
 
 def own_folder() -> Path:
-    """Where a user without access to the daemon's folder keeps locks."""
-    return Path(os.environ.get("TMPDIR") or "/tmp") / f"telemetry-{os.geteuid()}"  # noqa: S108  # nobody else's: see OwnFolder
+    """Return the lock folder of a user without access to the daemon's folder."""
+    return Path(os.environ.get("TMPDIR") or "/tmp") / f"telemetry-{os.geteuid()}"  # noqa: S108  # a private folder: see OwnFolder
 
 
 def is_busy(failure: Failure | None) -> bool:
-    """Whether a read failed only because somebody else runs the tool: the daemon then has its readings."""
+    """Return whether a read failed only because another process runs the tool; the daemon then has the readings."""
     return failure is not None and failure.state == "stuck" and BUSY in failure.text
 
 
@@ -181,7 +185,7 @@ def _file_name(tool: str) -> str:
 
 
 def _lock(folder: Path, tool: str) -> int:
-    """The locked file, or BlockingIOError; repeated if the file was removed between opening and locking it."""
+    """Return the locked file, or raise BlockingIOError. Repeat if the file was removed between opening and locking."""
     name = _file_name(tool)
     with OwnFolder.made(folder, _FOLDER_MODE) as own:
         while True:

@@ -1,6 +1,7 @@
-"""Where a tool is: the configured path, or PATH and then the vendor's usual folders; and whether it has changed.
+"""Finds a tool on the configured path, or on PATH and then in the vendor's usual folders, and detects its changes.
 
-As root, a tool is run only from where root alone can put it: its file, the folders above it and every link on the way.
+As root, only tools that root alone can replace are run: the file, the folders above and every link on the way are
+checked.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from telemetry_daemon.guarded.folders import ROOT, other_writer
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file as it was found; equal as long as the file is the same.
+    """A tool's file as found; equal while the file is unchanged.
 
-    `distrusted` says why it must not be run, and what to do; empty for one that may be.
+    `distrusted` says why the file must not be run and what to do, or is empty.
     """
 
     name: str
@@ -32,9 +33,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where the tools of a source are looked for: the configured path alone, if there is one.
+    """Where a source's tools are searched: only the configured path, if set.
 
-    A folder may be a pattern, for vendors who install each version into a folder of its own.
+    A folder may be a pattern, for vendors who install each version into a separate folder.
     """
 
     source: str
@@ -43,13 +44,13 @@ class Whereabouts:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """The tool's file, even if we may not execute it: trying to run it tells why."""
-        tools = [tool for tool in (_tool(name, place) for place in self._places(name)) if tool is not None]
+        """Return the tool's file, even if it is not executable: the attempt to run it reports why."""
+        tools = [tool for tool in (_tool(name, path) for path in self._places(name)) if tool is not None]
         usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrusted)
         return next(usable, tools[0] if tools else None)
 
     def missing(self, name: str) -> str:
-        """Says where the tool was not found, and what to do."""
+        """Return where the tool was not found, and what to do."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         return f"{name} was not found on PATH{_or_in(self.folders)}; install it, or set sources.{self.source}.path"
@@ -61,40 +62,40 @@ class Whereabouts:
             return [name]
         folders = [
             *self.search_path.split(os.pathsep),
-            *(place for folder in self.folders for place in _matching(folder)),
+            *(path for folder in self.folders for path in _matching(folder)),
         ]
-        # Absolute folders only: a relative one would mean whatever folder we happen to be in.
+        # Absolute folders only: a relative folder would depend on the working directory.
         return dict.fromkeys(f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/"))
 
 
 def _or_in(folders: tuple[str, ...]) -> str:
-    """` or in /a, /b or /c`; nothing without folders."""
+    """Return ` or in /a, /b or /c`, or an empty text without folders."""
     *others, last = folders or ("",)
     return f" or in {' or '.join(filter(None, (', '.join(others), last)))}" if last else ""
 
 
 def _matching(folder: str) -> list[str]:
-    """The folders that a pattern such as `/opt/dtk*/bin` stands for, the newest version first."""
+    """Return the folders that match a pattern such as `/opt/dtk*/bin`, the newest version first."""
     return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # a Path of `/opt/dtk*` is no folder
 
 
-def _tool(name: str, place: str) -> Tool | None:
+def _tool(name: str, candidate: str) -> Tool | None:
     try:
-        status = os.stat(place)  # noqa: PTH116  # a place is a text: a missing tool is looked for in many, again and again
-    except (OSError, ValueError):  # no tool at this place; the caller looks at the next
+        status = os.stat(candidate)  # noqa: PTH116  # on text: missing tools are searched on many paths, repeatedly
+    except (OSError, ValueError):  # no tool here; the caller tries the next path
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    path = Path(place)
+    path = Path(candidate)
     return Tool(name, str(path), status.st_dev, status.st_ino, status.st_mtime_ns, _distrusted(path))
 
 
 def _distrusted(path: Path) -> str:
-    """Who could make root run something else. For other users nothing is checked: they could run it by hand."""
+    """Return who could make root run another program. Other users are not checked: they could run the tool by hand."""
     if os.geteuid() != ROOT:
         return ""
     try:
-        # Some installers leave folders that root's own group may write to.
+        # Some installers leave folders that are writable for root's group.
         return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
         return f"the way to {path} cannot be followed: {error.strerror or error}"

@@ -1,4 +1,4 @@
-"""Reads a source by running its tool: one process at a time, within the deadline, whatever the tool does."""
+"""Reads a source by running its tool: one process at a time and within the deadline, whatever the tool does."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from telemetry_daemon.readers.tool_results import (
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}
-# `close` may take a second in all: SIGTERM's grace and the wait after SIGKILL (see Limits) fit into it.
+# `close` may take one second in all, for SIGTERM's grace period and the wait after SIGKILL (see Limits).
 _CLOSE_SECONDS = 0.9
-# Failures that need not be those of the next target.
+# Failures that may not repeat for the next target.
 _OF_ONE_TARGET = ("killed", "too_much_output")
 
 
 class _NoAnswerError(Exception):
-    """The poll is over: there is nothing to parse, and this is why."""
+    """The poll ends without output to parse, with this failure."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -46,7 +46,7 @@ class _NoAnswerError(Exception):
 
 @dataclass(slots=True)
 class _Attempt:
-    """What one poll has gathered so far; `lost` are the targets whose run failed, with what is left of it."""
+    """The results of one poll so far; `lost` has the targets whose run failed, with the remaining output."""
 
     deadline: float
     until: float
@@ -57,7 +57,7 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One run to do: the line as asked for, the target it is for, what to start, and the lock that it holds."""
+    """One run: the requested command line, the target, the command to start, and the lock."""
 
     line: str
     target: str
@@ -67,7 +67,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Leftover:
-    """A run of which something lives on; its lock stays held."""
+    """A run with a process that still lives and holds its lock."""
 
     task: _Task
     process: Process
@@ -75,15 +75,15 @@ class _Leftover:
     counted: bool
 
     def failure(self) -> Failure:
-        """What a poll gets while it lives."""
+        """Return the failure of polls while the process lives."""
         return stuck(self.task.line, self.process.pid, time.monotonic() - self.since)
 
 
 class CommandReader:
     """Runs the tool of one source.
 
-    `path` is the configured tool; if empty, it is searched on PATH and in the request's folders. PATH and all that the
-    tool gets to see are of `environment`, if given, else our own as it is now.
+    `path` is the configured tool; if empty, PATH and the request's folders are searched. PATH and the tool's
+    environment come from `environment` if given, else from this process.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class CommandReader:
         self._left_behind: tuple[int, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
-        """What the tool printed, run by run, or the failure that kept it from printing."""
+        """Return the output of each run, or the failure that prevented it."""
         begun = Begun()
         attempt = _Attempt(poll.deadline, begun.monotonic_time + poll.deadline)
         failure: Failure | None = None
@@ -120,7 +120,7 @@ class CommandReader:
         return begun.capture(self._source, poll, tuple(attempt.outputs), failure, attempt.cpu_seconds)
 
     def look(self, poll: Poll) -> Capture | None:
-        """The capture of a poll whose tool is not there; None if it may be. It takes a stat call for each place."""
+        """Return the failure if the tool is missing, or None. This takes a stat call per path."""
         begun = Begun()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
@@ -128,20 +128,20 @@ class CommandReader:
         return None if failure is None else begun.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
-        """Say that this version of the tool did not know the capture's command line: True if another is left to try.
+        """Reject the command line of this capture for this version of the tool.
 
-        The choice is remembered until the tool's file changes, or for an hour. After the last line the first is tried
-        again.
+        Return whether another line is left to try. The choice is kept until the tool's file changes, or for an hour.
+        After the last line comes the first.
         """
         return isinstance(capture.request, Command) and self._alternatives.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:
-        """Say that the line last used failed as well: what the lines before it said was no refusal, or may not be."""
+        """Forget the rejections, because the last command line failed as well: earlier failures may not have been refusals."""
         if isinstance(capture.request, Command):
             self._alternatives.forget(capture.request)
 
     def close(self) -> None:
-        """End what runs, except what must not be killed; within a second, from any thread, as often as you like."""
+        """Stop all processes that may be killed, within a second; safe to repeat, from any thread."""
         self._closing.set()
         if not self._turn.acquire(timeout=_CLOSE_SECONDS):
             return
@@ -156,7 +156,7 @@ class CommandReader:
             self._turn.release()
 
     def left_behind(self) -> tuple[int, ...]:
-        """The tool's process, when it did not end or must not be killed."""
+        """Return the tool's process if it did not exit or must not be killed."""
         return self._left_behind
 
     def _answer_in_turn(self, poll: Poll, targets: Targets, attempt: _Attempt) -> None:
@@ -195,11 +195,13 @@ class CommandReader:
             raise _NoAnswerError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _settle_leftover(self, attempt: _Attempt) -> None:
-        """Go on only if nothing of the earlier run lives. Its CPU time is counted for this poll."""
+        """Raise if a process of the earlier run still lives. Its CPU time is counted for this poll."""
         left = self._leftover
         if left is None:
             return
-        Pipes(left.process.stdout, left.process.stderr, 0).read(0)  # so that one left alone does not wait for a reader
+        Pipes(left.process.stdout, left.process.stderr, 0).read(
+            0
+        )  # so that a process left alone does not wait for a reader of its output
         if not settle(left.process, 0.0):
             raise _NoAnswerError(left.failure())
         if not left.counted:
@@ -221,7 +223,7 @@ class CommandReader:
         return choice
 
     def _missing(self, request: Command) -> Failure | None:
-        """The failure of a request for which no tool is there."""
+        """Return the failure of a request if no tool is found."""
         whereabouts = self._whereabouts(request)
         names = {line[0] for line in request.alternatives if line}
         return _not_found(request, whereabouts) if names and not any(map(whereabouts.find, names)) else None
@@ -240,7 +242,7 @@ class CommandReader:
             raise _NoAnswerError(failed("internal", f"{choice.tool.name}: no lock could be taken: {error}")) from error
 
     def _lock_name(self, choice: Choice) -> str:
-        """The tool's name. A configured path has a lock of its own, since two vendors may use the same name."""
+        """Return the tool's name. A configured path has a lock of its own, because two vendors may use the same name."""
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
 
     def _task(self, request: Command, choice: Choice, target: str, line: tuple[str, ...], lock: HeldLock) -> _Task:
@@ -295,7 +297,7 @@ def _was_spared(run: Run, request: Command) -> bool:
 
 
 def _lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
-    """Each target with its command line. A request that is not repeated has one target, `""`."""
+    """Return each target with its command line. A request that is not repeated has one target, `""`."""
     if request.per is None:
         return [("", choice.line)]
     names = targets.cards if request.per == "card" else targets.devices

@@ -1,4 +1,6 @@
-"""What came of a tool's run: an output to parse, or a failure that says what to do; and which command lines the installed version understands."""
+"""Turns a tool's run into an output to parse or a failure with a remedy, and remembers which command lines the
+installed version accepts.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,19 @@ from telemetry_daemon.processes.supervise import Limits, Run
 from telemetry_daemon.readers.tool_path import Tool
 from telemetry_parsers.model import Command, Failure, Output, Reason
 
-# Of an output that nobody parses, enough to see what went wrong.
+# The size of output that is kept for diagnosis and not parsed.
 _KEPT_OF_FAILED_BYTES = 64 << 10
-# What was taken for a refusal may have been a bad moment of the tool's: after so long the first line is tried again.
+# A rejection may have been a temporary error of the tool. After this time the first line is tried again.
 _REMEMBERED_SECONDS = 3600.0
 
 
 def failed(reason: Reason, text: str) -> Failure:
-    """A failure with a reason."""
+    """Return a failure with this reason."""
     return Failure("failed", reason, text)
 
 
 def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure | None:
-    """Why a run gave nothing to parse; None for one that ended by itself, with whatever exit status."""
+    """Return why a run left nothing to parse, or None if the tool exited by itself with any status."""
     if run.cause == "exited":
         status = run.ended.status if run.ended else None
         return (
@@ -41,12 +43,12 @@ def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure 
 
 
 def stuck(line: str, pid: int, seconds: float) -> Failure:
-    """The failure while an earlier run has not ended."""
+    """Return the failure while an earlier run has not exited."""
     return Failure("stuck", None, f"{line} (process {pid}) has not ended for {seconds:.0f} s; no second one is started")
 
 
 def launch_failure(error: Exception, path: str, *, there: bool) -> Failure:
-    """Why a tool could not be started; `there` says whether its file still exists."""
+    """Return why a tool could not be started; `there` says whether its file still exists."""
     text = f"{path} could not be started: {getattr(error, 'strerror', None) or error}"
     if isinstance(error, PermissionError):
         return failed("no_permission", f"{text}; allow the service's user to execute it")
@@ -64,13 +66,13 @@ def launch_failure(error: Exception, path: str, *, there: bool) -> Failure:
 
 
 def output_of(run: Run, line: str, target: str) -> Output:
-    """A run's output; the last line is left out if it may be half a line."""
+    """Return a run's output without a last line that may be incomplete."""
     stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.cut else run.stdout
     return Output(line, target, _text(stdout), _text(run.stderr), run.ended.status if run.ended else None)
 
 
 def remains_of(run: Run, line: str, target: str) -> Output:
-    """What is kept of a failed run, to see what went wrong; nobody parses it."""
+    """Return the remains of a failed run for diagnosis; they are not parsed."""
     return Output(
         line,
         target,
@@ -81,7 +83,7 @@ def remains_of(run: Run, line: str, target: str) -> Output:
 
 
 def lost_output(run: Run, line: str, target: str, failure: Failure) -> Output:
-    """The output of a target whose run failed while those of others did not: no text, the failure as its stderr."""
+    """Return the output of a target whose run failed while other runs worked: no text, the failure as stderr."""
     return Output(line, target, "", failure.text, run.ended.status if run.ended else None)
 
 
@@ -99,7 +101,7 @@ class Choice:
 
 @dataclass(slots=True)
 class _Memory:
-    """What is known of one request: each line's tool, the first line not rejected and until when, the line used last."""
+    """The state of one request: each line's tool, the first line that was not rejected, its expiry, the line used last."""
 
     tools: tuple[Tool | None, ...]
     first: int = 0
@@ -115,7 +117,7 @@ class Alternatives:
         self._memories: dict[Command, _Memory] = {}
 
     def choose(self, request: Command, find: Callable[[str], Tool | None]) -> Choice | None:
-        """The first line that was not rejected and whose tool is there, None if there is none."""
+        """Return the first line that was not rejected and whose tool is found, or None."""
         names = dict.fromkeys(line[0] for line in request.alternatives)
         tools_by_name = {name: find(name) for name in names}
         tools = tuple(tools_by_name[line[0]] for line in request.alternatives)
@@ -130,7 +132,7 @@ class Alternatives:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Pass over the line used last. False if none is left; then the next choice is the first line again."""
+        """Reject the line used last. Return False if no line is left; the next choice is then the first line again."""
         memory = self._memories.get(request)
         if memory is None:
             return False
@@ -140,5 +142,5 @@ class Alternatives:
         return left
 
     def forget(self, request: Command) -> None:
-        """Begin with the first line again."""
+        """Start again with the first line."""
         self._memories.pop(request, None)

@@ -207,7 +207,7 @@ def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: 
         pass
     state, reason, text = failure(one.read(PODS, Targets()))
     assert (state, reason) == ("failed", "exit_status")
-    assert "nobody listens" in text
+    assert "no process listens" in text
     kubelet.start()
     assert owners(one.read(PODS, Targets())) == ["team/a/main"]
 

@@ -1,1 +1,1 @@
-"""What schedulers' hooks say of jobs: the file that `telemetry job` writes for each."""
+"""Reads jobs from the files that schedulers' hooks write with `telemetry job`."""

@@ -1,4 +1,4 @@
-"""What Slurm's cgroups tell of its jobs: which live, which are gone without an epilog, and the device lists of version 1."""
+"""Reads Slurm's cgroups: which jobs live, which have ended without an epilog, and the device lists of cgroup v1."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _VERSION_1 = "sys/fs/cgroup/devices"
 _LARGEST_BYTES = 64 << 10
 _MOST_JOBS = 4096
 _MOST_DEVICES = 256
-# With `PrologFlags=Contain` a job has this from its prolog to its last process, so that its absence means something.
+# With `PrologFlags=Contain` this cgroup exists from a job's prolog to its last process, so its absence is evidence.
 _STANDS_FOR_THE_JOB = "step_extern"
-# An epilog may take that long.
+# The time that an epilog may take.
 _GONE_SECONDS = 600.0
 _NODE = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Whether a job lives, as far as its cgroup tells; when it was seen last, if it is gone without an epilog."""
+    """Whether a job lives according to its cgroup, and when it was last seen if it ended without an epilog."""
 
     lives: bool | None = None
     gone: float | None = None
 
 
 class JobCgroups:
-    """Remembers which jobs had a cgroup of their own."""
+    """Remembers which jobs had a cgroup."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -40,7 +40,7 @@ class JobCgroups:
         self._contained: dict[str, float] = {}
 
     def look(self, now: float) -> None:
-        """List them anew."""
+        """List the cgroups again."""
         self._folders = {folder.rpartition("/")[2]: folder for folder in _jobs(self._root)}
         seen = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_STANDS_FOR_THE_JOB}"))  # noqa: PTH112  # paths are texts here
         self._contained.update(dict.fromkeys(seen, now))
@@ -48,7 +48,7 @@ class JobCgroups:
             self._contained.pop(next(iter(self._contained)))
 
     def life(self, job_id: str, sluid: str, now: float) -> Life:
-        """What is known of a job since the last look."""
+        """Return the state of a job as of the last look."""
         names = [name for name in (f"job_{job_id}", sluid) if name]
         if any(name in self._folders for name in names):
             return Life(lives=True)
@@ -56,11 +56,11 @@ class JobCgroups:
         return Life(lives=False, gone=last) if last is not None and now - last > _GONE_SECONDS else Life()
 
     def listed(self) -> Iterator[Plain]:
-        """The jobs whose device nodes are listed; only a list that is not `all` says something."""
+        """Yield the jobs with a device list; the list `all` carries no information and is skipped."""
         for name, folder in self._folders.items():
             try:
                 text = read_file(f"{folder}/devices.list", _LARGEST_BYTES).decode(errors="replace")
-            except OSError:  # version 2 has no list, or the job has ended meanwhile
+            except OSError:  # cgroup v2 has no list, or the job has ended
                 continue
             nodes = [match[1] for line in text.splitlines()[:_MOST_DEVICES] if (match := _NODE(line))]
             if nodes:
@@ -68,7 +68,7 @@ class JobCgroups:
 
 
 def _jobs(root: str) -> Iterator[str]:
-    """The folders of jobs: `…slurmstepd.scope/job_12` or its SLUID, `slurm/uid_1000/job_12` in version 1."""
+    """Yield the job folders: `…slurmstepd.scope/job_12` or its SLUID, `slurm/uid_1000/job_12` in cgroup v1."""
     for above in _VERSION_2:
         for scope in _folders(f"{root}/{above}", "", _SCOPE):
             yield from (job for beginning in ("job_", "s") for job in _folders(scope, beginning))

@@ -1,4 +1,4 @@
-"""The job that a hook's environment tells of: pure, and every variable may be missing."""
+"""Reads the job from a hook's environment without side effects; every variable may be missing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 MOST_DEVICES = 256
 _LONGEST = 256
 _LONGEST_ID = 128
-# An uuid says more than a number, and these say that there is no device.
+# A UUID is more precise than a number. These values mean that there is no device.
 _UUIDS = ("GPU-", "MIG-")
 _NONE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is known of a job; `run` tells one run of a job that is queued again from the next."""
+    """The fields of a job; `run` distinguishes the runs of a job that is queued again."""
 
     scheduler: str
     id: str
@@ -32,7 +32,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """Where a scheduler says what; the first variable that says something is believed."""
+    """The variables of a scheduler, in order of preference; the first that is set is used."""
 
     scheduler: str
     id: tuple[str, ...]
@@ -56,7 +56,7 @@ _SCHEDULERS = (
         partition=("SLURM_JOB_PARTITION",),
         devices=("SLURM_JOB_GPUS", *_VISIBLE),
     ),
-    # What our hook sets, beside what PBS itself gives to jobs.
+    # Variables that our hook sets, beside those that PBS sets.
     _Variables(
         "pbs",
         id=("PBS_JOBID",),
@@ -78,7 +78,7 @@ _SCHEDULERS = (
 
 
 def job_of(environment: Mapping[str, str]) -> Job | None:
-    """The job of the first scheduler that names one; None if none does."""
+    """Return the job of the first scheduler that names a job, or None."""
     for variables in _SCHEDULERS:
         job_id = _first(environment, variables.id)
         if job_id and len(job_id) <= _LONGEST_ID:
@@ -102,7 +102,7 @@ def _job(job_id: str, variables: _Variables, environment: Mapping[str, str]) -> 
 
 
 def _slurm_name(environment: Mapping[str, str]) -> str:
-    """What users call one of an array (`1230_7`), or one of the parts of a heterogeneous job (`1230+1`); empty for others."""
+    """Return the user-visible ID of a member of an array (`1230_7`) or of a heterogeneous job (`1230+1`), else an empty text."""
     for job, part, joint in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
@@ -114,21 +114,21 @@ def _slurm_name(environment: Mapping[str, str]) -> str:
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """The first value that is not empty, as one printable line that is not too long."""
+    """Return the first non-empty value as one printable line of bounded length."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_LONGEST]
-    return value if value.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in value)
+    return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
 def _devices(environment: Mapping[str, str], variables: _Variables) -> tuple[str, ...]:
-    """The devices as the first variable that has uuids names them, else as the first that has any."""
+    """Return the devices of the first variable that has UUIDs, else of the first that has any device."""
     lists = [devices for name in variables.devices if (devices := _listed(environment.get(name, "")))]
-    with_uuids = [devices for devices in lists if all(one.startswith(_UUIDS) for one in devices)]
+    with_uuids = [devices for devices in lists if all(device.startswith(_UUIDS) for device in devices)]
     return next(iter(with_uuids or lists), ())
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """The devices of `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
+    """Return the devices of `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
     found: dict[str, None] = {}
     for part in text.strip("[] ").split(","):
         found.update(dict.fromkeys(_counted(part.strip())))
@@ -150,17 +150,17 @@ def _is_number(text: str) -> bool:
 
 
 def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The cards of this rank in the resources that our hook asked flux for (`FLUX_JOB_R`, RFC 20)."""
+    """Return the cards of this rank from the resources that the hook requested from flux (`FLUX_JOB_R`, RFC 20)."""
     rank = environment.get("FLUX_RANK", "")
     try:
         ranks = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]
-        mine = [one["children"].get("gpu", "") for one in ranks if rank in _listed(one["rank"])]
+        mine = [entry["children"].get("gpu", "") for entry in ranks if rank in _listed(entry["rank"])]
     except (
         ValueError,
         LookupError,
         TypeError,
         AttributeError,
         RecursionError,
-    ):  # no resources, or not as they should be
+    ):  # resources missing or malformed
         return ()
-    return _listed(",".join(one for one in mine if isinstance(one, str)))
+    return _listed(",".join(cards for cards in mine if isinstance(cards, str)))

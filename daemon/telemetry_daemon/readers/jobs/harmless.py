@@ -1,7 +1,7 @@
-"""Runs what a scheduler's hook calls so that it can do no harm: it ends soon, with status 0, whatever becomes of the work.
+"""Runs the work of a scheduler's hook in a child process, so that the hook exits soon and with status 0.
 
-Slurm drains a node whose prolog or epilog fails, and waits for one that hangs. So the work is done by a child. It holds none of the
-scheduler's pipes, and may be left behind if a dead file system keeps even SIGKILL from ending it.
+Slurm drains a node whose prolog or epilog fails, and waits for one that hangs. The child holds none of the scheduler's
+pipes and may be left behind if a dead file system blocks even SIGKILL.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import NoReturn
 
 from telemetry_daemon.terminal import streams
 
-# With the start of Python it stays below two seconds.
+# Together with the start of Python this stays below two seconds.
 _LONGEST_SECONDS = 1.2
 _MOST_BYTES = 16 << 10
-# A pipe that poll() calls writable takes this much at once without blocking (pipe(7), PIPE_BUF).
+# poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
 _STDOUT, _STDERR = 1, 2
@@ -29,11 +29,11 @@ _LATE = "telemetry job: it did not end in time, and was ended: is the folder's f
 
 
 def run(work: Callable[[], int]) -> NoReturn:
-    """Do the work in a child for as long as it may take, pass on what it prints, and end with status 0."""
+    """Do the work in a child within the time limit, pass on its output, and exit with status 0."""
     try:
         _run(work)
-    except BaseException as error:  # noqa: BLE001  # whatever it is, a failing hook drains the node
-        _tell(f"telemetry job: {type(error).__name__}: {error}")
+    except BaseException as error:  # noqa: BLE001 # a failing hook would drain the node
+        _report(f"telemetry job: {type(error).__name__}: {error}")
     finally:
         os._exit(0)
 
@@ -55,22 +55,22 @@ def _run(work: Callable[[], int]) -> None:
         complaints += _LATE.encode()
     _pass_on(_STDOUT, printed)
     if complaints:
-        _tell(complaints.decode(errors="replace").strip())
+        _report(complaints.decode(errors="replace").strip())
 
 
 def _work(work: Callable[[], int], output: int, errors: int) -> NoReturn:
-    """In the child: the work, with streams that nobody but the parent waits for."""
+    """Do the work in the child. Only the parent waits for its streams."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):
             os.dup2(descriptor, stream)
-        # New ones: the old may have been files, in which one could go back.
+        # Replace the streams: the old streams may be files whose position could be changed.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
-        with suppress(SystemExit):  # a usage error or the help, which were printed
+        with suppress(SystemExit):  # a usage error or the help text, already printed
             work()
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException as error:  # noqa: BLE001  # nothing is above it
+    except BaseException as error:  # noqa: BLE001 # no caller handles exceptions
         sys.stderr.flush()
         os.write(_STDERR, f"telemetry job: {type(error).__name__}: {error}".encode())
     finally:
@@ -78,7 +78,7 @@ def _work(work: Callable[[], int], output: int, errors: int) -> NoReturn:
 
 
 def _gathered(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
-    """What comes from both pipes until they are closed, or the time is up."""
+    """Return the content of both pipes, read until they are closed or the time is up."""
     found = {output: bytearray(), errors: bytearray()}
     waiting = select.poll()
     for descriptor in found:
@@ -94,10 +94,10 @@ def _gathered(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
     return bytes(found[output]), bytes(found[errors])
 
 
-def _tell(text: str) -> None:
-    """Say it on standard error and to the system's log: few schedulers keep what a hook that succeeds prints."""
+def _report(text: str) -> None:
+    """Print the text on standard error and to syslog: few schedulers keep the output of a successful hook."""
     _pass_on(_STDERR, text.encode() + b"\n")
-    with suppress(OSError):  # no log here: standard error has it
+    with suppress(OSError):  # no syslog here: standard error has the text
         import socket
 
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
@@ -107,10 +107,10 @@ def _tell(text: str) -> None:
 
 
 def _pass_on(descriptor: int, content: bytes) -> None:
-    """Write as much as somebody takes at once: nobody may read it."""
+    """Write what fits without blocking; the output may have no reader."""
     writable = select.poll()
     writable.register(descriptor, select.POLLOUT)
-    with suppress(OSError):  # who reads it is gone
+    with suppress(OSError):  # the reader is gone
         for start in range(0, len(content), _CHUNK_BYTES):
             if not any(event & select.POLLOUT for _, event in writable.poll(_PATIENCE_MILLISECONDS)):
                 return

@@ -1,4 +1,4 @@
-"""Reads what hooks and other tools say of jobs: the files of `telemetry job`, mapping folders, and Slurm's cgroups."""
+"""Reads the jobs of hooks and other tools: the files of `telemetry job`, mapping folders, and Slurm's cgroups."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
-# What the parser knows of a job file; whatever else it holds stays there.
+# The fields of a job file that the parser uses. Other fields are dropped.
 _TEXTS = ("id", "name", "sluid", "user", "account", "partition")
 _MOST_DEVICES = 256
 _LARGEST_MAP_BYTES = 16 << 10
-# Two writes within one tick of the kernel's clock leave the same time, so a file that was just written is read again.
+# Two writes within one tick of the kernel's clock have the same timestamp, so a recent file is read again.
 _TICK_SECONDS = 1.0
-# So long the end of a job is told; the hooks keep its file for an hour, and a busy node would have thousands of them in memory.
+# How long an ended job is reported. The hooks keep its file for an hour, and a busy node would have thousands in
+# memory.
 _TOLD_SECONDS = 60.0
-# Somebody may be writing a file that is so new.
+# A file this new may still be incomplete.
 _NEW_SECONDS = 10.0
 _UID = re.compile(r"[0-9]{1,10}", re.ASCII).fullmatch
 
 
 class JobSettings(Protocol):
-    """Where jobs are told of."""
+    """Where jobs are read from."""
 
     @property
     def job_directory(self) -> str:
-        """The folder of `telemetry job`."""
+        """Return the folder of `telemetry job`."""
         ...
 
     @property
     def job_maps(self) -> tuple[str, ...]:
-        """Folders of other tools, each with its kind: `jobstats:/run/gpustat`."""
+        """Return the folders of other tools, each with its kind: `jobstats:/run/gpustat`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a file had, and when it was looked at; None once it has told of an end for long enough."""
+    """The content of a file and when it was read; the content is None once an ended job has been reported long enough."""
 
     entry: Entry
     looked: float
@@ -59,33 +60,35 @@ class _Read:
 
 @dataclass(slots=True)
 class _Folder:
-    """A folder whose files are read when they change. `take` turns the bytes of a file into what is told of it."""
+    """A folder whose files are read when they change. `decode` converts a file's bytes to the reported content."""
 
     path: str
     owners: tuple[int, ...]
     limit_bytes: int
-    take: Callable[[str, bytes], Plain]
-    known: dict[str, _Read] = field(default_factory=dict)
+    decode: Callable[[str, bytes], Plain]
+    files: dict[str, _Read] = field(default_factory=dict)
 
     def look(self, wanted: Callable[[str], bool]) -> list[Plain]:
-        """What the files with such names say now. Raises OSError."""
+        """Return the content of the files whose names are wanted. Raises OSError."""
         now = time.time()
         with Inbox.at(Path(self.path), self.owners) as inbox:
             entries = inbox.entries(wanted, MOST_FILES)
-            self.known = {name: self._current(inbox, name, entry, now) for name, entry in entries.items()}
-        return [self._told(read.entry, read.content, now) for read in self.known.values() if read.content is not None]
+            self.files = {name: self._current(inbox, name, entry, now) for name, entry in entries.items()}
+        return [
+            self._reported(read.entry, read.content, now) for read in self.files.values() if read.content is not None
+        ]
 
     def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
-        before = self.known.get(name)
-        if before is not None and before.entry == entry and before.looked - entry.changed / 1e9 > _TICK_SECONDS:
-            return _without_its_end(before, now)
+        previous = self.files.get(name)
+        if previous is not None and previous.entry == entry and previous.looked - entry.changed / 1e9 > _TICK_SECONDS:
+            return _without_its_end(previous, now)
         try:
-            content = {"file": name, **self.take(name, inbox.read(name, self.limit_bytes))}
+            content = {"file": name, **self.decode(name, inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
         return _Read(entry, now, content)
 
-    def _told(self, entry: Entry, content: Plain, now: float) -> Plain:
+    def _reported(self, entry: Entry, content: Plain, now: float) -> Plain:
         return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
 
 
@@ -100,14 +103,14 @@ class JobsReader:
         self._directory = self._root + settings.job_directory
         self._of_scheduler: dict[str, _Folder] = {}
         self._of_map = {
-            told: _Folder(self._root + told.partition(":")[2], (), _LARGEST_MAP_BYTES, _map_file)
-            for told in settings.job_maps
+            job_map: _Folder(self._root + job_map.partition(":")[2], (), _LARGEST_MAP_BYTES, _map_file)
+            for job_map in settings.job_maps
         }
         self._cgroups = JobCgroups(self._root)
         self._had_jobs: set[str] = set()
 
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are told of without targets
-        """One output for a scheduler, or one for each mapping folder."""
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
+        """Return one output for a scheduler, or one per mapping folder."""
         begun, cpu = Begun(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         answer = self._mapped() if call == JOB_MAP else self._jobs(call)
@@ -115,14 +118,14 @@ class JobsReader:
         return begun.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu)
 
     def close(self) -> None:
-        """Nothing runs, nothing is held."""
+        """Do nothing: the reader holds no resources."""
 
     def left_behind(self) -> tuple[int, ...]:
-        """None: nothing runs."""
+        """Return no processes: the reader starts none."""
         return ()
 
     def _jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """The jobs of one scheduler; it is missing until it has told of one."""
+        """Return the jobs of one scheduler, which is missing until its first job."""
         owners = (0, os.geteuid())
         folder = self._of_scheduler.setdefault(scheduler, _Folder(self._directory, owners, LARGEST_BYTES, _job_file))
         try:
@@ -143,19 +146,19 @@ class JobsReader:
         return (Output(scheduler, status=0, data=jobs),)
 
     def _known(self, job: Mapping[str, Plain]) -> Plain:
-        """The job with its user's name, and ended if the machine has started anew since it was written."""
+        """Return the job with its user's name, marked as ended if the machine has rebooted since."""
         if "problem" in job:
             return job
-        told = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
+        reported = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
         if job["boot_id"] and self._boot_id and job["boot_id"] != self._boot_id:
-            told["lives"] = False
-        if not told["user"] and _UID(job["uid"]):
+            reported["lives"] = False
+        if not reported["user"] and _UID(job["uid"]):
             self._users.learn([int(job["uid"])])
-            told["user"] = self._users.name(int(job["uid"]))
-        return told
+            reported["user"] = self._users.name(int(job["uid"]))
+        return reported
 
     def _living(self, job: Mapping[str, Plain]) -> Plain:
-        """The job of Slurm with what its cgroup tells of its life; one whose epilog never came ended when its cgroup did."""
+        """Return a Slurm job with the state of its cgroup. A job without an epilog ended when its cgroup disappeared."""
         if "problem" in job or "lives" in job or job.get("ended") is not None:
             return job
         life = self._cgroups.life(job["id"], job["sluid"], time.time())
@@ -166,51 +169,51 @@ class JobsReader:
         }
 
     def _mapped(self) -> tuple[Output, ...] | Failure:
-        outputs = tuple(self._folder(told) for told in self._maps)
+        outputs = tuple(self._folder(job_map) for job_map in self._maps)
         there = [output for output in outputs if output.status != errno.ENOENT]
         if not there:
             return Failure("missing", None, f"none of the folders of `attribution.job_maps` is there: {self._maps}")
         return tuple(there)
 
-    def _folder(self, told: str) -> Output:
-        kind, _, path = told.partition(":")
+    def _folder(self, job_map: str) -> Output:
+        kind, _, path = job_map.partition(":")
         try:
-            files = self._of_map[told].look(lambda name: not name.startswith("."))
+            files = self._of_map[job_map].look(lambda name: not name.startswith("."))
         except OSError as error:
             return Output(path, status=error.errno or errno.EIO, stderr=str(error.strerror), data={"kind": kind})
         return Output(path, status=0, data={"kind": kind, "files": [self._with_users(file) for file in files]})
 
     def _with_users(self, file: Mapping[str, Plain]) -> Plain:
-        """The file with the names of the users whose numbers stand in it."""
+        """Return the file with the names of the users whose UIDs it contains."""
         uids = [int(word) for word in file.get("text", "").split()[1:2] if _UID(word)]
         self._users.learn(uids)
         return {**file, "users": {str(uid): self._users.name(uid) for uid in uids}} if uids else file
 
 
 def reader(path: str, settings: JobSettings) -> JobsReader:
-    """The reader of this machine's jobs, or of those below another root."""
+    """Return the reader of this machine's jobs, or of the jobs below another root."""
     return JobsReader(path, settings)
 
 
 def _without_its_end(read: _Read, now: float) -> _Read:
-    """The same, or nothing of a job whose end was told for long enough."""
+    """Return the entry, without its content if the job's end has been reported long enough."""
     content = read.content
     is_over = content is not None and content.get("ended") is not None and now - read.looked > _TOLD_SECONDS
     return replace(read, content=None) if is_over else read
 
 
 def _job_file(_name: str, content: bytes) -> Plain:
-    """The fields of a job file that are known. Raises ValueError."""
-    told = json.loads(content)
-    if not isinstance(told, dict):
-        raise ValueError("it is no object")
-    job: dict[str, Plain] = {key: _text(told.get(key)) for key in (*_TEXTS, "uid", "boot_id")}
-    devices = told.get("devices")
+    """Return the recognized fields of a job file. Raises ValueError."""
+    content_fields = json.loads(content)
+    if not isinstance(content_fields, dict):
+        raise ValueError("the content is not a JSON object")
+    job: dict[str, Plain] = {key: _text(content_fields.get(key)) for key in (*_TEXTS, "uid", "boot_id")}
+    devices = content_fields.get("devices")
     if isinstance(devices, list):
-        job["devices"] = [_text(one) for one in devices[:_MOST_DEVICES]]
+        job["devices"] = [_text(device) for device in devices[:_MOST_DEVICES]]
     for key in ("started", "ended"):
-        if isinstance(told.get(key), int | float):
-            job[key] = told[key]
+        if isinstance(content_fields.get(key), int | float):
+            job[key] = content_fields[key]
     return job
 
 

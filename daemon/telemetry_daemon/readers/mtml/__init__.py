@@ -1,1 +1,1 @@
-"""Reads Moore Threads' management library through the vendor's own binding, in a worker process of its own."""
+"""Reads Moore Threads' management library through the vendor's Python binding, in a worker process."""

@@ -1,4 +1,4 @@
-"""The calls of each tier as a table: what is asked of a card, and of its GPU, its memory and its video unit."""
+"""A table of the calls of each tier, on a card and on its GPU, memory and video unit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from telemetry_daemon.readers.binding import bus_id, members, same
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The handles below a card's own: what makes each, and what frees it.
+# The handles of a card's parts: the calls that create and free them.
 PARTS: Mapping[str, tuple[str, str]] = {
     "gpu": ("mtmlDeviceInitGpu", "mtmlDeviceFreeGpu"),
     "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
     "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
 }
-# Which errors: since the driver was loaded or over the card's life, and where.
+# The kinds of error counters: since the driver was loaded or over the card's life, and by location.
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 class Call(NamedTuple):
-    """A function of pymtml with its arguments after the handle; `part` names the handle, empty for the card's own."""
+    """A function of pymtml with its arguments after the handle; `part` names the handle, empty for the card's handle."""
 
     key: str
     function: str
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = same) -> Call:
-    """The call `mtml<Part>Get<Name>`, kept under its part, name and arguments."""
+    """Return the call `mtml<Part>Get<Name>`, with a key made of its part, name and arguments."""
     owner = part.capitalize() or "Device"
     key = ".".join((owner + name, *map(str, arguments)))
     return Call(key, f"mtml{owner}Get{name}", part, arguments, plain)
@@ -41,7 +41,7 @@ _PCI = members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Corrected and uncorrected errors."""
+    """Return the calls for corrected and uncorrected errors."""
     return tuple(_call("memory", "EccErrorCounter", kind, span, _DRAM) for kind in (0, 1))
 
 
@@ -80,10 +80,10 @@ NUMBER_OF_INSTANCES = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstanc
 
 
 def fan_speed(fan: int) -> Call:
-    """The speed of one fan."""
+    """Return the call for the speed of one fan."""
     return _call("", "FanSpeed", fan)
 
 
 def link_state(link: int) -> Call:
-    """The state of one MTLink."""
+    """Return the call for the state of one MTLink."""
     return _call("", "MtLinkState", link)

@@ -1,4 +1,4 @@
-"""A card that answers, or an MPC instance of one: its handles, who it is, and what each tier asks of it."""
+"""A card that answers, or an MPC instance of a card: its handles, identity, and the calls of each tier."""
 
 from __future__ import annotations
 
@@ -22,30 +22,36 @@ TIERS = tuple(_TIERS)
 
 
 class Card:
-    """A card from the moment it was found until it is lost or the session ends."""
+    """A card, from its discovery until the card is lost or the session ends."""
 
     def __init__(self, mtml: Mtml, index: int, handle: Any) -> None:
         self._mtml = mtml
         self._handles: dict[str, Any] = {"": handle}
         self._off: dict[str, int] = {}
         name, uuid, serial, bus_id = (self._value(call) for call in calls.NAMES)
-        self.known: dict[str, Plain] = {"index": index, "name": name, "uuid": uuid, "serial": serial, "bus_id": bus_id}
+        self.identity: dict[str, Plain] = {
+            "index": index,
+            "name": name,
+            "uuid": uuid,
+            "serial": serial,
+            "bus_id": bus_id,
+        }
         self._fans = self._count(calls.NUMBER_OF_FANS, _MOST_FANS)
         self._links = self._count(calls.NUMBER_OF_LINKS, _MOST_LINKS)
         self._instances = self._find_instances()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """What this tier gives; DeviceLostError when the card does not answer any more."""
+        """Return this tier's answers. Raise DeviceLostError if the card no longer answers."""
         answers = {call.key: self._answer(call) for call in self._wanted(tier)}
         errors = {error_in(answer) for answer in answers.values()}
         lost = library.LOSES_CARD.intersection(code for code in errors if code is not None)
         if lost and None not in errors:
             raise DeviceLostError(min(lost))
-        return {**self.known, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
+        return {**self.identity, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
 
     def is_another(self) -> bool:
-        """Whether its handle, or that of an instance, answers as another card than the one it was made for."""
-        return self._value(calls.UUID) not in (None, self.known["uuid"]) or any(
+        """Return whether its handle, or an instance's handle, now refers to another card."""
+        return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
             card.is_another() for card in self._instances
         )
 
@@ -57,7 +63,7 @@ class Card:
         self._mtml.call("mtmlLibraryFreeDevice", self._handles[""])
 
     def free_parts(self) -> None:
-        """Free the handles below its own."""
+        """Free the handles of its parts."""
         for part, (_, free) in calls.PARTS.items():
             handle = self._handles.pop(part, None)
             if handle is not None:
@@ -70,7 +76,7 @@ class Card:
             yield from map(calls.link_state, range(self._links))
 
     def _answer(self, call: Call) -> Plain:
-        """The value that a call gives, or {"error": number}."""
+        """Return the value of a call, or {"error": number}."""
         code = self._off.get(call.key)
         if code is not None:
             return {"error": code}
@@ -87,7 +93,7 @@ class Card:
         return {"error": given.code}
 
     def _handle(self, part: str) -> Any:
-        """The handle of a part, made when it is first wanted; Refused when there is none."""
+        """Return the handle of a part, created on first use, or Refused if the part is missing."""
         if part not in self._handles:
             made = self._mtml.call(calls.PARTS[part][0], self._handles[""])
             if isinstance(made, Refused):
@@ -117,7 +123,7 @@ class Card:
 
 
 class Slot:
-    """The place of one card: the card while it answers, what is known of it while it does not."""
+    """One card slot: the card while it answers, or its identity while it does not."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml
@@ -131,7 +137,7 @@ class Slot:
         self._find()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """What this tier gives of the card, or who it was and the error that lost it."""
+        """Return this tier's answers, or the card's identity and the error that lost it."""
         if self._card is None and self._clock() >= self._not_before:
             self._find()
         if self._card is not None:
@@ -142,7 +148,7 @@ class Slot:
         return {**self._known, "lost": {"error": self._code}}
 
     def is_another(self) -> bool:
-        """Whether what is held for one card answers as another."""
+        """Return whether a handle of this card now refers to another card."""
         return self._card is not None and self._card.is_another()
 
     def close(self) -> None:
@@ -157,8 +163,8 @@ class Slot:
             self._lose(handle.code)
             return
         self._card = Card(self._mtml, self._index, handle)
-        if any(self._card.known[key] is not None for key in ("uuid", "bus_id")):
-            self._known = self._card.known
+        if any(self._card.identity[key] is not None for key in ("uuid", "bus_id")):
+            self._known = self._card.identity
 
     def _lose(self, code: int) -> None:
         if code in library.ENDS_SESSION:

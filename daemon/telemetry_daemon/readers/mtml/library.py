@@ -20,19 +20,19 @@ NO_PERMISSION = 5
 DRIVER_TOO_OLD = 9
 DRIVER_TOO_NEW = 10
 UNKNOWN = 999
-# The binding's own.
+# Error numbers of the binding.
 UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# Ours: the module is another package's.
+# An error number of this module: the installed module is another package.
 NO_BINDING = -2
 
-# A call that gets one of these is not made again before the card is found anew.
+# A call with one of these errors is not repeated until the card is found again.
 SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
-# The card is lost when no call gives a value and one gives such an error.
+# A card is lost if no call returns a value and one returns such an error.
 LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
-# The library has to be initialised anew.
+# The library must be initialised again.
 ENDS_SESSION = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
 
 _NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
@@ -57,23 +57,23 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int) -> ReaderRefusal:
-    """What an error of the library as a whole means for the source."""
+    """Return the source's failure for an error of the library as a whole."""
     state, reason, text = _REFUSALS.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
 
-# In the order in which the binding looks for them.
+# In the order in which the binding searches them.
 LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 
 class Mtml(Binding):
-    """The module pymtml. Only its calls `mtml…` are made: those that look like NVML's say 0 for what the library cannot tell."""
+    """The module pymtml. Only its `mtml…` calls are used: the NVML-like calls return 0 for unknown values."""
 
     def __init__(self) -> None:
         super().__init__(FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
-        """Load the library and its binding; SessionOverError when there is none."""
+        """Load the library and its binding. Raise SessionOverError if they are missing."""
         if not any(map(can_be_loaded, LIBRARIES)):
             raise SessionOverError(LIBRARY_NOT_FOUND)
         if self.module is None:

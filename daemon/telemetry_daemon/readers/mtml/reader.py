@@ -1,4 +1,4 @@
-"""The library reader `mtml`: initialises the library once for its process, and again only after a pause."""
+"""The library reader `mtml`: initialises the library once per process, and again only after a pause."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from telemetry_parsers.library import CallError, ReaderRefusal
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Each initialisation leaves some memory behind, and a lost card may keep waiting whoever opens it.
+# Each initialisation leaks some memory, and opening a lost card may block.
 _PAUSE_SECONDS = 30.0
 _MOST_CARDS = 256
 
 
 class MtmlReader:
-    """Calls: the tiers `fast`, `slow` and `inventory`."""
+    """Answers the calls `fast`, `slow` and `inventory`, which are the tiers."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class MtmlReader:
         self._not_before = 0.0
 
     def open(self) -> None:
-        """Initialise the library and find the cards; ReaderRefusal while that fails or is not tried again yet."""
+        """Initialise the library and find the cards. Raise ReaderRefusal if that fails or must wait."""
         if self._refused and self._clock() < self._not_before:
             raise library.refusal(self._refused)
         try:
@@ -43,11 +43,11 @@ class MtmlReader:
             raise self._put_off(over.code) from None
 
     def read(self, wanted: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """What these tiers give of the node and its cards; no tiers: all of them."""
+        """Return the answers of these tiers for the node and its cards; all tiers if none are named."""
         return {tier: self._tier(tier) for tier in wanted or TIERS}
 
     def close(self) -> None:
-        """Let go of the cards and the library."""
+        """Release the cards and the library."""
         for slot in self._slots:
             slot.close()
         self._slots = []
@@ -75,7 +75,7 @@ class MtmlReader:
         self._count_again()
 
     def _count_again(self) -> None:
-        """The cards anew when there are more or fewer of them: to count is cheap."""
+        """Find the cards again if their count has changed; counting is cheap."""
         count = min(int(self._mtml.needed("mtmlLibraryCountDevice")), _MOST_CARDS)
         self._node["count"] = count
         if count != len(self._slots):
@@ -100,7 +100,7 @@ class MtmlReader:
         return None if isinstance(given, Refused) else given
 
     def _put_off(self, code: int) -> ReaderRefusal:
-        """For so long every poll gets the refusal, and the library is not initialised again."""
+        """Return the refusal of all polls until the library may be initialised again."""
         self._refused, self._not_before = code, self._clock() + _PAUSE_SECONDS
         return library.refusal(code)
 

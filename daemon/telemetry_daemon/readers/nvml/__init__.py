@@ -1,1 +1,1 @@
-"""NVIDIA's management library (NVML) through pynvml: asked call by call in a worker process, plain data out."""
+"""Calls NVIDIA's management library (NVML) through pynvml in a worker process and returns plain data."""

@@ -1,4 +1,4 @@
-"""Asks one handle: what its driver does not have is asked once, what is not permitted rarely, a lost GPU not at all."""
+"""Makes the calls on one handle. Unsupported calls are not repeated, denied calls rarely, and a lost GPU is not called."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from telemetry_daemon.readers.nvml.library import Nvml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Permissions change seldom, and to ask costs as much as an answer.
+# Permissions rarely change, and a denied call costs as much as an answer.
 ASK_AGAIN_SECONDS = 600.0
-# So many vague errors at the beginning of a poll are a lost GPU.
+# This many unspecific errors at the beginning of a poll mean that the GPU is lost.
 _MOST_VAGUE = 3
 
 
@@ -34,32 +34,32 @@ class Asker:
         self._vague = 0
 
     def begin(self) -> None:
-        """A poll begins: a GPU of which nothing is heard from here on may be lost."""
+        """Begin a poll: if all calls fail from here on, the GPU may be lost."""
         self._heard, self._vague = False, 0
 
     def answers(self, calls: Iterable[Call]) -> dict[str, Plain]:
-        """Key and answer of each call; an answer may be {"error": number}."""
+        """Return the answer of each call by key; an answer may be {"error": number}."""
         return dict(map(self.answer, calls))
 
     def answer(self, call: Call) -> tuple[str, Plain]:
-        """The answer of a call, or of what is asked in its place, under the key of the one that answered."""
+        """Return the answer of a call or of its fallback, with the key of the call that answered."""
         given = self._ask(call)
         if call.fallback is not None and self._is_not_there(call.key, error_in(given)):
             return self.answer(call.fallback)
         return call.key, given
 
     def value(self, call: Call) -> Plain:
-        """The value that a call gives, None for an error."""
+        """Return the value of a call, or None for an error."""
         _, answer = self.answer(call)
         return answer if is_answered(answer) else None
 
     def confirm(self, uuid: Plain) -> None:
-        """SessionOverError when the handle answers with another uuid than the one it was found with."""
+        """Raise SessionOverError if the handle now has another UUID."""
         if self.value(UUID) not in (None, uuid) and uuid is not None:
             raise SessionOverError(codes.ANOTHER_DEVICE)
 
     def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
-        """Name and answer of each field, in as few calls as may be."""
+        """Return the answer of each field by name, with as few calls as possible."""
         found: dict[str, Plain] = {}
         wanted: list[Field] = []
         for field in batch:
@@ -72,8 +72,8 @@ class Asker:
             found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
         return found
 
-    def own(self, key: str, ask: Callable[[], Any]) -> Plain:
-        """What `ask` gives, which calls the library in its own way; its error is remembered under the key."""
+    def custom(self, key: str, ask: Callable[[], Any]) -> Plain:
+        """Return the result of `ask`, a custom call. Its error is remembered under the key."""
         off = self.off(key)
         if off is not None:
             return failed(off)
@@ -84,14 +84,14 @@ class Asker:
         return given
 
     def off(self, key: str) -> int | None:
-        """The error for which something is not asked at present, None when it is."""
+        """Return the error for which a call is not made at present, or None."""
         if key not in self._off:
             return None
         code, until = self._off[key]
         return code if self._clock() < until else None
 
     def judge(self, key: str, code: int, switches_off: frozenset[int] = codes.SWITCHES_OFF) -> None:
-        """Remember what an error means for the next time; DeviceLostError or SessionOverError when there is none."""
+        """Remember the consequence of an error. Raise DeviceLostError or SessionOverError if no further call makes sense."""
         if code in codes.LOSES_GPU:
             raise DeviceLostError(code)
         if code in codes.ENDS_SESSION:
@@ -103,13 +103,13 @@ class Asker:
         self._answered.add(key)
 
     def _hear_nothing(self, code: int) -> None:
-        """One call that says nothing may be that call's; a GPU all of whose calls do is lost."""
+        """Count calls that failed with an unspecific error. A GPU is lost only if all its calls fail."""
         self._vague = self._vague + 1 if code in codes.VAGUE else 0
         if self._vague >= _MOST_VAGUE and not self._heard:
             raise DeviceLostError(code)
 
     def _is_not_there(self, key: str, code: int | None) -> bool:
-        """Whether the older form is asked: not in place of a newer one that answered, since it may mean another thing."""
+        """Return whether to try the older form of a call: only if no newer form has answered, because meanings may differ."""
         return code in codes.SWITCHES_OFF or (code in codes.FALLS_BACK and key not in self._answered)
 
     def _ask(self, call: Call) -> Plain:
@@ -148,7 +148,7 @@ class Asker:
         return {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
 
     def _one_by_one(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
-        """Each for itself, once: a driver may refuse the whole call for the sake of one that it does not know."""
+        """Read each field separately, once: a driver may refuse the whole batch because of one unknown field."""
         found: dict[str, Plain] = {}
         for field in fields:
             value = self._values((field,))

@@ -1,4 +1,4 @@
-"""The calls of each tier as a table: what is asked of each GPU, and what is asked instead where that is not there."""
+"""A table of the calls of each tier, with fallbacks for calls that are missing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from telemetry_daemon.readers.nvml.fields import driver_version
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# sizeof(nvmlMemory_v2_t) | 2 << 24: wheels have it as a constant, but not under one name.
+# sizeof(nvmlMemory_v2_t) | 2 << 24: the wheels have this constant under different names.
 _MEMORY_V2 = 0x02000028
 
 
 def _bar1(found: Any) -> Plain:
-    """The window through which the host and other devices see the memory."""
+    """Return the window through which the host and other devices access the memory."""
     return {"total": int(found.bar1Total), "free": int(found.bar1Free), "used": int(found.bar1Used)}
 
 
 class Call(NamedTuple):
-    """A function of pynvml with its arguments after the handle; `key` is what its answer is kept under.
+    """A function of pynvml with its arguments after the handle.
 
-    `switches_off`: the errors after which it is not asked again before the next initialisation.
+    `key` names the answer. After an error in `switches_off` the call is not repeated before the next initialisation.
     """
 
     key: str
@@ -36,13 +36,13 @@ class Call(NamedTuple):
 
 
 def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = same) -> Call:
-    """The call `nvmlDeviceGet…`, kept under its own name and arguments."""
+    """Return the call `nvmlDeviceGet…`, keyed by its name and arguments."""
     key = ".".join((name, *map(str, arguments)))
     return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)
 
 
 def _call_by(name: str, *arguments: int) -> Call:
-    """Such a call of something that may not exist: that is an invalid argument to some drivers."""
+    """Return a call on something optional, which some drivers report as an invalid argument if it is missing."""
     return _call(name, *arguments)._replace(switches_off=codes.FIELD_SWITCHES_OFF)
 
 
@@ -54,7 +54,7 @@ _MEMORY = Call(
     _call("MemoryInfo", plain=members("total", "free", "used")),
 )
 _TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
-# The hottest part of the GPU, and the first driver for which it is a sensor.
+# The hottest part of the GPU, and the first driver that has this sensor.
 _HOTTEST = _call_by("TemperatureV", 1)
 _HOTTEST_SINCE = (615, 0)
 _REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
@@ -63,7 +63,7 @@ _FAN_SPEED = _call("FanSpeed")
 SUPPORTED_REASONS = _call("SupportedClocksEventReasons", fallback=_call("SupportedClocksThrottleReasons"))
 MIG_MODE = _call("MigMode")
 COMPUTE_CAPABILITY = _call("CudaComputeCapability")
-# Only where the fields of the power are not known: on drivers before 525, on A100 and older cards.
+# Used only if the power fields are unknown: on drivers before 525, on A100 and older cards.
 POWER_USAGE = _call("PowerUsage")
 UUID = _call("UUID")
 PCI_INFO = _call("PciInfo", plain=lambda pci: bus_id(pci.busId))
@@ -71,8 +71,8 @@ PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Errors in device memory (2) and SRAM (7), corrected and not, since the driver was loaded (0) or ever (1)."""
-    return tuple(_call("MemoryErrorCounter", kind, span, place) for kind in (0, 1) for place in (2, 7))
+    """Return calls for errors in device memory (2) and SRAM (7), corrected and not, since driver load (0) or ever (1)."""
+    return tuple(_call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 
 _FAST = (
@@ -84,7 +84,7 @@ _FAST = (
     _REASONS,
     _call("PerformanceState"),
 )
-# What a MIG instance has of its own; all else is its card's.
+# Values that a MIG instance has itself; all others belong to its card.
 FAST_OF_INSTANCE = (_MEMORY,)
 SLOW = (
     _call("ClockInfo", 0),
@@ -99,7 +99,7 @@ SLOW = (
     _call("OfaUtilization"),
     *_ecc_counters(0),
 )
-# Where the fields of the limits are not known.
+# Used only if the limit fields are unknown.
 LIMITS = (
     _call("EnforcedPowerLimit"),
     _call("PowerManagementDefaultLimit"),
@@ -116,7 +116,7 @@ INVENTORY = (
     _call("ComputeMode"),
     _call("MinorNumber"),
     _call("NumaNodeId"),
-    # The nodes of the host that are nearest, as the bits of one word.
+    # The nearest NUMA nodes of the host, as bits of one word.
     _call("MemoryAffinity", 1, 0, plain=list),
     _call("Architecture"),
     _call("BoardPartNumber"),
@@ -130,20 +130,20 @@ NUMBER_OF_FANS = _call("NumFans")
 
 
 def fast_calls(driver: str) -> tuple[Call, ...]:
-    """What is asked at every fast poll."""
+    """Return the calls of every fast poll."""
     return (*_FAST, _HOTTEST) if driver_version(driver) >= _HOTTEST_SINCE else _FAST
 
 
 def fan_speed(fan: int) -> Call:
-    """The speed of one fan; old drivers know of one only."""
+    """Return the call for the speed of one fan; old drivers support only one fan."""
     return _call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
 
 
 def link_state(link: int) -> Call:
-    """Whether a link is up."""
+    """Return the call for the state of a link."""
     return _call_by("NvLinkState", link)
 
 
 def link_errors(link: int, counter: int) -> Call:
-    """An error counter of a link: 0 replays, 1 recoveries, 2 wrong flits."""
+    """Return the call for a link's error counter: 0 replays, 1 recoveries, 2 invalid flits."""
     return _call_by("NvLinkErrorCounter", link, counter)

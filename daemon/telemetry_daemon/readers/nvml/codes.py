@@ -1,4 +1,4 @@
-"""NVML's error numbers, and what each of them means for the call, the GPU or the library as a whole."""
+"""NVML's error numbers, and their meaning for the call, the GPU or the library as a whole."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# Not NVML's: what was given as one device's handle answers as another device.
+# A number of this module: a device's handle now refers to another device.
 ANOTHER_DEVICE = -2
 
-# A call that gets one of these is not made again before the next initialisation.
+# A call with one of these errors is not repeated before the next initialisation.
 SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
-# A field, or a link, that does not exist here is an invalid argument to some drivers.
+# Some drivers report a missing field or link as an invalid argument.
 FIELD_SWITCHES_OFF = SWITCHES_OFF | {INVALID_ARGUMENT}
-# The older form of a call is tried; WSL's driver once answered the newer one of the memory with UNKNOWN.
+# The older form of the call is tried; WSL's driver once answered the newer memory call with UNKNOWN.
 FALLS_BACK = SWITCHES_OFF | {UNKNOWN}
-# The GPU is left alone until it is found again.
+# The GPU is not called until it is found again.
 LOSES_GPU = frozenset({GPU_IS_LOST, RESET_REQUIRED})
-# Nothing in these by themselves, the loss of the GPU when they come again and again.
+# A single error means nothing; repeated errors mean that the GPU is lost.
 VAGUE = frozenset({UNKNOWN, NOT_READY})
-# The library has to be initialised anew, or the process left.
+# The library must be initialised again, or the process restarted.
 ENDS_SESSION = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 
 _CGROUP = (
     "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"
     " 'systemctl daemon-reload' must be restarted"
 )
-# Why there is no library to ask: the source's state, its reason, and the remedy.
+# Why the library cannot be used: the source's state, its reason, and the remedy.
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
@@ -64,7 +64,7 @@ REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
     OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
 }
-# At the initialisation, and only there, an unknown error is as a rule a device node that cannot be opened.
+# Only at initialisation, an unknown error usually is a device node that cannot be opened.
 REFUSALS_AT_INIT: Mapping[int, tuple[State, Reason | None, str]] = {
     **REFUSALS,
     UNKNOWN: ("failed", "no_permission", f"unknown error: {_CGROUP}"),
@@ -77,6 +77,6 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int, refusals: Mapping[int, tuple[State, Reason | None, str]] = REFUSALS) -> ReaderRefusal:
-    """What an error of the library as a whole means for the source."""
+    """Return the source's failure for an error of the library as a whole."""
     state, reason, text = refusals.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

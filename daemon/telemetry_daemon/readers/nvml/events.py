@@ -1,4 +1,4 @@
-"""Xid events: a thread of its own waits for them, and the next poll takes what came."""
+"""Xid events: a thread waits for them, and the next poll collects them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 XID = 0x8
 MIG_CONFIGURATION = 0x100
 _WANTED = XID | MIG_CONFIGURATION
-# A thread that waits cannot be called back: what ends the session waits for it, and a worker has half a second to end.
+# A waiting thread cannot be interrupted. The end of a session waits for the thread, and a worker has half a second to
+# exit.
 WAIT_MILLISECONDS = 400
 _LONGEST_BACK_OFF_SECONDS = 30.0
 _JOIN_SECONDS = 2.0
@@ -27,7 +28,7 @@ _NO_INSTANCE = (1 << 32) - 1
 
 
 class Inbox:
-    """What came and was not told yet; it outlives the session, which an Xid may well have ended."""
+    """Events that were not reported yet. The inbox outlives the session, which an Xid may end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,13 +36,13 @@ class Inbox:
         self._dropped = 0
 
     def put(self, event: Plain) -> None:
-        """Keep one more; the oldest gives way in a storm, and is counted."""
+        """Keep an event. If there are too many, the oldest is dropped and counted."""
         with self._lock:
             self._dropped += len(self._kept) == _MOST_KEPT
             self._kept.append(event)
 
     def take(self) -> list[Plain]:
-        """What came since the last time, handed over once; {"dropped": number} where some could not be kept."""
+        """Return the events since the last call, each once, with {"dropped": number} if some could not be kept."""
         with self._lock:
             dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
             found = [*dropped, *self._kept]
@@ -65,7 +66,7 @@ class Events:
         self.mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
-        """Take the events of one more GPU, as far as it has any."""
+        """Watch the events of another GPU, as far as the GPU supports any."""
         supported = self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle)
         wanted = 0 if isinstance(supported, Refused) else supported & _WANTED
         if not wanted:
@@ -80,15 +81,15 @@ class Events:
             self._start()
 
     def is_watched(self, bus_id: str) -> bool:
-        """Whether the GPU's events would come now: they were asked for, and the library lets us wait for them."""
+        """Return whether the GPU's events would arrive: they were requested, and waiting works."""
         return self._is_waiting and bus_id in self._bus_ids.values()
 
     def note_loss(self, bus_id: str, code: int) -> None:
-        """Keep that a GPU was lost, as what comes of the driver is kept."""
+        """Record that a GPU was lost, like an event of the driver."""
         self._came.put({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def stop(self) -> bool:
-        """End the thread and free the set; False when the thread does not come back from the library."""
+        """End the thread and free the event set. Return False if the thread does not return from the library."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
@@ -114,7 +115,7 @@ class Events:
                 back_off = 0.0
                 self._keep(event)
             elif not self._is_waiting:
-                # A lost GPU answers at once: without a pause this would keep a core busy.
+                # A lost GPU returns at once: without a pause this would keep a core busy.
                 back_off = min(2 * back_off or 1.0, _LONGEST_BACK_OFF_SECONDS)
                 self._stopped.wait(back_off)
 

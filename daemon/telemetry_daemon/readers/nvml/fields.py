@@ -1,4 +1,4 @@
-"""NVML's numbered fields: which are asked in which tier, under the numbers that this driver has for them."""
+"""NVML's numbered fields: the fields of each tier, under the numbers of this driver version."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from telemetry_daemon.readers.nvml.library import FieldValue
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# More in one call holds the driver's lock too long.
+# More fields in one call hold the driver's lock too long.
 MOST_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
-# nvmlValue_t by nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int, unsigned short.
+# nvmlValue_t by nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int, unsigned
+# short.
 _VALUES = tuple(map(struct.Struct, "dILQqiH"))
-# No driver with this library is older: what is less is part of another number.
+# No driver with this library is older: a smaller number is not a driver version.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field(NamedTuple):
-    """A field: the name that its answer is kept under, its number and scope.
+    """A field: the name of its answer, its number and scope.
 
-    `counts` marks counters whose type some drivers leave wrong; `wraps` those that only tell something with 64 bits.
+    `counts` marks counters whose type some drivers set wrongly; `wraps` marks counters that are useful only with 64
+    bits.
     """
 
     name: str
@@ -46,14 +48,14 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
 # The scopes of power fields: the GPU with its CPU (Grace), and the GPU's memory.
 _MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
-# What is asked at every fast poll.
+# The fields of every fast poll.
 FAST = (
     *POWER,
     Field("power_module", 185, scope=_MODULE),
     Field("power_memory", 185, scope=_MEMORY),
     Field("memory_temp", 82),
 )
-# For each of these the driver asks the GPU: one H200 took 3.5 ms for the energy and 1.2 ms for the others.
+# For each of these the driver queries the GPU: one H200 took 3.5 ms for the energy and 1.2 ms for the others.
 _COUNTERS = (
     Field("total_energy_consumption", 83),
     Field("perf_policy_power", 74),
@@ -68,7 +70,7 @@ LIMITS = (
     Field("power_default_limit", 189),
     Field("power_current_limit", 190),
 )
-# The margins (T.Limit) at which something happens; older cards tell temperatures in their place.
+# The margins (T.Limit) at which something happens; older cards report temperatures instead.
 _MARGIN_LIMITS = (
     Field("margin_shutdown", 193),
     Field("margin_slowdown", 194),
@@ -120,7 +122,7 @@ _ERRORS = _errors(
     ("pcie_fatal", 180),
     ("pcie_unsupported_request", 181),
 )
-# What is asked at every slow poll.
+# The fields of every slow poll.
 SLOW = (
     *_ERRORS,
     Field("pcie_replay_counter", 94),
@@ -129,10 +131,11 @@ SLOW = (
     Field("gpu_recovery_action", 230),
     *LIMITS,
 )
-# What is asked with the inventory: what never changes, and what the board counts over its life.
+# The fields of the inventory: constants, and counters over the board's life.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
-# Of each link. 138 and 139 count KiB whatever their names say; those from 202 on are NVLink 5's, and 202 and 204 count bytes.
+# Per link. 138 and 139 count KiB in spite of their names. From 202 on the fields are NVLink 5's; 202 and 204 count
+# bytes.
 LINK = (
     ("state", 165),
     ("data_tx_kib", 138),
@@ -147,25 +150,24 @@ LINK = (
     ("transmit_discards", 212),
 )
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
-# Of all links together, for drivers that do not tell them apart.
+# For all links together, on drivers that do not report links separately.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# Since which driver the counters of the thermal and power brake reasons have which numbers: they moved from 251 to 269
-# between 580.65 and 580.82, and before 575 the numbers from 251 on belonged to power smoothing. Those of the installed
-# wheel say nothing of the installed driver.
+# The first driver and number of the counters of thermal and power brake reasons. They moved from 251 to 269 between
+# 580.65 and 580.82. Before 575 the numbers from 251 on belonged to power smoothing. The wheel's constants do not match
+# every installed driver.
 _REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 
 def driver_version(text: str) -> tuple[int, int]:
-    """The first two numbers of a driver version, zeros for what is none."""
+    """Return the first two numbers of a driver version, or zeros for other text."""
     match = _VERSION.match(text)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
 def branch_of(library: str, driver: str) -> str:
-    """The version whose numbers and structures hold: the library's, which follows the version of CUDA it prints first.
-
-    Under WSL the driver is that of Windows, whose versions are others; else the two are the same.
+    """Return the version that defines numbers and structures: the library's, which follows the CUDA version that it
+    prints first. Under WSL the driver is that of Windows and has other versions; else both are equal.
     """
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
@@ -177,16 +179,16 @@ def counter_fields(driver: str) -> tuple[Field, ...]:
     first = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
     if first is None:
         return _COUNTERS
-    moved = (Field(f"clocks_event_reason_{name}", first + place) for place, name in enumerate(_REASONS))
+    moved = (Field(f"clocks_event_reason_{name}", first + offset) for offset, name in enumerate(_REASONS))
     return (*_COUNTERS, *moved)
 
 
 def plain_value(item: FieldValue, field: Field) -> Plain:
-    """What an item of the answer holds: its number, {"error": …}, None for one that the driver left as it was."""
+    """Return the number in an item of the answer, {"error": …}, or None if the driver left the item unset."""
     _, _, timestamp, _, kind, code, held = item
     if code:
         return failed(code)
-    # Counters are left untouched while error correction is off: no time, and the first type (DCGM's bug 2009232).
+    # Counters are left unset while ECC is off: no timestamp, and the first type (DCGM's bug 2009232).
     if timestamp == 0 and kind == _DOUBLE:
         return None
     if field.wraps and kind == _UNSIGNED_INT:
@@ -200,5 +202,5 @@ def plain_value(item: FieldValue, field: Field) -> Plain:
 
 
 def finite(value: float) -> Plain:
-    """JSON has no NaN and no infinity; a driver that means them says nothing."""
+    """Return the number, or None for NaN and infinity, which JSON does not have."""
     return value if value - value == 0.0 else None

@@ -1,4 +1,4 @@
-"""GPM: what Hopper and newer count between two samples. The older sample is kept from poll to poll."""
+"""GPM: counters of Hopper and newer between two samples. The older sample is kept from poll to poll."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from telemetry_daemon.readers.nvml.library import Nvml
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The library wants a tenth of a second between two samples; an average over minutes is no reading of now.
+# The library requires a tenth of a second between samples; an average over minutes is not a current reading.
 SHORTEST_SECONDS = 0.1
 LONGEST_SECONDS = 120.0
 # 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; the pipes: 4 integers, 6, 7 and 9 of the tensor
-# units, 11 to 13 the others; all in per cent. 8 is of newer drivers than the rest, and what the others make of a number
-# that they do not know is nowhere told.
+# units, 11 to 13 the others; all in per cent. 8 needs a newer driver, and the behaviour of other drivers on an unknown
+# number is not documented.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
-# As many nvmlGpmMetric_t: number, return code, value, three texts. pynvml's cost a Python function for each member.
+# As many nvmlGpmMetric_t: number, return code, value, three texts. In pynvml's structures each member costs a Python
+# function call.
 _MEMBERS = 6
 _ASKED = struct.Struct("IId3P" * len(_METRICS))
 _ASKED_NUMBERS = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
 
 
 class Gpm:
-    """The samples of one GPU, or of one GPU instance of it."""
+    """The samples of one GPU, or of one GPU instance."""
 
     def __init__(self, nvml: Nvml, asker: Asker, clock: Callable[[], float], gpu_instance: int | None = None) -> None:
         self._nvml = nvml
@@ -43,12 +44,12 @@ class Gpm:
         self._is_first = True
 
     def begin(self) -> None:
-        """Take the first sample, for the first poll to compare with, unless it was taken."""
+        """Take the first sample for the first poll to compare with, if not yet taken."""
         if not self._samples and self._asker.off(self._key) is None:
             self._take()
 
     def read(self) -> Plain:
-        """Metric number and per cent since the last poll; None when there was none; {"error": …} when it cannot be told."""
+        """Return per cent since the last poll by metric number, None without an earlier sample, or {"error": …}."""
         off = self._asker.off(self._key)
         if off is not None:
             return failed(off)
@@ -61,7 +62,7 @@ class Gpm:
         return None if since is None or now - since > LONGEST_SECONDS else self._metrics()
 
     def close(self) -> None:
-        """Give the samples back."""
+        """Free the samples."""
         for sample in self._samples:
             self._nvml.call("nvmlGpmSampleFree", sample)
         self._samples = []
@@ -81,9 +82,9 @@ class Gpm:
         return 0
 
     def _is_too_early(self) -> bool:
-        """Whether the last sample is too young to compare with.
+        """Return whether the last sample is too recent.
 
-        The first poll waits until it is not: once for all GPUs of a node, since all of them began before.
+        The first poll waits once for all GPUs of a node, because all of them took the first sample before.
         """
         left = 0.0 if self._taken is None else SHORTEST_SECONDS - (self._clock() - self._taken)
         if left > 0 and self._is_first:
@@ -93,7 +94,7 @@ class Gpm:
         return left > 0
 
     def _take(self) -> int:
-        """Sample once more; the error when that fails."""
+        """Take a sample. Return the error if that fails."""
         code = 0 if self._samples else self._begin()
         now = self._clock()
         code = code or self._sample()
@@ -103,7 +104,7 @@ class Gpm:
         return code
 
     def _sample(self) -> int:
-        """What was the newer sample is the older one from now on."""
+        """Swap the samples, and take the newer one."""
         self._samples.reverse()
         handle, newer = self._asker.handle, self._samples[1]
         if self._gpu_instance is None:
@@ -117,12 +118,12 @@ class Gpm:
         wanted.version = 1
         wanted.numMetrics = len(_METRICS)
         wanted.sample1, wanted.sample2 = self._samples
-        place = type(wanted).metrics.offset
-        _ASKED.pack_into(wanted, place, *_ASKED_NUMBERS)
+        offset = type(wanted).metrics.offset
+        _ASKED.pack_into(wanted, offset, *_ASKED_NUMBERS)
         given = self._nvml.call("nvmlGpmMetricsGet", wanted)
         if isinstance(given, Refused):
             self._asker.judge(self._key, given.code)
             return failed(given.code)
-        told = _ASKED.unpack_from(wanted, place)
-        each = zip(_METRICS, told[1::_MEMBERS], told[2::_MEMBERS], strict=True)
-        return {str(number): failed(code) if code else finite(value) for number, code, value in each}
+        members = _ASKED.unpack_from(wanted, offset)
+        metrics = zip(_METRICS, members[1::_MEMBERS], members[2::_MEMBERS], strict=True)
+        return {str(number): failed(code) if code else finite(value) for number, code, value in metrics}

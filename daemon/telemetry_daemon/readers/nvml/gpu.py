@@ -1,6 +1,6 @@
-"""A GPU that answers: who it is, asked once, what each tier asks of it, and its fans.
+"""A GPU that answers: its identity, the calls of each tier, and its fans.
 
-`stale` tells that it is not any more what it was when the library was initialised, which has to be done again.
+`stale` says that the GPU has changed since the library was initialised, so that a new initialisation is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REVOLUTIONS = "FanSpeedRPM"
 
 
 class _Speed(ctypes.Structure):
-    """nvmlFanSpeedInfo_v1_t; pynvml's own function asks the first fan only."""
+    """nvmlFanSpeedInfo_v1_t; pynvml's function reads the first fan only."""
 
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 
@@ -38,20 +38,20 @@ _VERSION_1 = ctypes.sizeof(_Speed) | 1 << 24
 
 
 class Fans:
-    """The fans of one GPU; how many there are is asked once."""
+    """The fans of one GPU; their number is read once."""
 
     def __init__(self, nvml: Nvml, asker: Asker) -> None:
         self._nvml = nvml
         self._asker = asker
         _, count = asker.answer(calls.NUMBER_OF_FANS)
-        # The drivers of cards without any say 0, or that they do not know the question.
+        # Drivers of cards without fans return 0 or "not supported".
         self._count = min(count, _MOST_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:
-        """Key and answer of each fan; the first speed that the driver does not know speaks for all."""
+        """Return the answer of each fan by key. If the first speed is not supported, the others are not read."""
         found = self._asker.answers(calls.fan_speed(fan) for fan in range(self._count))
         revolutions = {
-            f"{_REVOLUTIONS}.{fan}": self._asker.own(_REVOLUTIONS, partial(self._ask, fan))
+            f"{_REVOLUTIONS}.{fan}": self._asker.custom(_REVOLUTIONS, partial(self._ask, fan))
             for fan in range(self._count)
         }
         return {**found, **revolutions}
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 class Shared(NamedTuple):
-    """What all GPUs of a session share."""
+    """Objects that all GPUs of a session share."""
 
     nvml: Nvml
     clock: Callable[[], float]
@@ -79,7 +79,7 @@ class Shared(NamedTuple):
 
 
 class Gpu:
-    """One GPU from the moment it was found until the session ends or it is lost."""
+    """One GPU, from its discovery until the session ends or the GPU is lost."""
 
     def __init__(self, shared: Shared, index: int, handle: Any) -> None:
         self._shared = shared
@@ -87,7 +87,7 @@ class Gpu:
         self.handle = handle
         self.bus_id = self._asker.value(calls.PCI_INFO)
         name, uuid, serial = (self._asker.value(call) for call in calls.PERSISTENT_NAMES)
-        self.known: dict[str, Plain] = {
+        self.identity: dict[str, Plain] = {
             "index": index,
             "bus_id": self.bus_id,
             "uuid": uuid,
@@ -105,31 +105,31 @@ class Gpu:
         self._process_use = ProcessUse(shared.nvml)
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """What this tier gives; DeviceLostError when the GPU does not answer any more."""
+        """Return this tier's answers. Raise DeviceLostError if the GPU no longer answers."""
         self._asker.begin()
-        return {**self.known, **_TIERS[tier](self)}
+        return {**self.identity, **_TIERS[tier](self)}
 
     def fast(self) -> dict[str, Plain]:
-        """What changes from second to second."""
+        """Read values that change from second to second."""
         found = self._asker.answers(self._shared.fast_calls)
         values = self._asker.fields(fields.FAST)
         if is_answered(values["power_average"]):
-            self.known["has_power_average"] = True
+            self.identity["has_power_average"] = True
         if not any(is_answered(values[field.name]) for field in fields.POWER):
             found.update(self._asker.answers((calls.POWER_USAGE,)))
         return {"calls": found, "fields": values, "instances": self._of_instances(Instance.fast)}
 
     def counters(self) -> dict[str, Plain]:
-        """Read counters that take the driver long, and lose nothing by being read rarely."""
+        """Read counters that take the driver long, and lose nothing if read rarely."""
         return {"fields": self._asker.fields(self._shared.counter_fields)}
 
     def gpm(self) -> dict[str, Plain]:
-        """Read what was counted by GPM since the last time."""
+        """Read the GPM averages since the last time."""
         return {"gpm": self._gpm.read(), "instances": self._of_instances(Instance.gpm)}
 
     def slow(self) -> dict[str, Plain]:
-        """Errors, limits, engines, fans: what changes from minute to minute; and whether its handles are still its own."""
-        self._asker.confirm(self.known["uuid"])
+        """Read errors, limits, engines and fans, which change from minute to minute, and verify the handles."""
+        self._asker.confirm(self.identity["uuid"])
         for instance in self._instances:
             instance.confirm()
         self.stale = self.stale or self._asker.value(calls.MIG_MODE) != self._mig_mode
@@ -138,19 +138,19 @@ class Gpu:
         return {"calls": {**found, **self._fans.read()}, "fields": values}
 
     def links(self) -> dict[str, Plain]:
-        """NVLink."""
+        """Read NVLink."""
         return {"links": self._links.read()}
 
     def processes(self) -> dict[str, Plain]:
-        """Its processes; in MIG mode those of its instances, since its own list is a privilege."""
+        """Read processes; in MIG mode those of the instances, because the GPU's own list needs privileges."""
         if self._instances:
             return {"instances": self._of_instances(lambda instance: instance.processes(self._shared.lists))}
-        # Before the lists: a process that is on them, and has no sample, did nothing.
+        # Before the lists: a listed process without a sample was idle.
         utilization = self._process_use.read(self._asker)
         return {"processes": self._shared.lists.read(self._asker), "process_utilization": utilization}
 
     def inventory(self) -> dict[str, Plain]:
-        """What changes when somebody changes it; the limits too, since what is read once has no slow tier."""
+        """Read settings, and limits for cards whose limits are not read by the slow tier."""
         if self._instances and layout(self._shared.nvml, self.handle) != self._known_layout():
             self.stale = True
         values = self._asker.fields(fields.INVENTORY)
@@ -160,17 +160,17 @@ class Gpu:
         return {"calls": found, "fields": values, "instances": self._of_instances(Instance.inventory)}
 
     def begin_gpm(self) -> None:
-        """Take the first samples of GPM: nothing of it is touched where nobody reads it."""
+        """Take the first samples of GPM, if any client reads GPM."""
         self._gpm.begin()
         for instance in self._instances:
             instance.begin_gpm()
 
     def known_instances(self) -> list[Plain]:
-        """Who its MIG instances are."""
-        return [instance.known for instance in self._instances]
+        """Return the identities of its MIG instances."""
+        return [instance.identity for instance in self._instances]
 
     def close(self) -> None:
-        """Give the samples back."""
+        """Free the samples."""
         self._gpm.close()
         for instance in self._instances:
             instance.close()
@@ -181,21 +181,21 @@ class Gpu:
         return instances_of(self._shared.nvml, self._asker, self._shared.clock)
 
     def _known_layout(self) -> list[Plain]:
-        return [[instance.known["index"], instance.known["uuid"]] for instance in self._instances]
+        return [[instance.identity["index"], instance.identity["uuid"]] for instance in self._instances]
 
     def _of_instances(self, read: Callable[[Instance], dict[str, Plain]]) -> list[Plain]:
         found = [self._of_instance(instance, read) for instance in self._instances]
-        return [told for told in found if told is not None]
+        return [answer for answer in found if answer is not None]
 
     def _of_instance(self, instance: Instance, read: Callable[[Instance], dict[str, Plain]]) -> Plain:
         try:
             return read(instance)
-        except InstanceGoneError:  # the handles are asked for anew, and the card read again
+        except InstanceGoneError:  # the handles are requested again, and the card is read again
             self.stale = True
             return None
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """What is asked in place of the fields of the limits where the driver does not know them."""
+        """Return the calls in place of the limit fields, if the driver does not know those."""
         return () if all(is_answered(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 

@@ -1,4 +1,4 @@
-"""A MIG instance: a device of its own within a GPU, with its own memory, processes and GPM counters."""
+"""A MIG instance: a device within a GPU, with separate memory, processes and GPM counters."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _IDS = (
     ("gpu_instance", Call("GpuInstanceId", "nvmlDeviceGetGpuInstanceId")),
     ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
 )
-# What a driver says of an instance that was destroyed since it answered.
+# The driver's errors for an instance that was destroyed meanwhile.
 _GONE = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
 
 
 class InstanceGoneError(Exception):
-    """The instance is not there any more."""
+    """The instance no longer exists."""
 
 
 class Instance:
@@ -35,14 +35,14 @@ class Instance:
 
     def __init__(self, nvml: Nvml, index: int, handle: Any, parent: Asker, clock: Callable[[], float]) -> None:
         self._asker = Asker(nvml, handle, clock)
-        self.known: dict[str, Plain] = {"index": index, **{key: self._asker.value(call) for key, call in _IDS}}
+        self.identity: dict[str, Plain] = {"index": index, **{key: self._asker.value(call) for key, call in _IDS}}
         self._gpm: Gpm | None = None
         self._arguments = (nvml, parent, clock)
         self._has_answered = False
 
     def alone(self) -> None:
-        """It is the only one in its GPU instance, whose GPM counters are therefore its own."""
-        number = self.known["gpu_instance"]
+        """Mark this as the only compute instance of its GPU instance, so that the GPM counters belong to it."""
+        number = self.identity["gpu_instance"]
         if isinstance(number, int):
             self._gpm = Gpm(*self._arguments, number)
 
@@ -52,48 +52,48 @@ class Instance:
             self._gpm.begin()
 
     def confirm(self) -> None:
-        """SessionOverError when its handle answers as another instance."""
-        self._asker.confirm(self.known["uuid"])
+        """Raise SessionOverError if the handle now refers to another instance."""
+        self._asker.confirm(self.identity["uuid"])
 
     def fast(self) -> dict[str, Plain]:
-        """Read its memory; InstanceGoneError when it is not there any more."""
+        """Read the instance's memory. Raise InstanceGoneError if the instance no longer exists."""
         found = self._asker.answers(calls.FAST_OF_INSTANCE)
         if self._has_answered and any(error_in(answer) in _GONE for answer in found.values()):
             raise InstanceGoneError
         self._has_answered = self._has_answered or any(map(is_answered, found.values()))
-        return {**self.known, "calls": found}
+        return {**self.identity, "calls": found}
 
     def gpm(self) -> dict[str, Plain]:
-        """Read GPM, where it is its own."""
+        """Read GPM, if the counters belong to this instance alone."""
         gpm = failed(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
-        return {**self.known, "gpm": gpm}
+        return {**self.identity, "gpm": gpm}
 
     def inventory(self) -> dict[str, Plain]:
-        """What its profile gives it."""
-        return {**self.known, "calls": self._asker.answers(calls.INVENTORY_OF_INSTANCE)}
+        """Read the attributes of its profile."""
+        return {**self.identity, "calls": self._asker.answers(calls.INVENTORY_OF_INSTANCE)}
 
     def processes(self, lists: ProcessLists) -> dict[str, Plain]:
-        """Its processes."""
-        return {**self.known, "processes": lists.read(self._asker)}
+        """Read its processes."""
+        return {**self.identity, "processes": lists.read(self._asker)}
 
     def close(self) -> None:
-        """Give the samples back."""
+        """Free the samples."""
         if self._gpm is not None:
             self._gpm.close()
 
 
 def instances_of(nvml: Nvml, parent: Asker, clock: Callable[[], float]) -> list[Instance]:
-    """The MIG instances of a GPU as of the last initialisation."""
+    """Return the MIG instances of a GPU as of the last initialisation."""
     found = [Instance(nvml, index, handle, parent, clock) for index, handle in _handles(nvml, parent.handle)]
-    numbers = [instance.known["gpu_instance"] for instance in found]
+    numbers = [instance.identity["gpu_instance"] for instance in found]
     for instance in found:
-        if numbers.count(instance.known["gpu_instance"]) == 1:
+        if numbers.count(instance.identity["gpu_instance"]) == 1:
             instance.alone()
     return found
 
 
 def layout(nvml: Nvml, handle: Any) -> list[Plain]:
-    """Which instances the library shows now, to compare with those that are known."""
+    """Return the instances that the library reports now, to compare with the recorded ones."""
     uuids = ((index, nvml.call("nvmlDeviceGetUUID", found)) for index, found in _handles(nvml, handle))
     return [[index, None if isinstance(uuid, Refused) else uuid] for index, uuid in uuids]
 
@@ -102,5 +102,5 @@ def _handles(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any]]:
     most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", handle)
     for index in range(0 if isinstance(most, Refused) else most):
         found = nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
-        if not isinstance(found, Refused):  # NOT_FOUND is a hole, and others may follow
+        if not isinstance(found, Refused):  # NOT_FOUND is a gap; more instances may follow
             yield index, found

@@ -1,4 +1,4 @@
-"""NVLink: state, traffic and errors of each link, in batches of their own, and whether the GPU has joined its fabric."""
+"""NVLink: state, traffic and errors of each link, read in batches, and the state of the fabric."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# More than any GPU has.
+# More links than any GPU has.
 _MOST_LINKS = 72
-# The counters of nvmlDeviceGetNvLinkErrorCounter that are asked where the fields are not known.
+# The counters of nvmlDeviceGetNvLinkErrorCounter, read if the fields are unknown.
 _COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 _NAMES = tuple(name for name, _ in fields.LINK)
 _VERSION_2 = 0x02000024
@@ -31,31 +31,31 @@ _VERSION_2 = 0x02000024
 
 @cache
 def _fields_of_each(count: int) -> tuple[Field, ...]:
-    """The fields of all links, one link after another; those of all GPUs with so many links."""
+    """Return the fields of all links, link by link; cached for GPUs with the same number of links."""
     return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK)
 
 
 class Links:
-    """The links of one GPU; how many there are is asked once."""
+    """The links of one GPU; their number is read once."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """`each`: link number and what it told; `together`: traffic of all, where no link tells its own."""
+        """Return `each`, the answers by link number, and `together`, the traffic of all links if no link reports its own."""
         count = self._count if self._count is not None else self._counted()
         if isinstance(count, int) or error_in(count) in codes.FIELD_SWITCHES_OFF:
             self._count = count
         if not isinstance(count, int):
             return count
-        each = self._each(count)
-        traffic = [link[name] for link in each.values() for name in fields.TRAFFIC]
-        apart = any(map(is_answered, traffic)) or not each
-        return {"each": each, "together": {} if apart else self._together()}
+        links = self._each(count)
+        traffic = [link[name] for link in links.values() for name in fields.TRAFFIC]
+        apart = any(map(is_answered, traffic)) or not links
+        return {"each": links, "together": {} if apart else self._together()}
 
     def _counted(self) -> Plain:
-        """How many there are, up to the first that does not exist; an error that says nothing of that is the answer."""
+        """Return the number of links, up to the first missing link. An unrelated error is returned as the answer."""
         count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_answered(count):
             return min(int(count), _MOST_LINKS)
@@ -70,21 +70,21 @@ class Links:
     def _each(self, count: int) -> dict[str, dict[str, Plain]]:
         batch = _fields_of_each(count)
         found = self._asker.fields(batch)
-        # Answers in the order of the batch: as many for each link as there are names.
+        # Answers are in the order of the batch: one per name for each link.
         answers = (found[field.name] for field in batch)
         return {
             str(link): self._completed(link, dict(zip(_NAMES, islice(answers, len(_NAMES)), strict=True)))
             for link in range(count)
         }
 
-    def _completed(self, link: int, told: dict[str, Plain]) -> dict[str, Plain]:
-        """With the older calls in place of fields that this driver does not know."""
-        if error_in(told["state"]) is not None:
-            _, told["state"] = self._asker.answer(link_state(link))
+    def _completed(self, link: int, answers: dict[str, Plain]) -> dict[str, Plain]:
+        """Return the answers, with the older calls for fields that this driver does not know."""
+        if error_in(answers["state"]) is not None:
+            _, answers["state"] = self._asker.answer(link_state(link))
         for name, counter in _COUNTERS.items():
-            if error_in(told[name]) is not None:
-                _, told[name] = self._asker.answer(link_errors(link, counter))
-        return told
+            if error_in(answers[name]) is not None:
+                _, answers[name] = self._asker.answer(link_errors(link, counter))
+        return answers
 
     def _together(self) -> dict[str, Plain]:
         numbers = dict(fields.LINK)
@@ -93,8 +93,8 @@ class Links:
 
 
 def read(nvml: Nvml, asker: Asker) -> Plain:
-    """State, status, clique and cluster; {"error": …} where there is no fabric to join."""
-    return asker.own("GpuFabricInfo", lambda: _ask(nvml, asker.handle))
+    """Return state, status, clique and cluster, or {"error": …} without a fabric."""
+    return asker.custom("GpuFabricInfo", lambda: _ask(nvml, asker.handle))
 
 
 def _ask(nvml: Nvml, handle: Any) -> Plain | Refused:

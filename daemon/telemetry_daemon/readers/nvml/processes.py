@@ -1,4 +1,4 @@
-"""The processes on a GPU, each of the three lists in one call, and how busy each process keeps it."""
+"""The processes on a GPU, each of the three lists in one call, and the utilization by each process."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
-# The newest form of the call first; entries have been of one layout since 450.
+# The newest form of the call first; the layout of entries is the same since 450.
 _FORMS = ("_v3", "_v2")
 _ROOM = 64
-_NOT_TOLD = (1 << 64) - 1
+_UNKNOWN = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
-# These drivers fill entries that are 8 bytes longer than the header says: what comes out are no process ids.
+# These drivers write entries that are 8 bytes longer than declared, so that the PIDs are wrong.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _LONGEST_NAME = 256
-# DCGM's own service, and the exporter that has it within itself.
+# DCGM's service, and the exporter that embeds it.
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 CALL = "nvmlDeviceGetProcessUtilization"
-# That there is no sample; pynvml says success for a driver that has no room for one.
+# The code for no sample; pynvml returns success if the driver has no samples.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
 _MOST = 1 << 16
 
@@ -51,19 +51,19 @@ class _Entry(ctypes.Structure):
     )
 
 
-def _number(told: int | None, otherwise: int) -> int:
-    return otherwise if told is None else told
+def _number(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
 
 
 def _instances(process: Any) -> tuple[int, int]:
-    """The numbers of its instances; older wheels do not have them."""
+    """Return the numbers of a process's instances, which older wheels do not have."""
     names = ("gpuInstanceId", "computeInstanceId")
     gpu, compute = (_number(getattr(process, name, None), _NO_INSTANCE) for name in names)
     return gpu, compute
 
 
 class ProcessLists:
-    """Reads process lists; the array that they are written into is kept from poll to poll."""
+    """Reads process lists into an array that is kept from poll to poll."""
 
     def __init__(self, nvml: Nvml, driver: str, proc: str = "/proc") -> None:
         self._nvml = nvml
@@ -73,29 +73,31 @@ class ProcessLists:
         self._forms: dict[str, str] = {}
 
     def read(self, asker: Asker) -> dict[str, Plain]:
-        """Kind and list; an entry is pid, name, bytes, GPU instance, compute instance, None for what is not told."""
+        """Return the lists by kind; an entry is PID, name, bytes, GPU instance, compute instance, with None for unknown."""
         return {kind: self._list(asker, kind) for kind in KINDS}
 
     def _list(self, asker: Asker, kind: str) -> Plain:
         if self._unusable:
             return failed(codes.NOT_SUPPORTED)
         ask = self._in_one_call if self._nvml.has_raw else self._in_two_calls
-        return asker.own(kind, partial(ask, asker, kind))
+        return asker.custom(kind, partial(ask, asker, kind))
 
     def _in_one_call(self, asker: Asker, kind: str) -> list[Plain] | Refused:
         code, count = self._fill(asker, kind)
         return Refused(code) if code else [self._plain(entry) for entry in self._entries[:count]]
 
     def _in_two_calls(self, asker: Asker, kind: str) -> list[Plain] | Refused:
-        """As pynvml does it: one call for their number, one for them."""
+        """Read a list as pynvml does: one call for the count, one for the entries."""
         found: list[Any] | Refused = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", asker.handle)
         if isinstance(found, Refused):
             return found
-        told = (_Entry(of.pid, _number(of.usedGpuMemory, _NOT_TOLD), *_instances(of)) for of in found)
-        return [self._plain(entry) for entry in told]
+        entries = (
+            _Entry(process.pid, _number(process.usedGpuMemory, _UNKNOWN), *_instances(process)) for process in found
+        )
+        return [self._plain(entry) for entry in entries]
 
     def _fill(self, asker: Asker, kind: str) -> tuple[int, int]:
-        """The return code, and how many entries were written."""
+        """Return the return code and the number of entries."""
         code, count = codes.FUNCTION_NOT_FOUND, 0
         for form in (self._forms[kind],) if kind in self._forms else _FORMS:
             code, count = self._ask(asker.handle, f"nvmlDeviceGet{kind}RunningProcesses{form}")
@@ -113,22 +115,22 @@ class ProcessLists:
             self._entries = (_Entry * min(2 * max(count.value, len(self._entries)) + 5, _MOST))()
 
     def _plain(self, entry: Any) -> list[Plain]:
-        memory = None if entry.memory == _NOT_TOLD else entry.memory
+        memory = None if entry.memory == _UNKNOWN else entry.memory
         instances = (entry.gpu_instance, entry.compute_instance)
         return [entry.pid, self._name(entry.pid), memory, *(None if n == _NO_INSTANCE else n for n in instances)]
 
     def _name(self, pid: int) -> str | None:
-        """The process's name; None in a container, where the pid is the host's and may be another process here."""
+        """Return the process's name, or None in a container, where the host's PID may be another process."""
         try:
             if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
             return read_file(f"{self._proc}/{pid}/comm", _LONGEST_NAME).decode("utf-8", "replace").strip() or None
-        except OSError:  # the process ended, or is hidden: it has no name for us
+        except OSError:  # the process exited or is hidden
             return None
 
 
 def find_host_engine(proc: str = "/proc") -> int | None:
-    """Return the pid of a DCGM host engine; None where none runs, or none is to be seen from this container."""
+    """Return the PID of a DCGM host engine, or None if none runs or none is visible from this container."""
     pids = (name for name in os.listdir(proc) if name.isdecimal())  # noqa: PTH208  # pathlib costs 0.4 MiB
     return next((int(pid) for pid in pids if _program(f"{proc}/{pid}/comm") in _HOST_ENGINES), None)
 
@@ -136,12 +138,12 @@ def find_host_engine(proc: str = "/proc") -> int | None:
 def _program(path: str) -> bytes:
     try:
         return read_file(path, _LONGEST_NAME).strip()
-    except OSError:  # the process ended
+    except OSError:  # the process exited
         return b""
 
 
 class ProcessUse:
-    """Asks for the samples that are newer than the last one, whose time stamp it keeps."""
+    """Reads the samples that are newer than the last sample, whose timestamp it keeps."""
 
     def __init__(self, nvml: Nvml, clock: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
@@ -149,11 +151,11 @@ class ProcessUse:
         self._newest = 0
 
     def read(self, asker: Asker) -> Plain:
-        """The pid and the percent of each process that did something since the poll before; None if nothing was sampled yet."""
-        return asker.own(CALL, partial(self._samples, asker.handle))
+        """Return the per cent by PID of each process that was active since the last poll, or None without any sample."""
+        return asker.custom(CALL, partial(self._samples, asker.handle))
 
     def _samples(self, handle: Any) -> list[Plain] | Refused | None:
-        if self._newest > self._clock() * 1e6:  # somebody set the clock back: everything would be older
+        if self._newest > self._clock() * 1e6:  # the clock was set back: all samples would be older
             self._newest = 0
         since = self._newest
         found: Any = self._nvml.call(CALL, handle, since)
@@ -161,6 +163,8 @@ class ProcessUse:
             return found
         samples = [] if isinstance(found, Refused) else sorted(found[:_MOST], key=lambda sample: int(sample.timeStamp))
         self._newest = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
-        # The first answer has whatever the driver still holds, of processes that ended long ago, too.
-        percents: dict[int, int] = {int(one.pid): int(one.smUtil) for one in samples if int(one.timeStamp) > since}
+        # The first answer has all samples that the driver still holds, even of processes that exited long ago.
+        percents: dict[int, int] = {
+            int(sample.pid): int(sample.smUtil) for sample in samples if int(sample.timeStamp) > since
+        }
         return [[pid, percent] for pid, percent in percents.items()] if since else None

@@ -1,4 +1,4 @@
-"""The library reader `nvml`: initialises the library when it can, and again when it must, never in a loop."""
+"""The library reader `nvml`: initialises the library when possible, and again when necessary, never in a loop."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from telemetry_parsers.library import CallError, ReaderRefusal
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain, Reason, State
 
-# Do not fail where there are no GPUs: that is an answer.
+# Do not fail without GPUs: an empty node is a valid answer.
 _INIT_NO_GPUS = 1
 # An initialisation costs half a second of CPU time on a node with eight GPUs.
 _FIRST_PAUSE_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 60.0
-# A session that lived so long did not fail at its beginning.
+# A session of this age did not fail at its beginning.
 _WELL_SECONDS = 60.0
-# Only an initialisation finds the first GPU, or the changed layout of one.
+# Only an initialisation finds the first GPU, or a GPU's changed layout.
 _RENEWED_AFTER_SECONDS = 5.0
 _LOOKED_FOR_AGAIN_SECONDS = 30.0
-# Device nodes that may not be opened now may be allowed later, but not soon.
+# Denied device nodes may be permitted later, but not soon.
 _SLOW_TO_MEND = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
 
 class NvmlReader:
-    """Calls: the tiers `fast`, `counters`, `gpm`, `slow`, `links`, `processes` and `inventory`."""
+    """Answers the calls `fast`, `counters`, `gpm`, `slow`, `links`, `processes` and `inventory`, which are the tiers."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -47,7 +47,7 @@ class NvmlReader:
         self._refused: tuple[State, Reason | None, str] | None = None
 
     def open(self) -> None:
-        """Initialise the library and find the GPUs; ReaderRefusal while that fails or is not tried again yet."""
+        """Initialise the library and find the GPUs. Raise ReaderRefusal if that fails or must wait."""
         if self._held:
             text = "a thread does not come back from the library: the process has to be left"
             raise ReaderRefusal("failed", "driver_gone", text)
@@ -60,14 +60,14 @@ class NvmlReader:
             raise self._put_off(over.code, codes.refusal(over.code, codes.REFUSALS_AT_INIT)) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """What these tiers give of the node, its GPUs and their events; no tiers: all of them."""
+        """Return the answers of these tiers for the node, its GPUs and their events; all tiers if none are named."""
         return {tier: self._tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
-        """Let go of the GPUs and the library."""
+        """Release the GPUs and the library."""
         session, self._session = self._session, None
         if session is not None and not session.close():
-            self._held = True  # to shut the library down under the thread's feet would crash
+            self._held = True  # shutting the library down under a waiting thread would crash
             return
         if self._initialised:
             self._nvml.call("nvmlShutdown")
@@ -90,7 +90,7 @@ class NvmlReader:
             raise self._put_off(over.code, codes.refusal(over.code)) from None
 
     def _begin(self) -> None:
-        """Begin a session; SessionOverError when the library is not there or not to be used."""
+        """Begin a session. Raise SessionOverError if the library is missing or unusable."""
         self._nvml.load()
         self._nvml.needed("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._initialised = True
@@ -110,7 +110,7 @@ class NvmlReader:
         )
 
     def _over(self, code: int) -> None:
-        """Begin anew: at once after a session that lived long enough, else not before the pause is over."""
+        """End the session. Allow a new one at once after a long session, else after a pause."""
         lived = self._clock() - self._began
         self.close()
         if lived >= _WELL_SECONDS:
@@ -121,7 +121,7 @@ class NvmlReader:
         self.open()
 
     def _put_off(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
-        """5, 10 … 60 s until the library is initialised again; until then every poll gets the refusal."""
+        """Put off the next initialisation by 5, 10 … 60 s and return the refusal of all polls until then."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         if code in _SLOW_TO_MEND:
             self._pause = _LONGEST_PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""From one initialisation of the library to the next: all GPUs, those that are lost among them, and their events."""
+"""A session from one initialisation of the library to the next: all GPUs, lost ones included, and their events."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from telemetry_daemon.readers.nvml.processes import ProcessLists, find_host_engi
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# How long a lost GPU is left alone: 30 s, 60 s … 5 min.
+# How long a lost GPU is not called: 30 s, 60 s … 5 min.
 _FIRST_PAUSE_SECONDS = 30.0
 _LONGEST_PAUSE_SECONDS = 300.0
-# To look at all processes takes milliseconds.
+# Scanning all processes takes milliseconds.
 _LOOK_FOR_DCGM_SECONDS = 300.0
-# So much is told of a GPU that does not answer any more.
+# The fields that are reported of a GPU that no longer answers.
 _IDENTITY = ("index", "bus_id", "uuid", "name", "serial")
 
 
 class Slot:
-    """The place of one GPU: the GPU while it answers, what is known of it while it does not."""
+    """One GPU slot: the GPU while it answers, or its identity while it does not."""
 
     def __init__(self, shared: Shared, events: Events, index: int) -> None:
         self._shared = shared
@@ -37,24 +37,27 @@ class Slot:
         self._index = index
         self._pause = 0.0
         self._not_before = 0.0
-        self.known: dict[str, Plain] = {}
+        self.identity: dict[str, Plain] = {}
         self.gpu: Gpu | None = None
         self.code = 0
         self._find()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """What this tier gives; the error that lost it; None for one that was never seen."""
+        """Return this tier's answers, the error that lost the GPU, or None for a GPU that was never seen."""
         if self.gpu is None and self._shared.clock() >= self._not_before:
             self._find()
         if self.gpu is not None:
             try:
-                return self._told_of_events(tier, self.gpu.read(tier), self.gpu.bus_id)
+                return self._with_watched(tier, self.gpu.read(tier), self.gpu.bus_id)
             except DeviceLostError as error:
                 self._lose(error.code)
-        return {**self.known, "lost": {"error": self.code}} if self.known else None
+        return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
-    def _told_of_events(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """With whether the driver would tell us of events now: without that, none says nothing."""
+    def _with_watched(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
+        """Return the answer of the fast tier with `watched`: whether events would arrive now.
+
+        Without it, no events mean nothing.
+        """
         return {**answer, "watched": self._events.is_watched(bus_id)} if tier == "fast" else answer
 
     def begin_gpm(self) -> None:
@@ -66,13 +69,13 @@ class Slot:
                 self._lose(error.code)
 
     def close(self) -> None:
-        """Give the samples back."""
+        """Free the samples."""
         if self.gpu is not None:
             self.gpu.close()
 
     def _find(self) -> None:
-        """By its bus address once that is known: a search by uuid touches, and fails on, every other GPU."""
-        bus_id = self.known.get("bus_id")
+        """Find the GPU by its bus address, if known: a search by UUID touches every other GPU and fails with it."""
+        bus_id = self.identity.get("bus_id")
         if bus_id:
             handle = self._shared.nvml.call("nvmlDeviceGetHandleByPciBusId", bus_id)
         else:
@@ -85,8 +88,8 @@ class Slot:
         except DeviceLostError as error:
             self._lose(error.code)
             return
-        self.known = {key: self.gpu.known[key] for key in _IDENTITY}
-        self.known["instances"] = self.gpu.known_instances()
+        self.identity = {key: self.gpu.identity[key] for key in _IDENTITY}
+        self.identity["instances"] = self.gpu.known_instances()
         self._pause = 0.0
         if self.gpu.bus_id:
             self._events.watch(handle, self.gpu.bus_id)
@@ -121,10 +124,10 @@ class Session:
         self._slots: list[Slot] = []
 
     def begin(self) -> None:
-        """Find all GPUs; SessionOverError when the library is not to be used."""
+        """Find all GPUs. Raise SessionOverError if the library is unusable."""
         self._count = self._counted()
-        self._driver = self._told("nvmlSystemGetDriverVersion")
-        self._library = self._told("nvmlSystemGetNVMLVersion")
+        self._driver = self._node_value("nvmlSystemGetDriverVersion")
+        self._library = self._node_value("nvmlSystemGetNVMLVersion")
         branch = branch_of(str(self._library or ""), str(self._driver or ""))
         lists = ProcessLists(self._nvml, branch)
         shared = Shared(self._nvml, self._clock, fast_calls(branch), counter_fields(branch), lists)
@@ -133,12 +136,12 @@ class Session:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to ask."""
+        """Return whether the node has no GPU."""
         return not self._slots
 
     @property
     def stale(self) -> bool:
-        """Whether the node is not any more as it was when the library was initialised."""
+        """Return whether the node has changed since the library was initialised."""
         return (
             self._stale
             or self._events.mig_changed
@@ -146,10 +149,10 @@ class Session:
         )
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """What this tier gives of all GPUs, and the events that came meanwhile."""
+        """Return this tier's answers of all GPUs, and the events since the last poll."""
         if tier == "slow":
             self._stale = self._stale or self._has_changed()
-        if tier == "gpm":  # of all, before the first of them waits for its second sample
+        if tier == "gpm":  # all GPUs, before the first waits for its second sample
             for slot in self._slots:
                 slot.begin_gpm()
         gpus = [(slot, slot.read(tier)) for slot in self._slots]
@@ -163,21 +166,21 @@ class Session:
             "unseen": unseen,
         }
         if tier == "inventory":
-            node["cuda"] = self._told("nvmlSystemGetCudaDriverVersion")
+            node["cuda"] = self._node_value("nvmlSystemGetCudaDriverVersion")
         elif tier == "gpm":
             node["host_engine"] = self._host_engine()
         found = [gpu for _, gpu in gpus if gpu is not None]
         return {"node": node, "gpus": found, "events": self._came.take()}
 
     def close(self) -> bool:
-        """Free all that is held; False when a thread does not come back from the library."""
+        """Free all resources. Return False if a thread does not return from the library."""
         over = self._events.stop()
         for slot in self._slots:
             slot.close()
         return over
 
     def _host_engine(self) -> int | None:
-        """Return the pid of a DCGM host engine, which is looked for every few minutes."""
+        """Return the PID of a DCGM host engine, which is searched every few minutes."""
         now = self._clock()
         if now >= self._look_again:
             self._look_again = now + _LOOK_FOR_DCGM_SECONDS
@@ -185,7 +188,7 @@ class Session:
         return self._engine
 
     def _counted(self) -> int:
-        """How many GPUs there are; a library that cannot tell is not to be used."""
+        """Return the number of GPUs. A library that cannot count them is unusable."""
         given = self._nvml.call("nvmlDeviceGetCount")
         if not isinstance(given, Refused):
             return int(given)
@@ -193,8 +196,8 @@ class Session:
             return 0
         raise SessionOverError(given.code)
 
-    def _told(self, function: str) -> Any:
-        """What the node says, None where it says nothing; SessionOverError when the library is not to be used."""
+    def _node_value(self, function: str) -> Any:
+        """Return the function's result, or None for an error. Raise SessionOverError if the library is unusable."""
         given = self._nvml.call(function)
         if isinstance(given, Refused):
             if given.code in codes.ENDS_SESSION and given.code != codes.GPU_NOT_FOUND:
@@ -203,10 +206,10 @@ class Session:
         return given
 
     def _has_changed(self) -> bool:
-        """Whether there are more GPUs or fewer, or another driver, than when it was initialised."""
-        count, driver = self._told("nvmlDeviceGetCount"), self._told("nvmlSystemGetDriverVersion")
+        """Return whether GPUs or the driver have changed since the initialisation."""
+        count, driver = self._node_value("nvmlDeviceGetCount"), self._node_value("nvmlSystemGetDriverVersion")
         return (count is not None and count != self._count) or (driver is not None and driver != self._driver)
 
     def _all_vague(self) -> bool:
-        """Whether every GPU was lost to an error that says nothing: then it is the library that is ill."""
+        """Return whether every GPU was lost to an unspecific error, which means that the library itself has failed."""
         return bool(self._slots) and all(slot.gpu is None and slot.code in codes.VAGUE for slot in self._slots)
