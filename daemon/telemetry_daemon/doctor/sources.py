@@ -123,7 +123,7 @@ def read(
     of_owners = any(item.parser.name in only and tells_owners(item.parser) for item in loaded.parsers)
     others = [source.name for source in node.sources(settings)] if of_owners else ()
     asked = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
-    shot = OneShot(os.uname().nodename, asked, Clock(), tell_waiting=show_waiting)
+    shot = OneShot(os.uname().nodename, asked, Clock(), on_waiting=show_waiting)
     with closing(shot):
         snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     captures = tuple(kept)

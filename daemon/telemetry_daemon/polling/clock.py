@@ -1,4 +1,4 @@
-"""A thread that notices when the wall clock is set; its ticks prove to the watchdog that the process runs."""
+"""A thread that notices when the wall clock is set. Its ticks show the watchdog that the process runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares the wall clock with the monotonic one twice a second, and calls `on_step(seconds)` after a step.
+    """Compares the wall clock with the monotonic clock twice a second, and calls `on_step(seconds)` after a step.
 
-    A clock set back by an hour would otherwise stop all polls for an hour: APScheduler knows the wall clock only. Steps
-    are summed up since the last call, so that many small ones count as much as a large one.
+    A clock set back by an hour would otherwise stop all polls for an hour, because APScheduler uses only the wall
+    clock. Steps since the last call are added up, so that many small steps count like a large step.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class ClockGuard:
         self.ticks = 0
 
     def start(self) -> None:
-        """Start the thread; it is a daemon thread and keeps no process alive."""
+        """Start the thread; it is a daemon thread, which does not keep the process alive."""
         self._thread = threading.Thread(target=self._run, name="clock-guard", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the thread end at its next tick."""
+        """End the thread at its next tick."""
         self._stopped = True
 
     def join(self, timeout_seconds: float) -> bool:
-        """Wait for the thread's end; whether it came."""
+        """Wait for the thread's end. Return whether it has ended."""
         if self._thread is None:
             return True
         self._thread.join(timeout_seconds)
@@ -60,21 +60,21 @@ class ClockGuard:
         step = offset - self._offset
         if abs(step) > TOLERANCE_SECONDS:
             self._on_step(step)
-            self._offset = offset  # only now, so that a call that failed is made again
-            _logger.warning("the wall clock was set; polls go on by the monotonic clock", extra={"seconds": step})
+            self._offset = offset  # updated only now, so that a failed call is repeated
+            _logger.warning("the wall clock was set; polls continue by the monotonic clock", extra={"seconds": step})
         if self._on_tick is not None:
             self._on_tick()
 
     def _run(self) -> None:
-        # time.sleep and not Event.wait: before Python 3.11 a lock's timeout goes by the wall clock, so that a
-        # clock set back would stop the very thread that should notice it.
+        # time.sleep and not Event.wait: before Python 3.11 a lock's timeout depends on the wall clock, so a clock set
+        # back would block the thread that should notice it.
         failing = False
         while not self._stopped:
             try:
                 self.tick()
                 failing = False
-            except Exception:  # the border of the thread: without it every later step would go unnoticed
+            except Exception:  # the boundary of the thread: without it every later step would be missed
                 if not failing:
-                    _logger.exception("the clock guard failed and goes on trying")
+                    _logger.exception("the clock guard failed and continues")
                 failing = True
             time.sleep(TICK_SECONDS)

@@ -1,4 +1,4 @@
-"""What is worth a line in the log: a source gets so many lines in a period, however much it invents."""
+"""Limits of the log: a source gets a fixed number of lines per period, whatever it reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.model import Poll, Problem
 
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
-# When every card of a node is partitioned anew, so many devices go, and as many come.
+# When every card of a node is repartitioned, this many devices disappear and appear.
 MOST_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -34,8 +34,8 @@ class _Ration:
         self._lock = threading.Lock()
         self._used: dict[Hashable, _Spent] = {}
 
-    def take(self, subject: Hashable, shape: str = "") -> int:
-        """How many lines are left, this one included; 0 if none are, or if a line of that shape was logged already."""
+    def remaining(self, subject: Hashable, shape: str = "") -> int:
+        """Return how many lines are left, including this line, or 0 if none are or the shape was logged already."""
         with self._lock:
             now = self._clock()
             used = self._used.get(subject)
@@ -58,13 +58,13 @@ class News:
         self._events = _Ration(clock, HOUR_SECONDS, MOST_DEVICE_EVENTS)
 
     def problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """The line to log for a problem; empty if it was logged today, or if there were too many."""
-        # Without its numbers: a line that is not understood may hold a reading that changes at each poll.
+        """Return the log line for a problem, or an empty text if it was logged today or there were too many."""
+        # Without numbers: a line that is not understood may hold a reading that changes at each poll.
         shape = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
-        left = self._problems.take((source.name, poll.name), shape)
+        left = self._problems.remaining((source.name, poll.name), shape)
         return {0: "", 1: "more kinds of problems than are logged in a day"}.get(left, "problem")
 
     def event(self, source: Source, event: DeviceEvent) -> str:
-        """The line to log for a device that came or went; empty after too many."""
-        left = self._events.take(source.name)
+        """Return the log line for a device that appeared or disappeared, or an empty text after too many."""
+        left = self._events.remaining(source.name)
         return {0: "", 1: "more devices come and go than are logged in an hour"}.get(left, f"device {event.what}")

@@ -1,4 +1,4 @@
-"""The polls that have nothing to ask, since their tool, library or files are not there: all are looked for on one beat."""
+"""The polls whose tool, library or files are missing: one job looks for all of them at one interval."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from telemetry_parsers.model import Poll
 
 _JOB = "what is missing (chore)"  # no poll's job can have this name
 
-# Looks for what the poll of this source needs.
+# Looks for the tool, library or files of a source's poll.
 Look = Callable[[str, Poll], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _PutAway:
-    """A poll whose job rests, how often it is looked for, and when it was last."""
+    """A suspended poll job, how often it is looked for, and when it was last."""
 
     poll: Poll
     interval: float
@@ -29,10 +29,10 @@ class _PutAway:
 
 
 class MissingPolls:
-    """Lets the jobs of such polls rest, and has one job, on one thread, that looks for all of them.
+    """Suspends the jobs of such polls, and looks for all of them in one job on one thread.
 
-    Its beat is the shortest interval of theirs. So a node without any tool is woken up a few times a minute, and what is installed
-    is found within the interval of its poll.
+    Its interval is the shortest of their intervals. So a node without any tool wakes up a few times a minute, and a
+    newly installed tool is found within the interval of its poll.
     """
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], look: Look) -> None:
@@ -45,7 +45,7 @@ class MissingPolls:
         scheduler.add_executor(OneThread(), alias=_JOB)
 
     def put_away(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
-        """Let a poll's job rest, and look for what it needs at this interval."""
+        """Suspend a poll's job, and look for its tool, library or files at this interval."""
         with self._lock:
             of_source = self._away.setdefault(source, {})
             rests = poll.name in of_source
@@ -56,11 +56,11 @@ class MissingPolls:
             self._keep_beat()
 
     def is_away(self, source: str, poll: Poll) -> bool:
-        """Whether a poll's job rests."""
+        """Return whether a poll's job is suspended."""
         return poll.name in self._away.get(source, {})
 
     def take_back(self, source: str, poll: Poll) -> None:
-        """Look for a poll no longer; whoever calls lets its job go on, or removes it."""
+        """Stop looking for a poll; the caller resumes or removes its job."""
         with self._lock:
             of_source = self._away.get(source, {})
             of_source.pop(poll.name, None)
@@ -69,8 +69,8 @@ class MissingPolls:
             self._keep_beat()
 
     def _keep_beat(self) -> None:
-        """Look as often as the poll with the shortest interval wants; never when no poll is away."""
-        beat = min((one.interval for of_source in self._away.values() for one in of_source.values()), default=None)
+        """Look at the shortest interval of all suspended polls, or never without any."""
+        beat = min((poll.interval for polls in self._away.values() for poll in polls.values()), default=None)
         if beat == self._beat:
             return
         self._beat = beat
@@ -91,11 +91,11 @@ class MissingPolls:
         with self._lock:
             beat = self._beat or 0.0
             due = [
-                (source, one.poll)
+                (source, away.poll)
                 for source, of_source in self._away.items()
-                for one in of_source.values()
-                # Half a beat early rather than half a beat late, so that all keep to the same beats.
-                if one.interval <= beat or now - one.looked >= one.interval - beat / 2
+                for away in of_source.values()
+                # Half an interval early rather than half an interval late, so that all share the same ticks.
+                if away.interval <= beat or now - away.looked >= away.interval - beat / 2
             ]
         for source, poll in due:
             self._look(source, poll)

@@ -23,13 +23,13 @@ from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded
 
-if TYPE_CHECKING:  # commands read without them
+if TYPE_CHECKING:  # commands run without them
     from telemetry_daemon.remote.control_socket import Verb
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# What they read does not hang or crash, or they bound it themselves: a worker for it would only cost memory.
+# These readers do not hang or crash, or limit themselves; a worker would only cost memory.
 _IN_PROCESS = {
     "host": "telemetry_daemon.readers.host:reader",
     "kubelet": "telemetry_daemon.readers.kubelet:reader",
@@ -37,7 +37,7 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:reader",
     "steps": "telemetry_daemon.readers.steps:reader",
 }
-# Where owners are told, processes are listed as often: one that uses a card of another's is seen while it does.
+# With owners on, processes are listed this often, so that a process on another owner's card is seen while it runs.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OF_OWNERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
@@ -47,18 +47,18 @@ _PLAYS_NOTHING = "this daemon plays no recording; start one with `telemetry serv
 
 
 def no_capture(_capture: Capture, _report: Report | None) -> None:
-    """Keeps nothing."""
+    """Keep nothing."""
 
 
 def no_bus(_vendor: str) -> PciView:
-    """No device: what is simulated or recorded has no PCI bus."""
+    """Return no device: simulations and recordings have no PCI bus."""
     return PciView()
 
 
 class Node(ABC):
-    """Where the service gets its sources from: this machine, the simulator or a recording."""
+    """The origin of the service's sources: this machine, the simulator or a recording."""
 
-    # Tells when and where the recording was made, if it is one.
+    # When and where the recording was made, for a recording.
     recorded: Callable[[], Recorded] | None = None
 
     def __init__(self, loaded: Loaded, clock: Clock) -> None:
@@ -67,50 +67,50 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """The time of what is read: that of a recording may run faster, stand still, or be long ago."""
+        """Return the clock of the data: a recording's clock may run faster, be stopped, or be long ago."""
         return self._clock
 
-    def play(self, store: Store, history: History) -> None:  # noqa: B027  # most nodes have nothing of that
-        """Begin to bring what no poll brings."""
+    def play(self, store: Store, history: History) -> None:  # noqa: B027 # most nodes have no data beside polls
+        """Start to supply data that no poll supplies."""
 
     def verbs(self) -> Mapping[str, Verb]:
-        """What operators can ask of it besides what they can ask of any."""
+        """Return the operators' requests that only this kind of node has."""
         from telemetry_daemon.remote import control_requests
-        from telemetry_daemon.remote.control_socket import Verb  # with asyncio, which only the daemon has
+        from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon has loaded
 
         return {"replay": Verb(control_requests.Replay, lambda _: {"error": _PLAYS_NOTHING})}
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The names of all sources."""
+        """Return the names of all sources."""
 
     @abstractmethod
     def source(self, name: str, settings: Settings) -> Source:
-        """The source made anew, with readers of its own."""
+        """Return a new source of that name, with new readers."""
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources with these settings, or those that are named."""
+        """Return all sources with these settings, or only the named sources."""
         return [self.source(name, settings) for name in only or self.names()]
 
     def failures(self) -> tuple[str, ...]:
-        """The plugins that could not be loaded."""
+        """Return the plugins that could not be loaded."""
         return tuple(failure.plugin for failure in self._loaded.failures)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that plugins declare."""
+        """Return the metrics that plugins declare."""
         return self._loaded.metrics
 
     def pci_counts(self) -> dict[str, int]:
-        """Accelerators on the PCI bus by vendor."""
+        """Return the number of accelerators on the PCI bus by vendor."""
         return {}
 
     def close(self) -> None:
-        """End the workers of plugins."""
+        """Stop the workers of plugins."""
         self._loaded.close()
 
 
 class RealNode(Node):
-    """This machine, read by all parsers that are installed."""
+    """This machine, read by all installed parsers."""
 
     def __init__(
         self,
@@ -123,20 +123,20 @@ class RealNode(Node):
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {item.parser.name: item for item in loaded.parsers}
-        # A source that is made anew keeps its worker: while that is stuck, there must be no second one.
+        # A recreated source keeps its worker: while a worker is stuck, no second worker may run.
         self._workers: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:
-        """The names of all sources."""
+        """Return the names of all sources."""
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources with these settings, or those that are named; those about owners and steps only when they are switched on."""
+        """Return all sources with these settings, or only the named ones; sources of owners and steps only if enabled."""
         named = only or [name for name, item in self._by_name.items() if _is_on(item.parser, settings)]
         return super().sources(settings, named)
 
     def source(self, name: str, settings: Settings) -> Source:
-        """One source anew, with readers of its own."""
+        """Return a new source with new readers."""
         item = self._by_name[name]
         parser = _with_processes_often(item.parser) if settings.attribution.enabled else item.parser
         of_source = settings.source(name)
@@ -154,7 +154,7 @@ class RealNode(Node):
         return Source(parser, readers, of_source, self._bus.view, self._clock, self._on_capture, cpu)
 
     def pci_counts(self) -> dict[str, int]:
-        """Accelerators on the PCI bus by vendor."""
+        """Return the number of accelerators on the PCI bus by vendor."""
         return self._bus.counts()
 
     def _make(self, kind: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
@@ -183,7 +183,7 @@ def _with_processes_often(parser: Parser) -> Parser:
 
 
 def tells_owners(parser: Parser) -> bool:
-    """Whether a source tells who has cards or what jobs do; it is asked only where that is switched on."""
+    """Return whether a source reports owners or jobs' progress, which is polled only if enabled."""
     return any(_library(poll) in {*_OF_OWNERS, _STEPS} for poll in parser.polls)
 
 

@@ -1,4 +1,4 @@
-"""Everything read once: all sources in parallel under one deadline, into one snapshot."""
+"""Reads all sources once, in parallel under one deadline, into one snapshot."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.merge.peaks import Peaks
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 
-if TYPE_CHECKING:  # imported where owners are told
+if TYPE_CHECKING:  # imported only if owners are reported
     from telemetry_daemon.state.attribution import Attribution
 
-# The share of the time left that a reader may use: its answer must still be parsed and merged before the end.
+# The share of the remaining time that a reader may use: its answer must also be parsed and merged in time.
 _READER_SHARE = 0.8
 # Readings of a single snapshot must not expire while the slowest source is read.
 _LIFE_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
-# As long nobody wonders what is waited for.
+# A wait this short needs no message.
 _SILENT_SECONDS = 0.5
 
-# Gives an answer to use instead, such as the running daemon's own.
+# Replaces an answer, for example by the running daemon's.
 Substitute = Callable[[Source, Answer], Answer]
 
 
 def keep(_source: Source, answer: Answer) -> Answer:
-    """The answer as it is."""
+    """Return the answer unchanged."""
     return answer
 
 
-def tell_nobody(_waiting: Sequence[str]) -> None:
-    """Say nothing of who lets us wait."""
+def ignore_waiting(_waiting: Sequence[str]) -> None:
+    """Do not report slow sources."""
 
 
 def _lists_devices(source: Source) -> bool:
@@ -48,17 +48,17 @@ def _lists_devices(source: Source) -> bool:
 
 
 def _is_repeated(poll: Poll) -> bool:
-    """Whether the poll is repeated for each device, so that another poll must list the devices first."""
+    """Return whether the poll is repeated per device, so that another poll must list the devices first."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
-    """Whether a source needs what the other lists: the cards of its vendor, or the processes on any."""
+    """Return whether a source needs the other source's list: its vendor's cards, or the processes on any card."""
     return other.vendor == parser.vendor or (tells_owners(parser) and bool(other.vendor))
 
 
 class OneShot:
-    """Sources that are read when asked, together."""
+    """Sources that are read together, on request."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class OneShot:
         sources: Sequence[Source],
         clock: Clock,
         substitute: Substitute = keep,
-        tell_waiting: Callable[[Sequence[str]], None] = tell_nobody,
+        on_waiting: Callable[[Sequence[str]], None] = ignore_waiting,
         peaks: Peaks | None = None,
     ) -> None:
         self._hostname = hostname
-        self._tell_waiting = tell_waiting
+        self._on_waiting = on_waiting
         self._peaks = peaks
         self._sources = sources
         self._clock = clock
@@ -78,7 +78,7 @@ class OneShot:
         self._not_before: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
-        """One snapshot of all sources; a poll that has not answered in time has failed with `timeout`."""
+        """Return one snapshot of all sources; a poll without an answer in time has failed with `timeout`."""
         store = Store(self._hostname, self._clock, attribution=self._attribution())
         store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
@@ -105,32 +105,32 @@ class OneShot:
         return store.snapshot()
 
     def _wait(self, threads: Mapping[str, threading.Thread], until: float) -> None:
-        """Until all threads have ended, or that time; who lets us wait is told, and in the end that nobody does."""
+        """Wait until all threads have ended or until that time. Report the slow sources, and at the end that none is left."""
         now = self._clock.monotonic()
-        told: tuple[str, ...] = ()
-        tell_at = now + _SILENT_SECONDS
+        reported: tuple[str, ...] = ()
+        report_at = now + _SILENT_SECONDS
         while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < until:
-            if now >= tell_at and tuple(alive) != told:
-                told = tuple(alive)
-                self._tell_waiting(told)
-            pause = _SILENT_SECONDS if now >= tell_at else tell_at - now
+            if now >= report_at and tuple(alive) != reported:
+                reported = tuple(alive)
+                self._on_waiting(reported)
+            pause = _SILENT_SECONDS if now >= report_at else report_at - now
             next(iter(alive.values())).join(min(pause, until - now))
             now = self._clock.monotonic()
-        if told:
-            self._tell_waiting(())
+        if reported:
+            self._on_waiting(())
 
     def _attribution(self) -> Attribution | None:
-        """What finds the owners of the cards, where a source tells of them."""
+        """Return the attribution of cards to owners, if a source reports owners."""
         if not any(tells_owners(source.parser) for source in self._sources):
             return None
-        from telemetry_daemon.state.attribution import Attribution  # most nodes tell of none
+        from telemetry_daemon.state.attribution import Attribution  # most nodes report no owners
 
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Ask one source and drop the answer: its next answer is counted from this one, such as the CPU's load.
+        """Poll one source and drop the answer, because its next answer counts from this one, such as the CPU's load.
 
-        It is asked again after the gap at the earliest; the other sources are asked meanwhile.
+        The source is polled again after the gap at the earliest; other sources are polled meanwhile.
         """
         for source in self._sources:
             if source.name == name:
@@ -139,7 +139,7 @@ class OneShot:
                 self._not_before[name] = self._clock.monotonic() + gap_seconds
 
     def close(self) -> None:
-        """End whatever still runs."""
+        """Stop all running polls."""
         for source in self._sources:
             source.close()
 

@@ -1,4 +1,4 @@
-"""Which polls are asked before their time, because another answer shows that theirs are out of date."""
+"""Decides which polls run early because another answer shows that their results are outdated."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Device, Poll, Report
 
 SourcePoll = tuple[str, Poll]
-# What tells that a list has the same devices as before.
+# Equal for two lists of the same devices.
 _Who = tuple[str, "int | None", "str | None", "str | None"]
 _WHO: Callable[[Device], _Who] = attrgetter("vendor", "index", "uuid", "bus_id")
 
 
 class OutOfTurn:
-    """Remembers the newest list of each poll. A poll without a first answer is not asked: its turn is due anyway."""
+    """Remembers the newest list of each poll. A poll without a first answer is not added: its turn is due anyway."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class OutOfTurn:
     def after(
         self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent], sources: Collection[Source]
     ) -> Iterator[SourcePoll]:
-        """The polls to ask at once after this answer, each with its source's name."""
+        """Return the polls to run at once after this answer, each with its source's name."""
         lists_others = poll.lists_devices and self._lists_others((source.name, poll.name), answer.report)
         if lists_others or events:
             yield from self._rarer(source, poll)
@@ -38,27 +38,27 @@ class OutOfTurn:
             yield from self._without_a_device_until_now(source.parser.vendor, sources)
 
     def forget(self, source: Source) -> None:
-        """Forget the lists of a source, so that its next ones count as its first."""
+        """Forget the lists of a source, so that its next lists count as first lists."""
         for poll in source.parser.polls:
             self._listed.pop((source.name, poll.name), None)
 
     def _lists_others(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Whether a list has other devices than before, so that the meaning of bare numbers must be learnt anew."""
+        """Return whether a list has other devices than previous, so that bare numbers may mean other devices."""
         if report is None:
             return False
         now = list(map(_WHO, report.devices))
-        before = self._listed.get(key, now)
+        previous = self._listed.get(key, now)
         self._listed[key] = now
-        return now != before
+        return now != previous
 
     def _rarer(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
-        """The source's own polls of the slower tiers."""
+        """Yield the source's polls of the slower tiers."""
         for other in source.parser.polls:
             if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
                 yield source.name, other
 
     def _other_lists(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """The lists of the vendor's other sources: an old list would keep a lost card with its old readings."""
+        """Yield the lists of the vendor's other sources: an old list would keep a lost card with its old readings."""
         now = self._clock.monotonic()
         for other in _of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -69,7 +69,7 @@ class OutOfTurn:
                     yield other.name, poll
 
     def _without_a_device_until_now(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """The polls that had no device to ask for, of sources without a list of their own."""
+        """Yield polls that had no device to run for, of sources without their own list."""
         for other in _of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

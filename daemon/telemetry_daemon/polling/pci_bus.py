@@ -1,4 +1,6 @@
-"""A vendor's devices on the PCI bus: which there are, looked up rarely, which of them sleep, and which a source does not list."""
+"""A vendor's devices on the PCI bus: which exist (read rarely), which are suspended, and which are missing from a
+source's list.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_exporters.text import named
 from telemetry_parsers.model import Device, Problem
 
-# A node may have hundreds of PCI functions, and cards come and go seldom.
+# A node may have hundreds of PCI functions, and cards rarely appear or disappear.
 SCAN_SECONDS = 60.0
-# The few accelerators among them may fall asleep at any time.
+# The few accelerators may be suspended at any time.
 LOOK_AGAIN_SECONDS = 5.0
 # Where the problem is.
 WHERE = "PCI bus"
@@ -23,7 +25,7 @@ WHERE = "PCI bus"
 
 @dataclass(frozen=True, slots=True)
 class PciView:
-    """One vendor's devices on the PCI bus, without those that were given to virtual machines."""
+    """One vendor's devices on the PCI bus, without those that were passed to virtual machines."""
 
     count: int = 0
     suspended: int = 0
@@ -43,13 +45,13 @@ class PciBus:
         self._views: dict[str, PciView] = {}
 
     def view(self, vendor: str) -> PciView:
-        """The vendor's devices: how many there are, how many sleep, and their addresses."""
+        """Return the vendor's devices: their number, the number of suspended devices, and the addresses."""
         with self._lock:
             self._look()
             return self._views.get(vendor, PciView())
 
     def counts(self) -> dict[str, int]:
-        """How many accelerators of each vendor there are."""
+        """Return the number of accelerators of each vendor."""
         with self._lock:
             self._look()
             return pci.counts(sorted(self._devices, key=lambda device: device.vendor))
@@ -70,9 +72,9 @@ class PciBus:
 
 
 def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """The problem of a source that lists fewer of its vendor's devices than the bus has; None if it lists them all.
+    """Return the problem of a source that lists fewer devices than the PCI bus has, or None if its list is complete.
 
-    `addresses` are those on the bus. The missing ones are named if every listed device has an address of its own.
+    `addresses` are those on the bus. Missing devices are named if every listed device has its own address.
     """
     whole = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in whole if device.bus_id is not None}
@@ -86,5 +88,5 @@ def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -
 
 
 def _is_listed(address: str, listed: Collection[str]) -> bool:
-    """Whether an address is on the list; a tool that knows no PCI domain prints `bb:dd.f` only."""
+    """Return whether an address is on the list; a tool without PCI domains prints `bb:dd.f` only."""
     return address in listed or address.partition(":")[2] in listed

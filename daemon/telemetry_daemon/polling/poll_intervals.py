@@ -1,4 +1,4 @@
-"""When a poll is due: rules from its tier, mode, state and what cheaper sources already give; and the sources that the operator has released."""
+"""Rules for when a poll is due, from its tier, mode, state and cheaper sources; and the sources released by the operator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings
 
-# A library or device that is missing is looked for once a minute: a driver may be installed later.
+# A missing library or device is looked for once a minute: a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# A later version may support what this one does not. A list of devices is asked for sooner.
+# A later version may support what this version does not. Device lists are tried sooner.
 LEARNT_AFTER_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
-# A source whose list may be out of date is asked out of turn, but no more often than a tool's own interval.
+# A source with an outdated list is polled early, but no more often than a tool's interval.
 LIST_AGAIN_SECONDS = 15.0
 # Fast polls that take the driver long.
 _SELDOM = frozenset({COUNTERS, "gpm"})
@@ -35,24 +35,24 @@ class Need:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between two polls when all is well. The setting is for the fast tier, but speeds no counters up."""
+    """Return the seconds between two polls when all is well. The setting is for the fast tier and does not speed counters up."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _SELDOM else 0.0)
     return poll.interval
 
 
 def deadline(poll: Poll, settings: SourceSettings) -> float:
-    """The seconds that a poll may take."""
+    """Return the seconds that a poll may take."""
     return settings.deadline if settings.deadline is not None else poll.deadline
 
 
 def round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
-    """The seconds that a round of all polls may take: those of a source come one after the other."""
+    """Return the seconds that a round of all polls may take: the polls of a source run one after the other."""
     return max((sum(deadline(poll, settings) for poll in parser.polls) for parser, settings in sources), default=0.0)
 
 
 def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need: Need) -> float:
-    """The seconds between two polls in this state."""
+    """Return the seconds between two polls in this state."""
     interval = base_interval(poll, settings)
     # Looking for a tool takes a few stat calls; looking for a library starts a process.
     if state == "not_supported":
@@ -65,12 +65,12 @@ def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Whether a source runs a tool, so that a library or files with the same numbers are preferred."""
+    """Return whether a source runs a tool, so that a library or files with the same values are preferred."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Whether other sources give all core readings of the vendor's devices, and none comes from this source."""
+    """Return whether other sources report all core readings of the vendor's devices, and this source reports none."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:
@@ -79,18 +79,18 @@ def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
 
 
 def _core_origins(readings: Readings) -> set[str]:
-    """The sources of a device's core readings, as far as these are numbers."""
+    """Return the sources of a device's core readings that have a value."""
     shape = readings.shape
     places = {
         origin
         for (metric, _), value, origin in zip(shape.keys, readings.values, shape.origins, strict=True)
         if metric in CORE_KEYS and not isinstance(value, Absent)
     }
-    return {readings.origins[place].source for place in places}
+    return {readings.origins[position].source for position in places}
 
 
 def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
-    """The need after one more look: it begins at once when readings are missing, and ends after five minutes or more."""
+    """Return the updated need: it starts at once when readings are missing, and ends after five minutes or more."""
     if mode != "auto" or need.needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
@@ -99,7 +99,7 @@ def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
 
 
 class Releases:
-    """Safe to use from any thread; times are monotonic seconds."""
+    """The released sources. Safe to use from any thread; times are monotonic seconds."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -107,17 +107,17 @@ class Releases:
         self._until: dict[str, float] = {}
 
     def release(self, source: str, seconds: float = math.inf) -> None:
-        """Leave a source alone for that many seconds, counted from now even if it is released already."""
+        """Release a source for this many seconds from now, even if it is already released."""
         with self._lock:
             self._until[source] = self._monotonic() + seconds
 
     def resume(self, source: str) -> bool:
-        """End the release; False when there was none."""
+        """End the release. Return False if the source was not released."""
         with self._lock:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
     def text_of(self, source: str) -> str:
-        """Why a released source is not polled; empty if it is not released."""
+        """Return why a released source is not polled, or an empty text."""
         with self._lock:
             left = self._until.get(source, -math.inf) - self._monotonic()
             if left <= 0:

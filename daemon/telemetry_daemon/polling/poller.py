@@ -1,4 +1,4 @@
-"""Each poll as a job of its own: asked when due, its answer put into the store, each change of state logged once."""
+"""Runs each poll as a job: poll when due, store the answer, and log each change of state once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Poller:
         self.finished_polls = 0
 
     def start(self, sources: Iterable[Source]) -> None:
-        """Begin to poll."""
+        """Start to poll."""
         sources = list(sources)
         self._store.await_first(
             {
@@ -77,7 +77,7 @@ class Poller:
         self._scheduler.start()
 
     def add(self, source: Source) -> None:
-        """Begin to poll one more source."""
+        """Start to poll one more source."""
         parser = source.parser
         lists = any(poll.lists_devices for poll in parser.polls)
         self._store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
@@ -95,7 +95,7 @@ class Poller:
             )
 
     def remove(self, name: str) -> None:
-        """Stop polling a source, end what it runs and drop its readings."""
+        """Stop polling a source, end its processes and drop its readings."""
         with self._lock:
             source = self._sources.pop(name, None)
         if source is None:
@@ -110,31 +110,30 @@ class Poller:
         self._store.remove_source(name)
 
     def renew(self, name: str, make: Callable[[], Source]) -> None:
-        """Replace a source by one made anew for other settings; nothing of the old one stays."""
+        """Replace a source by one recreated with other settings; nothing of the old source remains."""
         with self._changing:
             self.remove(name)
             self.add(make())
 
     def release(self, name: str, make: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Let go of a source's tool or library until it is resumed or the time is over; `make` gives the source for then.
-
-        Returns the processes that did not end and may still hold the device.
+        """Release a source's tool or library until it is resumed or the time is over; `make` creates the source for
+        then. Return the processes that did not exit and may still hold the device.
         """
         with self._changing:
             return self._release(self.sources()[name], make(), seconds)
 
-    def _release(self, before: Source, source: Source, seconds: float) -> tuple[int, ...]:
+    def _release(self, previous: Source, source: Source, seconds: float) -> tuple[int, ...]:
         with self._lock:
             self._sources[source.name] = source
             self._releases.release(source.name, seconds)
-        before.close()
+        previous.close()
         released = Failure("released", None, self._releases.text_of(source.name))
         for poll in source.parser.polls:
             self._take_in(source, poll, source.not_asked(poll, released))
-        return before.left_behind()
+        return previous.left_behind()
 
     def resume(self, name: str) -> bool:
-        """Poll a released source again, at once; False when it was not released."""
+        """Poll a released source again at once. Return False if it was not released."""
         with self._changing:
             source = self.sources()[name]
             was_released = self._releases.resume(name)
@@ -143,7 +142,7 @@ class Poller:
         return was_released
 
     def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
-        """Run a chore that is no poll at this interval, on a thread of its own."""
+        """Run a chore that is not a poll at this interval, on a separate thread."""
         alias = f"{name} (chore)"  # no source can have this name
         self._scheduler.add_executor(OneThread(), alias=alias)
         self._scheduler.add_job(
@@ -151,16 +150,16 @@ class Poller:
         )
 
     def is_alive(self) -> bool:
-        """Whether the scheduler's thread lives."""
+        """Return whether the scheduler's thread is alive."""
         return any(thread.name == "APScheduler" and thread.is_alive() for thread in threading.enumerate())
 
     def sources(self) -> dict[str, Source]:
-        """The sources that are polled now, by name."""
+        """Return the polled sources by name."""
         with self._lock:
             return dict(self._sources)
 
     def ask(self, name: str) -> int:
-        """Run the polls of a source at once, if there is such a source, and tell how many."""
+        """Run the polls of a source at once, if the source exists, and return how many."""
         source = self.sources().get(name)
         polls = source.parser.polls if source is not None else ()
         for poll in polls:
@@ -168,11 +167,11 @@ class Poller:
         return len(polls)
 
     def read_counters(self) -> None:
-        """Have the expensive counters of all sources read once more: at once, but at most once a second."""
+        """Read the expensive counters of all sources once more: at once, but at most once a second."""
         now = self._clock.monotonic()
         with self._lock:
             if self._counters_due > now:
-                return  # that reading is still to come, and will do
+                return  # the pending read will do
             self._counters_due = max(now, self._counters_due + COUNTERS_APART_SECONDS)
             delay = self._counters_due - now
         for name, source in self.sources().items():
@@ -182,24 +181,27 @@ class Poller:
                     self._ask_now(name, poll, delay)
 
     def round(self, *, ask: bool) -> Callable[[], bool]:
-        """Begin a round of all polls, and give what tells whether it has ended.
+        """Start a round of all polls, and return a function that reports whether it has ended.
 
-        It ends when each poll has ended once, or has used up its time. Where `ask`, all are asked now; else it began with the polling.
+        A round ends when each poll has ended once or has used up its time. If `ask`, all polls run now; else the round
+        counts from the start.
         """
         sources = self.sources().values()
-        until = self._clock.monotonic() + poll_intervals.round_seconds((one.parser, one.settings) for one in sources)
-        before = self._attempts() if ask else {}
+        until = self._clock.monotonic() + poll_intervals.round_seconds(
+            (source.parser, source.settings) for source in sources
+        )
+        attempts = self._attempts() if ask else {}
         for source in sources if ask else ():
             self.ask(source.name)
 
         def has_ended() -> bool:
-            ended = (at is not None and at != before.get(key) for key, at in self._attempts().items())
+            ended = (at is not None and at != attempts.get(key) for key, at in self._attempts().items())
             return all(ended) or self._clock.monotonic() >= until
 
         return has_ended
 
     def spread_again(self) -> None:
-        """Put all polls back on their beat after the wall clock was set; expired polls are asked at once.
+        """Realign all polls after the wall clock was set; expired polls run at once.
 
         The clock is also set when a suspended machine wakes up.
         """
@@ -211,8 +213,8 @@ class Poller:
                     self._ask_now(name, poll)
 
     def stop(self) -> None:
-        """End everything that runs; returns within about a second."""
-        if self._scheduler.running:  # a signal may have come while it was being started
+        """Stop everything; return within about a second."""
+        if self._scheduler.running:  # a signal may have arrived during the start
             self._scheduler.shutdown(wait=False)
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
@@ -222,7 +224,7 @@ class Poller:
             thread.join(timeout=max(0.0, end - self._clock.monotonic()))
 
     def _attempts(self) -> dict[tuple[str, str], float | None]:
-        """When the newest attempt at each poll began; None before the first has ended."""
+        """Return when the newest attempt at each poll began, or None before the first has ended."""
         keys = ((name, poll.name) for name, source in self.sources().items() for poll in source.parser.polls)
         healths = {key: self._store.health_of(key) for key in keys}
         return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
@@ -232,13 +234,13 @@ class Poller:
         return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
 
     def _run(self, name: str, poll: Poll) -> None:
-        """One job: ask if it is due, and take the answer in."""
+        """Run one job: poll if due, and store the answer."""
         source = self.sources().get(name)
         if source is None:
             return  # removed since the job was due
         key = (name, poll.name)
         if not self._needs.get(name, Need()).needed:
-            # The cheaper source may have failed since: this one's old answer must not stand in for it.
+            # The cheaper source may have failed since; this source's old answer must not replace it.
             self._reconsider(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, Need())
@@ -251,10 +253,10 @@ class Poller:
         self._take_in(source, poll, source.not_asked(poll, released) if released else self._answer(source, poll))
 
     def _look_for(self, name: str, poll: Poll) -> None:
-        """One look for what a poll lacks: the poll is asked, on its source's own thread, once that may be there."""
+        """Look once for a poll's tool, library or files. The poll runs on its source's thread once they may exist."""
         source = self.sources().get(name)
         if source is None or self._released(name):
-            return  # since the look began
+            return  # removed since the look began
         answer = source.look(poll)
         if answer is None:
             self._ask_now(name, poll)
@@ -262,7 +264,10 @@ class Poller:
             self._take_in(source, poll, answer)
 
     def _answer(self, source: Source, poll: Poll) -> Answer:
-        """The answer to a poll. It is asked again if the machine slept meanwhile: half of it may be from before."""
+        """Return the answer to a poll.
+
+        The poll is repeated if the machine slept meanwhile, because parts of the answer may be old.
+        """
         slept = self._clock.slept()
         answer = source.ask(poll, self._targets(source, poll))
         if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
@@ -270,12 +275,12 @@ class Poller:
         return source.ask(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """What a poll is repeated for, and the processes for who reads no vendor's devices; most need neither."""
+        """Return the devices a poll is repeated for, and processes for sources without a vendor; most polls need neither."""
         is_repeated = isinstance(poll.request, Command) and poll.request.per is not None
         return self._store.targets(source.name) if is_repeated or not source.parser.vendor else Targets()
 
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
-        """Put an answer into the store, unless its source was removed or released while it was asked."""
+        """Store an answer, unless its source was removed or released meanwhile."""
         need = self._needs.get(source.name, Need())
         interval = poll_intervals.interval_now(poll, source.settings, answer.result.state, need)
         with self._lock:  # else the source could be released or removed between this check and `put`
@@ -294,10 +299,10 @@ class Poller:
             self._ask_now(name, other)
 
     def _rest_or_go_on(self, source: Source, poll: Poll, state: State) -> None:
-        """Let the poll's job rest while what it needs is missing."""
+        """Suspend the poll's job while its tool, library or files are missing."""
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # However little it is needed now: a cheaper source may fail before this one is there.
+            # However rarely it is needed now: a cheaper source may fail first.
             interval = poll_intervals.interval_now(poll, source.settings, state, Need())
             self._missing.put_away(source.name, poll, job_id, interval)
         elif self._missing.is_away(source.name, poll):
@@ -306,12 +311,12 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
-        """Whether a poll is due at this beat; a slowed-down poll leaves out most beats of its job."""
+        """Return whether a poll is due now; a slowed-down poll skips most runs of its job."""
         last = self._started.get(key)
         return last is None or interval <= beat or now - last >= interval - beat / 2
 
     def _reconsider(self, source: Source) -> None:
-        """Poll an expensive tool rarely while cheaper sources give all core readings, else at its own interval."""
+        """Poll an expensive tool rarely while cheaper sources report all core readings, else at its own interval."""
         if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, Need())
@@ -329,12 +334,12 @@ class Poller:
             log.info(text, extra={"source": source.name})
 
     def _released(self, name: str) -> Failure | None:
-        """The failure that a released source's polls get; None if it is not released."""
+        """Return the failure for the polls of a released source, or None if it is not released."""
         text = self._releases.text_of(name)
         return Failure("released", None, text) if text else None
 
     def _ask_now(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
-        """Run a poll at once, or after the delay, however rarely it is due."""
+        """Run a poll at once or after the delay, even if it is not due."""
         self._started.pop((name, poll.name), None)
         self._missing.take_back(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
@@ -355,7 +360,7 @@ class Poller:
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
-        """The log level of a change of state: a missing tool is logged once for all its polls, a disabled one for none."""
+        """Return the log level of a change of state: a missing tool is logged once for all polls, a disabled tool never."""
         is_news = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING
@@ -366,7 +371,7 @@ class Poller:
         if event.code == EVENT_JOB_MAX_INSTANCES:
             self._store.count_overrun((source, poll))
         elif event.code == EVENT_JOB_ERROR:
-            log.error("a poll broke", extra={"source": source, "poll": poll}, exc_info=event.exception)
+            log.error("a poll raised an exception", extra={"source": source, "poll": poll}, exc_info=event.exception)
 
 
 def _job_id(source: str, poll: str) -> str:

@@ -1,4 +1,4 @@
-"""One source: it asks a poll, and has the answer parsed and judged."""
+"""One source: it runs a poll, and has the answer parsed and judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 
 log = logging.getLogger(__name__)
 
-# Takes what a reader got, and what its parser made of it.
+# Called with a reader's capture and its parsed report.
 OnCapture = Callable[[Capture, "Report | None"], None]
 
 
@@ -36,9 +36,9 @@ class Answer:
 
 
 class Source:
-    """A parser with the readers of its polls and its settings in force.
+    """A parser with the readers of its polls and its current settings.
 
-    `worker_cpu_seconds` counts the CPU time of the process in which a plugin's parser runs.
+    `worker_cpu_seconds` counts the CPU time of the process that runs a plugin's parser.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The source's name."""
+        """Return the source's name."""
         return self.parser.name
 
     def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
-        """The poll's answer within its deadline and the limit; a failure is an answer too."""
+        """Return the poll's answer within its deadline and the limit; a failure is an answer, too."""
         pci = self._pci(self.parser.vendor)
         held_back = self._held_back(poll, pci)
         if held_back is not None:
@@ -77,10 +77,10 @@ class Source:
         spent = 0.0
         for _ in range(tries):
             capture = reader.read(poll, targets)
-            before = self._worker_cpu_seconds()
+            cpu_before = self._worker_cpu_seconds()
             report = self._parse(capture)
             self._on_capture(capture, report)
-            spent += capture.cpu_seconds + self._worker_cpu_seconds() - before
+            spent += capture.cpu_seconds + self._worker_cpu_seconds() - cpu_before
             capture = replace(capture, cpu_seconds=spent)
             if report is None or not isinstance(reader, CommandReader):
                 break
@@ -92,9 +92,9 @@ class Source:
         return Answer(capture, self._cross_checked(poll, report, pci), result)
 
     def look(self, poll: Poll) -> Answer | None:
-        """The answer of a poll whose tool, library or files are not there; None if it has to be asked.
+        """Return the answer of a poll whose tool, library or files are missing, or None if the poll must run.
 
-        Nothing is started, and what can keep a look waiting, such as a configured path on a dead file server, is not looked at.
+        Nothing is started, and paths that may block, such as a configured path on a dead file server, are not checked.
         """
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
@@ -105,16 +105,16 @@ class Source:
         return Answer(capture, None, judge(capture, None, 0))
 
     def close(self) -> None:
-        """End whatever runs."""
+        """Stop all running polls."""
         for reader in self._readers.values():
             reader.close()
 
     def left_behind(self) -> tuple[int, ...]:
-        """The processes that did not end when the source was closed."""
+        """Return the processes that did not exit when the source was closed."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
 
     def _held_back(self, poll: Poll, pci: PciView) -> Failure | None:
-        """Why a poll is not asked at all."""
+        """Return why a poll is not run at all."""
         why_off = self.settings.why_off(poll)
         if why_off:
             return Failure("disabled", None, why_off)
@@ -123,7 +123,7 @@ class Source:
         return None
 
     def _cross_checked(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
-        """The report, with a problem when it lists fewer devices than there are on the bus."""
+        """Return the report, with a problem if it lists fewer devices than the bus has."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
         problem = unlisted(report.devices, self.parser.vendor, pci.addresses)
@@ -134,13 +134,13 @@ class Source:
             return None
         try:
             return self.parser.parse(capture)
-        except Exception as error:  # a parser's bug costs its own readings and nothing else
+        except Exception as error:  # a parser's bug costs only its own readings
             if self._changes.changed(capture.poll, in_one_line(error)):
                 log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 
     def not_asked(self, poll: Poll, failure: Failure) -> Answer:
-        """The answer to a poll that was not asked; `failure` says why."""
+        """Return the answer to a poll that was not run, with the reason in `failure`."""
         capture = Capture(
             source=self.name,
             poll=poll.name,

@@ -1,4 +1,4 @@
-"""What APScheduler is given: a steady beat on the monotonic clock, and the thread that the jobs of one source run on."""
+"""Extensions of APScheduler: a steady interval on the monotonic clock, and one thread for the jobs of one source."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-# A run this much of an interval before a beat belongs to that beat.
+# A run this much of an interval before a tick belongs to that tick.
 _EARLY = 0.25
 
 
 class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no types
     """Fires at `phase_seconds` plus any number of intervals on the monotonic clock.
 
-    The beat stays the same whatever happens: a late run does not shift it, missed beats are left out and
-    not made up for, and after a reload or a step of the wall clock the same beat goes on.
+    A late run does not shift the ticks, missed ticks are skipped, and after a reload or a step of the wall clock the
+    same ticks continue.
     """
 
     __slots__ = ("_interval", "_monotonic", "_phase")
@@ -38,7 +38,7 @@ class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no 
         self._monotonic = monotonic
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
-        """The next beat, always after `now`; the first one if nothing was fired, else the one after the run's own."""
+        """Return the next tick, always after `now`: the first if nothing was fired, else the tick after the run's."""
         beats = (self._monotonic() - self._phase) / self._interval
         early = 0.0 if previous_fire_time is None else _EARLY
         wait = (math.floor(beats + early) + 1 - beats) * self._interval
@@ -49,13 +49,13 @@ class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no 
 
 
 def spread(source: str, poll: str, interval_seconds: float) -> float:
-    """The phase of a poll within its interval: the same in every run, different from poll to poll."""
+    """Return the phase of a poll within its interval: constant across runs, different from poll to poll."""
     of_this_poll = Random(f"{source}\0{poll}")  # noqa: S311  # spreads work; hashlib would load OpenSSL
     return of_this_poll.random() * interval_seconds
 
 
 def respread(scheduler: BaseScheduler) -> None:
-    """Put every job back on its beat after the wall clock was set; paused jobs stay paused."""
+    """Realign every job after the wall clock was set; paused jobs stay paused."""
     for job in scheduler.get_jobs():
         if getattr(job, "next_run_time", None) is not None:
             with suppress(JobLookupError):  # removed since the list was made
@@ -65,8 +65,8 @@ def respread(scheduler: BaseScheduler) -> None:
 class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
     """An executor with a single thread, which is started at once.
 
-    A pool starts its thread with its first job. That fails, and the job with it, if a tool has used up the service's
-    tasks (TasksMax=) by then.
+    A pool starts its thread with its first job. The job would fail if a tool has used up the service's tasks
+    (TasksMax=) by then.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,3 @@
-"""Child processes: tools, one-question processes, and workers, which run plugins' code and read drivers' files.
-
-`telemetry_parsers/codec/worker_wire.py` has the lines that go between the daemon and a worker.
+"""Child processes: tools, short-lived processes for one question, and workers, which run plugins and read drivers'
+files. `telemetry_parsers/codec/worker_wire.py` defines the lines between the daemon and a worker.
 """

@@ -1,6 +1,6 @@
-"""Reads small files, link targets and bytes by pattern; runs in a worker, since a file of a wedged driver may block.
+"""Reads small files, link targets and bytes by pattern, in a worker, because a hung driver's file may block.
 
-No model and no pathlib: they would cost that worker 4 MiB.
+The model and pathlib are not imported: they would cost that worker 4 MiB.
 """
 
 from __future__ import annotations
@@ -22,22 +22,20 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain
 
 FILE_LIMIT_BYTES = 64 << 10
-# More than the largest node has; a pattern that matches more is a mistake.
+# More paths than the largest node has; a pattern that matches more is a mistake.
 MATCH_LIMIT = 16_384
 
-# Paths are texts here: for hundreds of files every two seconds pathlib takes as long as the kernel.
+# Paths are texts here: for hundreds of files every two seconds, pathlib takes as long as the kernel.
 _Read = Callable[[str, str], "Plain"]
-# The same parts come again in hundreds of patterns, at every poll.
+# The same parts recur in hundreds of patterns at every poll.
 _is_pattern = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """One output per matching path, sorted by name, as `Files` and `Output` are in plain form.
-
-    What could not be read has its errno as status and no text.
-
-    Names are paths below `root`. Where a link points to is an output's text; bytes are base64 in its data.
-    Links in the folders of a pattern are followed, `**` is not recursive.
+    """Return one output per matching path, sorted by name, in the plain form of `Output`; `request` is the plain form
+    of `Files`. An unreadable file has its errno as status and no text. Names are paths below `root`. For a link the
+    text is the target; bytes are base64 in the data. Links in the folders of a pattern are followed; `**` is not
+    recursive.
     """
     top = root.rstrip("/")
     skipped = _Skipped(top, request["skip_when"])
@@ -52,7 +50,7 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 
 
 def is_there(request: Files, root: str) -> bool:
-    """Whether the first folder of any pattern exists. No driver can delay this look."""
+    """Return whether the first folder of any pattern exists. No driver can delay this check."""
     patterns = (*request.globs, *request.links, *request.binary)
     top = root.rstrip("/")
     return any(os.path.exists("/".join((top, *beginning(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are texts here
@@ -96,14 +94,14 @@ def _bytes(name: str, path: str) -> Plain:
 
 
 class _Skipped:
-    """The folders to leave out, as a file in them says; each such file is read once."""
+    """The folders to skip according to a file in them; each such file is read once."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
         self._known: dict[str, bool] = {root: False}
 
     def covers(self, path: str) -> bool:
-        """Whether a folder above the path is to be left out."""
+        """Return whether a folder above the path is skipped."""
         return bool(self._skip_when) and self._is_left_out(path.rpartition("/")[0])
 
     def _is_left_out(self, folder: str) -> bool:
@@ -117,12 +115,12 @@ class _Skipped:
 def _says(path: str, text: str) -> bool:
     try:
         return read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace").strip() == text.strip()
-    except OSError:  # a folder without such a file says nothing
+    except OSError:  # a folder without this file is not skipped
         return False
 
 
 class Folders:
-    """The folders below a root, as they were when first asked for."""
+    """The folders below a root, as they were when first listed."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -131,29 +129,29 @@ class Folders:
         self._matching: dict[tuple[str, ...], list[str]] = {(): [""]}
 
     def matches(self, pattern: str) -> Iterator[str]:
-        """The paths below the root that match, without a leading slash. Links are followed, `**` is not recursive."""
+        """Yield the matching paths below the root without a leading slash. Links are followed; `**` is not recursive."""
         *folders, last = _parts(pattern)
         for folder in self._folders(tuple(folders)):
             yield from [folder + name for name in self._named(folder, last)]
 
     def error(self, pattern: str) -> int | None:
-        """The errno with which the first folder of a pattern that was matched cannot be listed; None if it can, or is missing."""
+        """Return the errno if the first folder of a matched pattern cannot be listed, or None if it can or is missing."""
         return self._errors.get("".join(f"{part}/" for part in beginning(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:
-        """The folders that the first parts of a pattern stand for: many patterns have them in common."""
+        """Return the folders that match the first parts of a pattern, which many patterns share."""
         if parts not in self._matching:
             above = self._folders(parts[:-1])
             self._matching[parts] = [path for folder in above for path in self._below(folder, parts[-1])]
         return self._matching[parts]
 
     def _below(self, folder: str, part: str) -> list[str]:
-        """The next folders. Whether a plain name is a folder shows only when it is listed."""
+        """Return the next folders. A plain name is checked only when it is listed."""
         names = self._named(folder, part) if _is_pattern(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
     def _named(self, folder: str, part: str) -> Collection[str]:
-        """The names in a folder that a part of a pattern stands for."""
+        """Return the names in a folder that match a part of a pattern."""
         names = self._listed(folder)
         if not _is_pattern(part):
             return [part] if part in names else []
@@ -161,22 +159,22 @@ class Folders:
         return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
 
     def _listed(self, folder: str) -> frozenset[str]:
-        """The names in a folder; none if it is missing or may not be listed."""
+        """Return the names in a folder, or none if the folder is missing or unreadable."""
         if folder not in self._names:
             self._names[folder] = frozenset()
             try:
                 self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are texts here
-            except (FileNotFoundError, NotADirectoryError):  # no such driver here, which is no error
+            except (FileNotFoundError, NotADirectoryError):  # the driver is not present, which is not an error
                 pass
-            except OSError as error:  # not ours to list: whoever asks is told
+            except OSError as error:  # no permission; `error` reports it to the caller
                 self._errors[folder] = error.errno or errno.EIO
         return self._names[folder]
 
 
 def beginning(pattern: str) -> list[str]:
-    """The first folders of a pattern, up to the first that is itself a pattern."""
+    """Return the leading folders of a pattern, up to the first part with a wildcard."""
     *folders, _ = _parts(pattern)
-    fixed = next((place for place, part in enumerate(folders) if _is_pattern(part)), len(folders))
+    fixed = next((position for position, part in enumerate(folders) if _is_pattern(part)), len(folders))
     return folders[:fixed]
 
 

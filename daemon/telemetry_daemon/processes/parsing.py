@@ -1,4 +1,4 @@
-"""What a plugin's parser is, and what it makes of a capture: the part of a worker that needs the model."""
+"""The interface of a plugin's parser, and how a worker runs it: the part of a worker that needs the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Parsers:
         self._parsers: dict[str, Parser] = {}
 
     def perform(self, question: Plain) -> Plain:
-        """The result of one question in plain form."""
+        """Return the result of one question in plain form."""
         what = from_plain(Question, question).ask
         if isinstance(what, Describe):
             return to_plain(DescribedParser, self._parser(what.parser))

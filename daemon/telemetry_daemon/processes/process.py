@@ -1,4 +1,4 @@
-"""One tool's process: started in a session of its own, signalled as a group, reaped with its CPU time."""
+"""One tool's process: started in a separate session, signalled as a group, reaped with its CPU time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What systemd tells the daemon is not for its children: one that answers NOTIFY_SOCKET would speak for us.
+# systemd's variables for the daemon are not for its children: a child that uses NOTIFY_SOCKET would speak for the
+# daemon.
 NOT_FOR_CHILDREN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"}
 )
@@ -19,7 +20,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: a file, its arguments, the whole environment, and descriptors that it inherits."""
+    """What to start: a file, its arguments, the whole environment, and inherited descriptors."""
 
     executable: str
     arguments: tuple[str, ...]
@@ -29,16 +30,17 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended: exit status (negative: the signal; None: unknown) and CPU seconds, reaped children included."""
+    """How a process exited: status (negative: the signal; None: unknown) and CPU seconds, including reaped children."""
 
     status: int | None
     cpu_seconds: float
 
 
 class Process:
-    """A process with the descriptors that read its output, which never block; its pid is that of its group and session, too.
+    """A process with the non-blocking descriptors of its output.
 
-    The group is signalled only before the process is reaped: until then its number cannot be reused.
+    Its PID is also the ID of its group and session. The group is signalled only before the process is reaped, because
+    the ID cannot be reused until then.
     """
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
@@ -46,36 +48,36 @@ class Process:
         self.stdout = stdout
         self.stderr = stderr
         self._ended: Ended | None = None
-        # The start time of each process that was left of the group: a later one of the same pid is another.
+        # The start time of each remaining process of the group: a later process may reuse the PID.
         self._left: Mapping[int, int] | None = None
         self._closed = False
 
     def exited(self) -> bool:
-        """Whether it has ended; it stays a zombie, so that its group's number stays ours."""
+        """Return whether the process has exited; it stays a zombie, so that its group ID is not reused."""
         if self._ended is not None:
             return True
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
-            self._ended = Ended(None, 0.0)  # reaped by somebody else: its number may be anybody's by now
+            self._ended = Ended(None, 0.0)  # reaped elsewhere: another process may have the PID by now
             return True
 
     def signal(self, number: int) -> None:
-        """Send a signal to the group; whether it helped is for `exited` and `gone` to tell."""
+        """Send a signal to the group; `exited` and `gone` report the effect."""
         if self._ended is not None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # all gone, or one that changed its user
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or a member changed its user
             os.killpg(self.pid, number)
 
     def reap(self) -> Ended:
-        """Its exit status and CPU time; the status is None if somebody else reaped it."""
+        """Return exit status and CPU time; the status is None if the process was reaped elsewhere."""
         if self._ended is None:
             _, wait_status, usage = os.wait4(self.pid, 0)
             self._ended = Ended(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
         return self._ended
 
     def gone(self) -> bool:
-        """Whether no member of its group lives on; zombies that nobody reaps don't count."""
+        """Return whether no member of the group lives; zombies do not count."""
         if self._left is None:
             self._left = _members(self.pid) if _group_exists(self.pid) else {}
         else:
@@ -84,7 +86,7 @@ class Process:
         return not self._left
 
     def close(self) -> None:
-        """Close our ends of the pipes, once."""
+        """Close the read ends of the pipes, once."""
         if not self._closed:
             self._closed = True
             os.close(self.stdout)
@@ -95,7 +97,7 @@ Launcher = Callable[[Launch], Process]
 
 
 def launch(what: Launch) -> Process:
-    """Start a tool with closed stdin and two pipes; OSError or ValueError says why it could not be started."""
+    """Start a tool with closed stdin and two pipes. Raise OSError or ValueError if it cannot be started."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         stdout, its_stdout = _pipe(ours, theirs)
         stderr, its_stderr = _pipe(ours, theirs)
@@ -110,7 +112,7 @@ def launch(what: Launch) -> Process:
             pass_fds=what.inherited,
             start_new_session=True,
         )
-        # We reap it ourselves with wait4; for Popen it is over, so that it neither waits nor warns.
+        # The process is reaped with wait4. Mark it as finished for Popen, so that Popen neither waits nor warns.
         started.returncode = 0
         ours.pop_all()
     return Process(started.pid, stdout, stderr)
@@ -127,15 +129,15 @@ def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int
 def _group_exists(group: int) -> bool:
     try:
         os.killpg(group, 0)
-    except ProcessLookupError:  # that nobody is in the group is the answer
+    except ProcessLookupError:  # the group is empty
         return False
-    except PermissionError:  # somebody is in it, though not ours to signal
+    except PermissionError:  # the group has a member that must not be signalled
         return True
     return True
 
 
 def _members(group: int) -> Mapping[int, int]:
-    """The start time of each living process of the group, by its pid."""
+    """Return the start time of each living process of the group, by PID."""
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
     stats = ((pid, _stat(pid)) for pid in pids)
     return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group}
@@ -148,21 +150,21 @@ class _Stat:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """What /proc/PID/stat says (proc_pid_stat(5)) of a process that lives.
+    """Return the fields of /proc/PID/stat (proc_pid_stat(5)) of a living process.
 
-    The name in brackets may hold anything, so count from its end.
+    The name in brackets may contain anything, so fields are counted from the last bracket.
     """
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
-    except OSError:  # it has ended
+    except OSError:  # the process has exited
         return None
     fields = text.rpartition(b")")[2].split()
     return None if fields[0] in (b"Z", b"X") else _Stat(int(fields[2]), int(fields[19]))
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; `signal 77` for one without a name."""
+    """Return `SIGKILL` for 9, and `signal 77` for a signal without a name."""
     try:
         return signal.Signals(number).name
-    except ValueError:  # a number without a name
+    except ValueError:  # a signal without a name
         return f"signal {number}"

@@ -1,4 +1,4 @@
-"""A process of our own for one question: its memory is given back when it has answered."""
+"""A child process of telemetry for one question; its memory is freed after the answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _DEATH_SECONDS = 1.0
-# The child imports from exactly the places that this process imports from; `-m` would put the working
-# directory first, where anybody may have left a module.
+# The child has exactly this process's import path. `-m` would put the working directory first, where any user may have
+# left a module.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; from importlib import import_module; "
     "sys.exit(import_module(sys.argv[1]).main())"
@@ -21,12 +21,12 @@ _PROGRAM = (
 
 
 class NoAnswerError(Exception):
-    """The process could not be started, or did not answer in time; the text says which."""
+    """The process could not be started or did not answer in time, as the text says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the process ended, and all that it printed."""
+    """How the process exited, and its whole output."""
 
     status: int
     output: str
@@ -34,15 +34,18 @@ class Ended:
 
 
 def running(module: str) -> tuple[str, ...]:
-    """The command that runs a module's `main`, which reads its question from standard input."""
+    """Return the command that runs a module's `main`, which reads its question from standard input."""
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 
 class Asked:
-    """A process that gets ready for a question from now on, while its asker does something else; it is asked when it is waited for."""
+    """A process that starts up while the caller does something else.
+
+    The question is sent when the caller waits for the answer.
+    """
 
     def __init__(self, command: Sequence[str], question: str, descriptors: Sequence[int] = ()) -> None:
-        """The process gets these descriptors, too. Raises NoAnswerError when it cannot be started."""
+        """Start the process, which inherits these descriptors. Raises NoAnswerError if it cannot be started."""
         self._began = time.monotonic()
         self._question = question
         try:
@@ -51,7 +54,10 @@ class Asked:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
     def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> Ended:
-        """How it ended; NoAnswerError, with the hint, if it does not end in time, which is counted from its start."""
+        """Return how the process exited.
+
+        Raise NoAnswerError with the hint if the deadline, counted from its start, has passed.
+        """
         left = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._question, timeout=left)
@@ -62,7 +68,7 @@ class Asked:
 
 
 def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended:
-    """The command's answer to the question; NoAnswerError if it does not start or does not end in time."""
+    """Return the command's answer. Raise NoAnswerError if the command does not start or exit in time."""
     return Asked(command, question).answer(deadline_seconds)
 
 
@@ -80,10 +86,10 @@ def _started(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.P
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child with all that it started; one that does not die is left alone."""
-    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+    """Kill the child and all that it started; a child that does not die is left alone."""
+    with contextlib.suppress(ProcessLookupError):  # the child has exited by itself
         os.killpg(child.pid, signal.SIGKILL)
-    # Its pipes may stay open: a process that it started may have left its group.
+    # The child's pipes may stay open: a process that it started may have left the group.
     with contextlib.suppress(subprocess.TimeoutExpired):  # a child that does not die is left alone
         child.wait(_DEATH_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):

@@ -1,6 +1,5 @@
-"""One run of a tool from its start to its end: read it, end it at the deadline, see whether anything lives on.
-
-docs/architecture.md, "When a tool hangs", has the table of what becomes of the poll.
+"""One run of a tool from start to exit: read its output, end it at the deadline, and find remaining processes.
+docs/architecture.md, "When a tool hangs", has the table of the outcomes for the poll.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class Pipes:
-    """Standard output and error of a process, as far as they came."""
+    """Standard output and error of a process, as read so far."""
 
     def __init__(self, stdout: int, stderr: int, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -34,31 +33,31 @@ class Pipes:
 
     @property
     def ended(self) -> bool:
-        """Whether both have reached their end: nothing more can come."""
+        """Return whether both pipes have reached their end."""
         return not self._open
 
     @property
     def too_much(self) -> bool:
-        """Whether one of them gave more than the limit."""
+        """Return whether a pipe has exceeded the limit."""
         return any(len(kept) > self._limit_bytes for kept in self._kept.values())
 
     @property
     def stdout(self) -> bytes:
-        """What came from standard output."""
+        """Return the bytes from standard output."""
         return bytes(self._kept[self._stdout])
 
     @property
     def stderr(self) -> bytes:
-        """What came from standard error."""
+        """Return the bytes from standard error."""
         return bytes(self._kept[self._stderr])
 
     def read(self, patience_seconds: float) -> None:
-        """Wait at most so long for something to come, and take it."""
+        """Wait at most this long for output, and read it."""
         for descriptor, _ in self._poll.poll(max(0.0, patience_seconds) * 1000):
             self._take(descriptor)
 
     def drain(self, patience_seconds: float) -> None:
-        """Read to the end, for at most so long and not beyond the limit."""
+        """Read to the end, for at most this long and up to the limit."""
         until = time.monotonic() + patience_seconds
         self.read(0)
         while not (self.ended or self.too_much or time.monotonic() >= until):
@@ -67,7 +66,7 @@ class Pipes:
     def _take(self, descriptor: int) -> None:
         try:
             chunk = os.read(descriptor, _CHUNK_BYTES)
-        except BlockingIOError:  # all that is there was read
+        except BlockingIOError:  # all available output was read
             return
         if chunk:
             self._kept[descriptor] += chunk
@@ -78,18 +77,18 @@ class Pipes:
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
-# A tool that has closed its output ends at once, as a rule; one whose output is open seldom ends before it closes.
+# A tool that has closed its output usually exits at once. A tool with open output rarely exits before closing it.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_LOOK_SECONDS = 0.01
-# Added to what closing takes: see Limits.
+# Added to the time that closing takes: see Limits.
 _LONGEST_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much and how long: output of each pipe, the late end of a pipe, SIGTERM's grace, the wait after SIGKILL.
+    """Limits: the output of each pipe, the wait for a pipe's end, SIGTERM's grace period, the wait after SIGKILL.
 
-    Grace, wait and one pause together must stay under the second that a reader may take to close.
+    Grace period, wait and one pause together must stay under the second that a reader may take to close.
     """
 
     output_bytes: int = 8 << 20
@@ -100,9 +99,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a run went. `ended` is None while the tool itself lives, `over` False while anything of it does.
+    """The result of a run.
 
-    `cut` tells that a pipe was still open when we stopped reading: the last line may be half a line.
+    `ended` is None while the tool lives; `over` is False while any of its processes lives. `cut` means that a pipe was
+    still open when reading stopped: the last line may be incomplete.
     """
 
     cause: Cause
@@ -120,7 +120,7 @@ def supervise(
     limits: Limits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> Run:
-    """Read a process until it ends; at the monotonic time `until`, or when `closing` is set, end it or leave it alone."""
+    """Read a process until it exits; at the monotonic time `until`, or when `closing` is set, end it or leave it alone."""
     pipes = Pipes(process.stdout, process.stderr, limits.output_bytes)
     patience = limits.kill_seconds
     cause = _watch(process, pipes, until, closing)
@@ -137,14 +137,14 @@ def supervise(
 
 
 def end(process: Process, limits: Limits) -> None:
-    """SIGTERM to the group, a short grace, then SIGKILL to what is left of it."""
+    """Send SIGTERM to the group and, after a short grace period, SIGKILL to the remaining processes."""
     process.signal(signal.SIGTERM)
     if not wait_for(process.exited, limits.grace_seconds):
         process.signal(signal.SIGKILL)
 
 
 def settle(process: Process, patience_seconds: float) -> bool:
-    """Reap the tool if it has ended, kill what it left behind; True once nothing of it lives on."""
+    """Reap the tool if it has exited and kill its remaining processes. Return True once none lives."""
     until = time.monotonic() + patience_seconds
     if not wait_for(process.exited, patience_seconds):
         return False
@@ -154,7 +154,7 @@ def settle(process: Process, patience_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], patience_seconds: float) -> bool:
-    """Ask until it holds or the time is over; asked at least once."""
+    """Check the condition at least once, until it is true or the time is over."""
     until = time.monotonic() + patience_seconds
     pause = _FIRST_PAUSE_SECONDS
     while not condition():
@@ -167,7 +167,10 @@ def wait_for(condition: Callable[[], bool], patience_seconds: float) -> bool:
 
 
 def _watch(process: Process, pipes: Pipes, until: float, closing: threading.Event) -> Cause:
-    """Read until something decides. The exit is asked for in turns: pidfd_open is unknown to Linux before 5.3."""
+    """Read until the process exits, the deadline passes or the limit is reached.
+
+    Poll for the exit, because pidfd_open needs Linux 5.3.
+    """
     while_open, after_end = _FIRST_LOOK_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.exited():
         left = until - time.monotonic()

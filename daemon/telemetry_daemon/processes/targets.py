@@ -1,4 +1,4 @@
-"""Loads what a target names: `package.module:attribute`, or `/folder/file.py:attribute` for a module that is a file."""
+"""Loads a target: `package.module:attribute`, or `/folder/file.py:attribute` for a module in a file."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _LARGEST_MODULE_BYTES = 8 << 20
 
 
 class BrokenProtocolError(Exception):
-    """A plugin that is not what the protocol asks for; the text names each violation."""
+    """A plugin that violates the protocol; the text names each violation."""
 
 
 def load(target: str) -> Any:
-    """The object that a target names, its module imported; raises whatever the import raises."""
-    place, _, attribute = target.rpartition(":")
-    named: Any = _module_from_file(place) if place.startswith("/") else importlib.import_module(place)
+    """Return the object that a target names. Raises any exception of the import."""
+    module, _, attribute = target.rpartition(":")
+    named: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
         if not hasattr(named, name):
-            raise BrokenProtocolError(f"{place} has no {attribute}")
+            raise BrokenProtocolError(f"{module} has no {attribute}")
         named = getattr(named, name)
     return named
 
 
 def in_one_line(error: BaseException) -> str:
-    """An exception in one line: its type, its words, and where it was raised."""
+    """Return an exception in one line: its type, its text, and where it was raised."""
     try:
         words = str(error)
-    except Exception:  # noqa: BLE001  # an exception of somebody else's whose text cannot be made
+    except Exception:  # noqa: BLE001 # a foreign exception whose text cannot be created
         words = ""
     line = " ".join(f"{type(error).__name__}: {words}".split())[:_LONGEST_TEXT]
     trace = error.__traceback__
@@ -45,7 +45,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _module_from_file(path: str) -> ModuleType:
-    """The module of one file, compiled from its source: a cached .pyc beside it may be anyone's."""
+    """Return the module of one file, compiled from its source: a cached .pyc beside it may have been written by any user."""
     name = "telemetry_plugin_" + path.rpartition("/")[2].removesuffix(".py")
     if name not in sys.modules:
         module = ModuleType(name)

@@ -1,4 +1,4 @@
-"""A worker process as the daemon sees it: started when asked, ended when late, never two while one is stuck."""
+"""A worker process as the daemon sees it: started on demand, killed when late, never two while one is stuck."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call that gave no result; `failure` is what it means for the source."""
+    """A call without a result; `failure` is the consequence for the source."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
 
     @property
     def failure(self) -> Failure:
-        """The source's state and reason, with the error's own words."""
+        """Return the source's state and reason, with the error's text."""
         return Failure(self.state, self.reason, str(self))
 
 
 class WorkerTimeoutError(WorkerError):
-    """No answer before the deadline; the worker was ended."""
+    """No answer before the deadline; the worker was killed."""
 
     reason: Reason | None = "timeout"
 
 
 class WorkerStuckError(WorkerError):
-    """A worker does not end even when killed; no other is started before it has."""
+    """A worker does not exit even when killed; no other worker is started before it has."""
 
     state: State = "stuck"
     reason: Reason | None = None
 
 
 class WorkerDiedError(WorkerError):
-    """The worker ended during the call, or could not be started."""
+    """The worker exited during the call, or could not be started."""
 
     reason: Reason | None = "killed"
 
@@ -57,13 +57,13 @@ class WorkerOverflowError(WorkerError):
 
 
 class WorkerFaultError(WorkerError):
-    """The worker is well, but what it ran raised; the text says what."""
+    """The worker works, but the code that it ran raised an exception, which the text names."""
 
 
 class Worker:
-    """At most one process that runs somebody's code. Safe to use from several threads; calls take turns.
+    """At most one process that runs foreign code.
 
-    `readers` are the library readers that it can be asked for: name -> target.
+    Safe to use from several threads; calls take turns. `readers` are the targets of the library readers by name.
     """
 
     def __init__(
@@ -90,39 +90,39 @@ class Worker:
         self._started = self._not_before = clock()
         self._trouble = ""
         self._trouble_kind: type[WorkerError] = WorkerDiedError
-        # CPU time of all its processes so far; of a running one as of its last answer. Never goes back.
+        # CPU time of all its processes so far; of the running process as of its last answer. Never decreases.
         self.cpu_seconds = 0.0
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running worker."""
+        """Return the PID of the running worker."""
         link = self._link
         return None if link is None else link.pid
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What its processes get to see."""
+        """Return the environment of its processes."""
         return self._environment
 
     @property
     def stuck_pid(self) -> int | None:
-        """The process id of a killed worker that had not ended at the last look."""
+        """Return the PID of a killed worker that had not exited at the last check."""
         stuck = self._stuck
         return None if stuck is None else stuck.pid
 
     @property
     def running_seconds(self) -> float:
-        """How long the running process has lived, 0 when there is none."""
+        """Return how long the running process has lived, or 0 without a process."""
         return 0.0 if self._link is None else self._clock() - self._started
 
     def call(self, what: Ask, deadline_seconds: float, given_up: Callable[[], bool] = lambda: False) -> Plain:
-        """The result in plain form; raises a WorkerError. A call that was given up before its turn is not begun."""
+        """Return the result in plain form. Raises a WorkerError. A call that was given up before its turn is not started."""
         until = time.monotonic() + deadline_seconds
         if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
-            # Asked only now: whoever gives up from here on stops what is about to begin.
+            # Checked only now: a caller that gives up later stops the call that is about to start.
             if given_up():
                 raise WorkerDiedError(f"{self.label}: the call was given up before its turn")
             return self._ask(self._running(), what, until)
@@ -130,10 +130,7 @@ class Worker:
             self._turn.release()
 
     def stop(self) -> None:
-        """End the process with all that it holds, within a second, also while a call waits for it.
-
-        The next call starts a new one.
-        """
+        """End the process within a second, even while a call waits for it. The next call starts a new process."""
         self._stopping.set()
         if self._turn.acquire(timeout=_CLOSE_SECONDS):
             try:
@@ -144,7 +141,7 @@ class Worker:
                 self._turn.release()
 
     def close(self) -> None:
-        """Stop for good."""
+        """Stop permanently."""
         self._closed.set()
         self.stop()
 
@@ -163,7 +160,7 @@ class Worker:
         return self._link
 
     def _settle_stuck(self) -> Link | None:
-        """The worker that still does not end, None once there is none."""
+        """Return the worker that still does not exit, or None."""
         if self._stuck is not None and self._stuck.over():
             self._count_end(self._stuck)
             self._stuck = None
@@ -207,14 +204,14 @@ class Worker:
         raise kind(f"{self.label}: {answer.error.text}")
 
     def _understood(self, line: bytes) -> Answer:
-        """The answer, if it is the one to the question just asked."""
+        """Return the answer, if it belongs to the current question."""
         answer = answer_in(line)
         if answer.id != self._serial:
             raise CodecError("id", f"expected {self._serial}, found {answer.id}")
         return answer
 
     def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
-        """End a worker that failed. The error to raise: this one, or that it is stuck."""
+        """End a failed worker and return the error to raise: this error, or that the worker is stuck."""
         over = self._retire(link, link.end)
         self._back_off(error, trouble or link.fate())
         if over:
@@ -222,7 +219,7 @@ class Worker:
         return WorkerStuckError(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
 
     def _retire(self, link: Link, make_end: Callable[[], bool]) -> bool:
-        """End the process and tell whether it is gone. One that is not is remembered as stuck."""
+        """End the process and return whether it is gone. If not, it is remembered as stuck."""
         over = make_end()
         self._link = None
         if over:
@@ -232,7 +229,7 @@ class Worker:
         return over
 
     def _back_off(self, kind: type[WorkerError], trouble: str) -> None:
-        """1, 2, 4 … 60 s: a plugin that fails at once must not be started in a loop."""
+        """Delay the next start by 1, 2, 4 … 60 s: a plugin that fails at once must not be started in a loop."""
         self._trouble_kind, self._trouble = kind, trouble
         self._not_before = self._clock() + min(2.0**self._crashes, _LONGEST_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)

@@ -1,4 +1,4 @@
-"""One worker process and the conversation with it: a line goes out, a line or an error comes back."""
+"""One worker process and its protocol: a line is sent, a line or an error is received."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from telemetry_daemon.processes.process import Ended, Launch, Launcher, signal_n
 from telemetry_daemon.processes.supervise import Limits, end, settle, wait_for
 from telemetry_parsers.codec.worker_answer import LIMIT_BYTES
 
-# Together less than a second. A library that is let go of waits for its thread that waits for events.
+# Together less than a second. A library being released waits for its event thread.
 _LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.25)
 _FAREWELL_SECONDS = 0.5
 _PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
 _LAST_WORDS_BYTES = 2048
-# How often a waiting call looks whether it is to end: often enough to close within a second.
+# How often a waiting call checks for an interruption: often enough to close within a second.
 _LOOK_SECONDS = 0.05
 
 
@@ -28,7 +28,7 @@ class LateError(Exception):
 
 
 class GoneError(Exception):
-    """The process ended, or the conversation was interrupted."""
+    """The process exited, or the exchange was interrupted."""
 
 
 class OverflowingError(Exception):
@@ -36,7 +36,7 @@ class OverflowingError(Exception):
 
 
 class Link:
-    """A started worker. One thread uses it; its conversation ends once `interrupted` says so."""
+    """A started worker. Only one thread uses it; an exchange ends once `interrupted` is set."""
 
     def __init__(
         self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
@@ -61,22 +61,22 @@ class Link:
 
     @property
     def pid(self) -> int:
-        """The worker's process id."""
+        """Return the worker's PID."""
         return self._process.pid
 
     @property
     def ended(self) -> Ended | None:
-        """How the process itself ended, None while it lives."""
+        """Return how the process exited, or None while it lives."""
         return self._process.reap() if self._process.exited() else None
 
     def fate(self) -> str:
-        """How it ended, with the last line that it printed on standard error."""
+        """Return how the worker ended, with its last line on standard error."""
         lines = self._last_words.decode("utf-8", "replace").split("\n")
         last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
         return f"the worker {_how(self.ended) if self._ended_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, until: float) -> bytes:
-        """The answer to a line, if it comes before the monotonic time `until`."""
+        """Return the answer to a line, received before the monotonic time `until`."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._requests, select.POLLOUT)
@@ -96,13 +96,13 @@ class Link:
                     return answer
 
     def dismiss(self) -> bool:
-        """Let it end by itself, then make it end; True once nothing of it lives on."""
+        """Let the worker exit, then kill it. Return True once no process of it lives."""
         self._hang_up()
         wait_for(self._process.exited, _FAREWELL_SECONDS)
         return self.end()
 
     def end(self) -> bool:
-        """Make it and its whole group end, within a second; True once nothing of them lives on."""
+        """Kill the worker and its group within a second. Return True once no process lives."""
         self._ended_by_itself = self._process.exited()
         self._hang_up()
         end(self._process, _LIMITS)
@@ -112,7 +112,7 @@ class Link:
         return over
 
     def over(self) -> bool:
-        """Whether, by now, nothing of it lives on; asked of one that could not be ended at once."""
+        """Return whether no process of the worker lives by now."""
         return settle(self._process, 0)
 
     def _wait(self, poll: select.poll, until: float) -> frozenset[int]:
@@ -122,7 +122,7 @@ class Link:
         if left <= 0:
             raise LateError
         ready = frozenset(descriptor for descriptor, _ in poll.poll(1000 * min(left, _LOOK_SECONDS)))
-        # A process that it started may hold the pipe open after its own end.
+        # A process that the worker started may hold the pipe open after the worker's exit.
         if not ready and self._process.exited():
             raise GoneError
         return ready
@@ -130,18 +130,18 @@ class Link:
     def _send(self, unsent: memoryview) -> memoryview:
         try:
             return unsent[os.write(self._requests, unsent) :]
-        except BlockingIOError:  # the pipe is full: the rest goes once it can be written to
+        except BlockingIOError:  # the pipe is full; the rest is sent when the pipe is writable
             return unsent
         except BrokenPipeError:
             raise self._gone() from None
 
     def _gone(self) -> GoneError:
-        """Its pipes end a little before the process has ended."""
+        """Return the error for a closed pipe. The pipes close slightly before the process exits."""
         wait_for(self._process.exited, _FAREWELL_SECONDS)
         return GoneError()
 
     def _receive(self) -> bytes | None:
-        """The whole answer once its end has come."""
+        """Return the complete answer once its end has been received."""
         chunk = os.read(self._process.stdout, _CHUNK_BYTES)
         if not chunk:
             raise self._gone()
@@ -155,13 +155,13 @@ class Link:
         return answer
 
     def _listen(self) -> bool:
-        """Keep the end of what it prints on standard error; False once nothing more can come."""
+        """Keep the end of standard error. Return False once it is closed."""
         chunk = os.read(self._process.stderr, _CHUNK_BYTES)
         self._last_words = (self._last_words + chunk)[-_LAST_WORDS_BYTES:]
         return bool(chunk)
 
     def _listen_to_the_end(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # the end of what is there now
+        with contextlib.suppress(BlockingIOError):  # all available output was read
             while self._listen():
                 pass
 
@@ -172,7 +172,7 @@ class Link:
 
 
 def _flags() -> tuple[str, ...]:
-    """This interpreter's flags about where modules are looked for; the worker gets the same."""
+    """Return this interpreter's flags for the import path; the worker gets the same flags."""
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 

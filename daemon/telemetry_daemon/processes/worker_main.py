@@ -1,6 +1,6 @@
-"""What runs in a worker process: it answers one question after another, with a plugin's code or a library's.
+"""The main program of a worker process: it answers one question after another with a plugin or a library reader.
 
-It ends when the pipe of questions does. Every worker pays for what is imported here: no model, no dataclasses, no pathlib.
+It exits at the end of the question pipe. Every worker pays for the imports: no model, no dataclasses, no pathlib.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ if TYPE_CHECKING:
     from telemetry_daemon.processes.parsing import Parsers
     from telemetry_parsers.model import Plain
 
-# A worker whose daemon was killed while a call hangs is ended by the kernel this long after the call's deadline.
+# If the daemon was killed during a hung call, the kernel ends the worker this long after the call's deadline.
 _ALARM_MARGIN_SECONDS = 5
 
 
 class Workbench:
-    """What this worker has loaded: parsers and open library readers, by target (`module:attribute` or `/file.py:attribute`)."""
+    """The loaded parsers and open library readers, by target (`module:attribute` or `/file.py:attribute`)."""
 
     def __init__(self) -> None:
         self._parsers: Parsers | None = None
         self._readers: dict[str, LibraryReader] = {}
 
     def perform(self, question: dict[str, Plain]) -> Plain:
-        """The result of one question in plain form; `worker_wire.py` says what a question is made of."""
+        """Return the result of one question in plain form; `worker_wire.py` defines the questions."""
         if question["ask"]["kind"] == "read":
             return self._read(question["ask"])
         if self._parsers is None:
-            from telemetry_daemon.processes.parsing import Parsers  # with the model: only a plugin's worker needs it
+            from telemetry_daemon.processes.parsing import (
+                Parsers,
+            )  # imports the model, which only a plugin's worker needs
 
             self._parsers = Parsers()
         return self._parsers.perform(question)
@@ -70,7 +72,7 @@ class Workbench:
         return [_output(str(call), answer) for call, answer in answers.items()]
 
     def _guarded(self, target: str, function: Any, *arguments: Any) -> Any:
-        """The function's result; when it raises, the reader is closed, and opened anew by the next poll."""
+        """Return the function's result. If it raises, close the reader; the next poll reopens it."""
         try:
             return function(*arguments)
         except BaseException:
@@ -81,12 +83,12 @@ class Workbench:
         reader = self._readers.pop(target)
         try:
             reader.close()
-        except Exception as error:  # noqa: BLE001  # somebody else's code; what it held goes with this process
+        except Exception as error:  # noqa: BLE001 # foreign code; its resources go with this process
             sys.stderr.write(f"closing {target}: {in_one_line(error)}\n")
 
 
 def serve(questions: int, answers: int) -> None:
-    """Answer question after question until their pipe ends."""
+    """Answer questions until their pipe ends."""
     workbench = Workbench()
     with open(questions, "rb") as lines:
         for line in lines:
@@ -99,23 +101,24 @@ def serve(questions: int, answers: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the pipe whose descriptor is the last argument; what comes before only names the worker in `ps`."""
+    """Serve the pipe whose descriptor is the last argument; the other arguments only name the worker in `ps`."""
     questions = int(arguments[-1])
     os.set_inheritable(questions, False)  # noqa: FBT003  # the standard library's signature
     _default_signals()
-    # Prints of a library must not become answers: the real standard output is put away, 1 becomes standard error.
+    # A library's prints must not become answers: standard output is moved away, and descriptor 1 becomes standard
+    # error.
     answers = os.dup(1)
     os.dup2(2, 1)
     try:
         serve(questions, answers)
     except BrokenPipeError:
-        os._exit(1)  # the daemon is gone and hears nothing any more
+        os._exit(1)  # the daemon is gone and reads no answers
     sys.stderr.flush()
-    os._exit(0)  # no thread or exit handler of a plugin can keep the process
+    os._exit(0)  # no thread or exit handler of a plugin can keep the process alive
 
 
 def _default_signals() -> None:
-    """What the daemon's threads block or ignore is inherited; a worker must be open to its end."""
+    """Reset the signals that the daemon's threads block or ignore, so that the worker can be ended."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
@@ -126,7 +129,7 @@ def _answer(workbench: Workbench, question: dict[str, Plain]) -> bytes:
     try:
         result = workbench.perform(question)
         return answer_line(number, _cpu_seconds(), None, result)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # the isolation border: whatever a plugin raises is an answer
+    except (Exception, SystemExit) as error:  # noqa: BLE001 # the isolation boundary: any exception of a plugin becomes an answer
         return answer_line(number, _cpu_seconds(), fault("internal", in_one_line(error)), None)
 
 
