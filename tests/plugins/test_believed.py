@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.plugins.isolated import believed
+from telemetry_daemon.plugins.isolated import checked
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.model import Absent, Command, Device, Event, Metric, Poll, Problem, Process, Reading, Report
 
@@ -47,14 +47,14 @@ def problem_texts(report: Report) -> list[str]:
 
 
 def test_a_good_report_is_believed_whole() -> None:
-    assert believed(GOOD, PARSER) == GOOD
+    assert checked(GOOD, PARSER) == GOOD
 
 
 def test_every_outcome_passes_and_a_failure_without_a_reason_was_not_understood() -> None:
     for report in (Report(outcome="no_devices"), Report(outcome="not_mine"), Report(outcome="wrong_request")):
-        assert believed(report, PARSER) == report
-    assert believed(Report(outcome="failed"), PARSER).reason == "not_understood"
-    assert believed(Report(outcome="failed", reason="driver_gone"), PARSER).reason == "driver_gone"
+        assert checked(report, PARSER) == report
+    assert checked(Report(outcome="failed"), PARSER).reason == "not_understood"
+    assert checked(Report(outcome="failed", reason="driver_gone"), PARSER).reason == "driver_gone"
 
 
 LEFT_OUT = (
@@ -74,7 +74,7 @@ LEFT_OUT = (
 
 @pytest.mark.parametrize(("reading", "text"), LEFT_OUT, ids=[row[1] for row in LEFT_OUT])
 def test_a_reading_that_does_not_fit_is_left_out_and_told(reading: Reading, text: str) -> None:
-    report = believed(Report(devices=DEVICES, readings=(*READINGS, reading)), PARSER)
+    report = checked(Report(devices=DEVICES, readings=(*READINGS, reading)), PARSER)
     assert report.readings == READINGS
     assert problem_texts(report) == [text]
 
@@ -87,10 +87,10 @@ OUT_OF_RANGE = (
 
 
 def test_a_value_out_of_range_is_implausible_and_one_that_was_called_so_is_no_news() -> None:
-    report = believed(Report(devices=DEVICES, readings=tuple(reading for reading, _ in OUT_OF_RANGE)), PARSER)
+    report = checked(Report(devices=DEVICES, readings=tuple(reading for reading, _ in OUT_OF_RANGE)), PARSER)
     assert report.readings == tuple(replace(reading, value=Absent.IMPLAUSIBLE) for reading, _ in OUT_OF_RANGE)
     assert problem_texts(report) == [text for _, text in OUT_OF_RANGE]
-    assert believed(replace(report, problems=()), PARSER) == replace(report, problems=())
+    assert checked(replace(report, problems=()), PARSER) == replace(report, problems=())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_value_out_of_range_is_implausible_and_one_that_was_called_so_is_no_ne
     ],
 )
 def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], text: str) -> None:
-    report = believed(Report(devices=devices, readings=(Reading(0, "power_watts", 1.0),)), PARSER)
+    report = checked(Report(devices=devices, readings=(Reading(0, "power_watts", 1.0),)), PARSER)
     assert (report.outcome, report.reason) == ("failed", "internal")
     assert (report.devices, report.readings) == ((), ())
     assert problem_texts(report) == [text]
@@ -129,13 +129,13 @@ def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], t
     ],
 )
 def test_a_wrong_word_about_a_device_is_left_out(device: Device, kept: Device, text: str) -> None:
-    report = believed(Report(devices=(device,)), PARSER)
+    report = checked(Report(devices=(device,)), PARSER)
     assert report.devices == (kept,)
     assert problem_texts(report) == [text]
 
 
 def test_events_and_processes_of_no_device_are_left_out() -> None:
-    report = believed(
+    report = checked(
         Report(
             devices=DEVICES,
             events=(Event(0, "1"), Event(7, "2"), Event(-1, "3")),
@@ -153,6 +153,6 @@ def test_events_and_processes_of_no_device_are_left_out() -> None:
 
 def test_a_plugin_that_is_wrong_in_everything_is_told_so_briefly() -> None:
     readings = tuple(Reading(0, f"metric{number}", 1.0) for number in range(1000))
-    report = believed(Report(devices=DEVICES, readings=readings), PARSER)
+    report = checked(Report(devices=DEVICES, readings=readings), PARSER)
     assert len(report.problems) == 21
     assert report.problems[-1].text == "and 980 more"

@@ -32,7 +32,7 @@ BROKEN = {
     ),
     "is another one": (
         "telemetry_parsers.vendors.enflame.efsmi:PARSER",
-        "is not what built_in.json says it is; `make docs` writes that anew",
+        "does not match built_in.json; run `make docs` to update that file",
     ),
 }
 

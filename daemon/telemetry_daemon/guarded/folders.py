@@ -1,4 +1,4 @@
-"""Folders held by descriptors, and new files below them: no other user can redirect the path or put a file there first."""
+"""Folders held by descriptors, and new files below them: no other user can redirect the path or create a file there first."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 ROOT = 0
-# As many as the kernel follows (path_resolution(7)).
+# The number of links that the kernel follows (path_resolution(7)).
 _MOST_LINKS = 40
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnsafeError(PermissionError):
-    """A place that is not used, since another user could make us write elsewhere; the text says what to do."""
+    """A path that is not used, because another user could redirect it; the text has the remedy."""
 
     def __init__(self, text: str) -> None:
         super().__init__(errno.EACCES, text)
@@ -31,39 +31,39 @@ class UnsafeError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A folder, link or file on the way."""
+    """A folder, link or file on a path."""
 
     place: Path
     status: os.stat_result
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a link; the mode of a link says nothing."""
+        """Return whether the step is a link; the mode of a link has no meaning."""
         return stat.S_ISLNK(self.status.st_mode)
 
     @property
     def is_ours(self) -> bool:
-        """Whether it belongs to root or to us."""
+        """Return whether the step belongs to root or to this user."""
         return self.status.st_uid in (ROOT, os.geteuid())
 
     @property
     def is_sticky(self) -> bool:
-        """Whether users cannot replace each other's files in it."""
+        """Return whether users cannot replace each other's files in this folder."""
         return bool(self.status.st_mode & stat.S_ISVTX)
 
     @property
     def is_firm(self) -> bool:
-        """Whether only root and we can replace our files in it."""
+        """Return whether only root and this user can replace files of this user in this folder."""
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
-        """Whether others than its owner and these groups may write to it."""
+        """Return whether others than its owner and these groups may write to it."""
         others = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
         return bool(self.status.st_mode & others)
 
 
 def walk(path: Path, visit: Callable[[Step], None]) -> int:
-    """A descriptor (O_PATH) of what is at the path; `visit` is called with each step from / on, and may raise."""
+    """Return a descriptor (O_PATH) of the file at the path; `visit` is called with each step from / on, and may raise."""
     here, links = Path("/"), 0
     names_left = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as held:
@@ -88,14 +88,14 @@ def walk(path: Path, visit: Callable[[Step], None]) -> int:
 
 
 def reach(path: Path) -> int:
-    """A descriptor of the folder at the path; a link is followed only if nobody but root and we could have put it there."""
+    """Return a descriptor of the folder at the path; a link is followed only if it was created by root or this user."""
     return walk(path, _Shared().visit)
 
 
 def reach_own(path: Path) -> tuple[int, os.stat_result]:
-    """A descriptor and the status of a folder in which nobody else can write. Root also takes the service user's folder.
+    """Return a descriptor and the status of a folder in which no other user can write.
 
-    That folder must be where root put it, and nobody but that user may write to it.
+    Root also accepts the service user's folder, if root put it there and only that user may write to it.
     """
     guide = _Own()
     with ExitStack() as unless_good:
@@ -107,13 +107,13 @@ def reach_own(path: Path) -> tuple[int, os.stat_result]:
 
 
 class _Shared:
-    """Checks a way through folders that others may write to: no link of theirs is followed."""
+    """Checks a path through folders that others may write to: links of other users are not followed."""
 
     def __init__(self) -> None:
         self._firm = True
 
     def visit(self, step: Step) -> None:
-        """Look at the next step. Raises UnsafeError."""
+        """Check the next step. Raises UnsafeError."""
         if not step.is_link:
             self._firm = self._firm and step.is_firm
         elif not (self._firm and step.is_ours):
@@ -121,18 +121,18 @@ class _Shared:
 
 
 class _Own(_Shared):
-    """Checks the way to a folder of ours; `last` is the newest step that is no link."""
+    """Checks the path to a folder of this user; `last` is the newest step that is not a link."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Who owns the folders: we, or from some step on the service's user, to whom root gave them.
+        # The owner of the folders: this user, or from some step on the service's user, to whom root gave them.
         self._keeper = os.geteuid()
         self.last = Step(Path("/"), Path("/").stat())
-        # If / is not root's, as in a user namespace made by hand, root has only the rights of the user who made it.
+        # If / is not root's, as in a user namespace made by hand, root has only the rights of that namespace's creator.
         self._as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: Step) -> None:
-        """Look at the next step. Raises UnsafeError."""
+        """Check the next step. Raises UnsafeError."""
         super().visit(step)
         if not step.is_link:
             if self._as_root:
@@ -140,7 +140,7 @@ class _Own(_Shared):
             self.last = step
 
     def check_end(self) -> None:
-        """Check that the last step is a folder to which nobody else can write. Raises OSError."""
+        """Check that the last step is a folder to which no other user can write. Raises OSError."""
         place, status = self.last.place, self.last.status
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
@@ -153,7 +153,7 @@ class _Own(_Shared):
         owner = step.status.st_uid
         if owner in (ROOT, self._keeper):
             return
-        # In a sticky folder anybody may have made it; in another user's folder that user may have moved it there.
+        # In a sticky folder any user may have created it; in another user's folder that user may have moved it there.
         given_by_root = self._keeper == ROOT and self.last.is_firm and not self.last.status.st_mode & stat.S_IWOTH
         if not given_by_root:
             raise UnsafeError(f"{step.place} belongs to user {owner}: chown root {step.place}")
@@ -161,13 +161,13 @@ class _Own(_Shared):
 
 
 def _held(held: ExitStack, descriptor: int) -> int:
-    """The descriptor, closed when the walk is over."""
+    """Return the descriptor, which is closed at the end of the walk."""
     held.callback(os.close, descriptor)
     return descriptor
 
 
 def _opened(name: str, folder: int) -> int:
-    """A descriptor of what has the name. It is opened as a folder first: that makes automount mount it."""
+    """Return a descriptor of the named file. It is opened as a folder first, so that automount mounts it."""
     try:
         return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:  # a link or a file
@@ -175,12 +175,12 @@ def _opened(name: str, folder: int) -> int:
 
 
 def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
-    """A descriptor of a new, empty file for its owner alone; FileExistsError if anything has the name."""
+    """Return a descriptor of a new, empty file for its owner alone. Raise FileExistsError if the name exists."""
     return os.open(name, _NEW | access, 0o600, dir_fd=folder)
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
-    """What has the name, a link itself; None if nothing has it."""
+    """Return the status of the named file, or of the link itself, or None if the name is free."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:  # it may have been removed meanwhile
@@ -188,27 +188,27 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 
 
 def has(folder: int, name: str, descriptor: int) -> bool:
-    """Whether the open file still has the name."""
+    """Return whether the open file still has the name."""
     status = status_of(folder, name)
     return status is not None and os.path.samestat(status, os.fstat(descriptor))
 
 
 def remove(folder: int, name: str) -> None:
-    """Remove what has the name, if there is anything; a link itself is removed. Raises OSError, as for a folder."""
+    """Remove the named file, or the link itself, if it exists. Raises OSError, for example for a folder."""
     with contextlib.suppress(FileNotFoundError):  # it is gone already
         os.unlink(name, dir_fd=folder)
 
 
 @contextlib.contextmanager
 def replacing(folder: int, name: str) -> Iterator[int]:
-    """A new file to write to. After the block it takes the name in one step; after an error it is removed."""
-    temporary = f".{name}.{os.urandom(8).hex()}.new"  # where others may write, nobody can be there before us
+    """Create a file to write to. After the block it replaces the named file in one step; after an error it is removed."""
+    temporary = f".{name}.{os.urandom(8).hex()}.new"  # no other user can create the name first
     descriptor = create(folder, temporary)
     try:
         yield descriptor
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with contextlib.suppress(OSError):  # the first error is the one to report
+        with contextlib.suppress(OSError):  # the first error is reported
             remove(folder, temporary)
         raise
     finally:
@@ -216,14 +216,14 @@ def replacing(folder: int, name: str) -> Iterator[int]:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Write all of it. Raises OSError."""
+    """Write all bytes. Raises OSError."""
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]
 
 
 def append(descriptor: int, content: bytes) -> None:
-    """Write all of it behind what a file has, on a line of its own, so that a power cut does not undo it; or nothing of it. Raises OSError."""
+    """Append all bytes as new lines, safe against a power cut, or none of them. Raises OSError."""
     size = os.fstat(descriptor).st_size
     is_half = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     try:
@@ -236,12 +236,12 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Who besides these users and groups could put another file there, and the remedy: `/opt/x can be written by others …`.
+    """Return which other user or group could replace the file, with the remedy, or None:
 
-    None if nobody could. Raises OSError if the way there cannot be followed to its end.
+    `/opt/x can be written by others …`. Raises OSError if the path cannot be followed to its end.
     """
     real = path.resolve(strict=True)
-    # In a sticky folder further up, such as /tmp, nobody can replace what belongs to another.
+    # In a sticky folder further up, such as /tmp, no user can replace the files of another.
     close = (real, real.parent)
     way: list[Step] = []
     os.close(walk(path, way.append))
@@ -252,7 +252,7 @@ def _writer(step: Step, users: Container[int], groups: Container[int], close: tu
     place, status = step.place, step.status
     if status.st_uid not in users:
         return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
-    if step.is_link:  # its mode says nothing; only who may write to its folder can point it elsewhere
+    if step.is_link:  # its mode has no meaning; only writers of its folder can redirect it
         return None
     if step.is_shared(groups) and not (step.is_sticky and place not in close):
         return f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
@@ -261,28 +261,28 @@ def _writer(step: Step, users: Container[int], groups: Container[int], close: tu
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """The open file, and the name that it may have."""
+    """The open file, and its optional name."""
 
     stream: BinaryIO
     _path: str
 
     def named(self) -> str:
-        """Its path, from now until `unnamed`."""
+        """Return its path, valid until `unnamed`."""
         self.stream.flush()
-        with contextlib.suppress(FileExistsError):  # where there are no files without a name it has its name already
+        with contextlib.suppress(FileExistsError):  # without support for unnamed files it has its name already
             # A descriptor for the source's folder makes Python call linkat, which follows this link to its file.
             os.link(f"/proc/self/fd/{self.stream.fileno()}", self._path, src_dir_fd=self.stream.fileno())
         return self._path
 
     def unnamed(self) -> None:
-        """Take the name away; who has the file open keeps it."""
+        """Remove the name; open descriptors remain valid."""
         Path(self._path).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Scratch]:
-    """A new file in the folder for such files, that only this user may open."""
-    import tempfile  # with shutil and random, which most processes do without
+    """Create a temporary file that only this user may open."""
+    import tempfile  # imports shutil and random, which most processes do not need
 
     path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"
     with os.fdopen(_nameless(path), "w+b") as stream:
@@ -294,7 +294,9 @@ def scratch() -> Iterator[Scratch]:
 
 
 def _nameless(path: str) -> int:
-    """A new file without a name; with this path where its file system has no others (overlayfs before Linux 6.1)."""
+    """Return a descriptor of a file without a name, or with this path if the file system requires a name (overlayfs
+    before Linux 6.1).
+    """
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:  # what the docstring says; where the folder is at fault, this says so, too

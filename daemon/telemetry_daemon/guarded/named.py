@@ -1,4 +1,4 @@
-"""Files and Unix sockets at paths that the user named: others may share the folder, and still cannot make us write elsewhere."""
+"""Files and Unix sockets at paths that the user named: other users may share the folder, but cannot redirect a write."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _OWN_STREAM = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]+))\Z|/proc/self/fd/
 _STREAMS = {"stdout": 1, "stderr": 2}
 _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
-# Python has no name for it (socket(7), Linux 4.13).
+# Python has no name for this option (socket(7), Linux 4.13).
 _SO_PEERGROUPS = 59
 _MOST_GROUPS = 256  # Python reads options of at most 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Put a file with this content and mode under the name, in one step; a link is replaced. Raises OSError."""
+    """Replace the named file in one step by a file with this content and mode; a link is replaced. Raises OSError."""
     with _folder_of(path) as folder, folders.replacing(folder, path.name) as descriptor:
         folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def put(path: Path, content: bytes) -> None:
-    """Put a file with this content, for its owner alone, under the name in one step; nothing but a regular file is replaced. Raises OSError."""
+    """Write the named file in one step, for its owner alone; only a regular file is replaced. Raises OSError."""
     with _folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
@@ -47,13 +47,13 @@ def put(path: Path, content: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove what has the name, if there is anything. Raises OSError."""
+    """Remove the named file, if it exists. Raises OSError."""
     with _folder_of(path) as folder:
         folders.remove(folder, path.name)
 
 
 def stream(path: Path) -> int | None:
-    """A descriptor to write to the device, pipe or stream with that name; None if it is a file's, or free. Raises OSError."""
+    """Return a descriptor to write to a device, pipe or stream, or None for a regular file or a free name. Raises OSError."""
     stream = _OWN_STREAM.match(str(path))
     if stream is not None:
         return os.dup(_STREAMS[stream[1]] if stream[1] else int(stream[2] or stream[3]))
@@ -63,7 +63,7 @@ def stream(path: Path) -> int | None:
 
 
 def existing(path: Path) -> int | None:
-    """A descriptor to read the regular file with that name; None if there is none. Raises OSError."""
+    """Return a descriptor to read the named regular file, or None if it does not exist. Raises OSError."""
     with _folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
@@ -73,9 +73,10 @@ def existing(path: Path) -> int | None:
 
 @final
 class Claim:
-    """Holds the name of a file against all who claim it, too. What has the name stays there until something is put in its place.
+    """Holds a file name against other claims.
 
-    Raises BlockingIOError if somebody else holds it, OSError if nothing can be put there.
+    The existing file stays until a new file replaces it. Raises BlockingIOError if another process holds the name,
+    OSError if no file can be created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,22 +93,25 @@ class Claim:
                 raise
 
     def head(self, most_bytes: int) -> bytes:
-        """The first bytes of what has the name."""
+        """Return the first bytes of the existing file."""
         return os.pread(self._held, most_bytes, 0)
 
     def put(self, content: bytes) -> int:
-        """A descriptor to write on to: of a new file for its owner alone, which has this content and takes the name in one step. Raises OSError."""
+        """Replace the name in one step by a new file with this content, for its owner alone.
+
+        Return a descriptor to write on. Raises OSError.
+        """
         with _folder_of(self._path) as folder:
             self._check(folder)
             with folders.replacing(folder, self._path.name) as descriptor:
                 folders.write(descriptor, content)
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # for as long as it is written to
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held while the file is written
                 kept = os.dup(descriptor)
         self._is_made = False
         return kept
 
     def close(self) -> None:
-        """Hold it no more; where nothing had the name and nothing was put, nothing has it. Raises OSError."""
+        """Release the name, and remove the placeholder if no file was put there. Raises OSError."""
         held, self._held = self._held, -1
         if held < 0:
             return
@@ -120,9 +124,9 @@ class Claim:
             os.close(held)
 
     def _check(self, folder: int) -> None:
-        """Raise BlockingIOError if somebody else was faster."""
+        """Raise BlockingIOError if another process was faster."""
         if not folders.has(folder, self._path.name, self._held):
-            raise BlockingIOError(errno.EAGAIN, "somebody else put a file there meanwhile", str(self._path))
+            raise BlockingIOError(errno.EAGAIN, "another process created the file meanwhile", str(self._path))
 
 
 @contextlib.contextmanager
@@ -137,15 +141,15 @@ def _folder_of(path: Path) -> Iterator[int]:
 
 
 def _made_or_opened(folder: int, name: str) -> tuple[int, bool]:
-    """A descriptor to read the file with that name, and whether it was made just now, as there was none."""
+    """Return a descriptor to read the named file, and whether the file was just created."""
     try:
         return folders.create(folder, name, os.O_RDWR), True
-    except FileExistsError:  # an earlier one
+    except FileExistsError:  # an earlier file
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder), False
 
 
 def _opened(folder: int, name: str, status: os.stat_result) -> int:
-    """A descriptor of a device or pipe; a link and another user's pipe are refused."""
+    """Return a descriptor of a device or pipe; links and other users' pipes are refused."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
     if stat.S_ISDIR(status.st_mode):
@@ -162,7 +166,7 @@ def _opened(folder: int, name: str, status: os.stat_result) -> int:
 
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
-    """A new Unix socket, which stays open after the block; an error in the block closes it."""
+    """Create a Unix socket, which stays open after the block; an error in the block closes it."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         yield made
@@ -172,7 +176,7 @@ def new_socket() -> Iterator[socket.socket]:
 
 
 def connected(path: Path, timeout_seconds: float) -> socket.socket:
-    """A connection to the Unix socket at the path; a link is refused. Raises OSError."""
+    """Return a connection to the Unix socket at the path; a link is refused. Raises OSError."""
     with _folder_of(path) as folder, contextlib.ExitStack() as undo:
         opened = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         undo.callback(os.close, opened)
@@ -185,23 +189,23 @@ def connected(path: Path, timeout_seconds: float) -> socket.socket:
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody listens there; a socket that nobody listens on is a dead daemon's."""
+    """Return whether a process listens on the socket; a socket without a listener belonged to a dead daemon."""
     try:
         connected(path, _PROBE_SECONDS).close()
-    except OSError:  # no socket, or nobody behind it
+    except OSError:  # no socket, or no listener
         return False
     return True
 
 
 def is_own_user(connection: socket.socket) -> bool:
-    """Whether the process at the other end belongs to our user or to root."""
+    """Return whether the peer process runs as this user or as root."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
     return uid in (0, os.geteuid())
 
 
 def is_own_user_or_group(connection: socket.socket) -> bool:
-    """Return whether the process at the other end belongs to our user, to root or to our group."""
+    """Return whether the peer process runs as this user, as root or in this group."""
     if is_own_user(connection):
         return True
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -212,7 +216,10 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
 
 
 def bound(path: Path) -> socket.socket:
-    """A socket at the path; one that nobody listens on is replaced. Raises OSError: FileExistsError if it is no socket."""
+    """Return a socket bound to the path; a socket without a listener is replaced.
+
+    Raises OSError, FileExistsError for another file.
+    """
     with _folder_of(path) as folder:
         _clear(folder, path)
         with new_socket() as listener:
@@ -228,7 +235,7 @@ def _clear(folder: int, path: Path) -> None:
         raise FileExistsError(errno.EEXIST, "a file that is not a socket is there", str(path))
     try:
         connected(path, _PROBE_SECONDS).close()
-    except ConnectionRefusedError:  # nobody listens: it was left behind
+    except ConnectionRefusedError:  # no listener: left by a dead daemon
         folders.remove(folder, path.name)
     else:
         raise OSError(errno.EADDRINUSE, "taken")

@@ -1,4 +1,6 @@
-"""Folders held open: our own, where no other user can write (state, locks, runtime), and those in which others leave files for us."""
+"""Folders held open: private folders, which no other user can write to (state, locks, runtime), and inboxes, where
+others leave files.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,16 @@ from telemetry_daemon.guarded import folders, reading
 from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, reach, reach_own
 from telemetry_daemon.guarded.named import answers, new_socket
 
-# Folders with content that nobody else may read are made with a narrower mode.
+# Folders with private content are created with a narrower mode.
 FOLDER_MODE = 0o755
 
 
 @final
 class OwnFolder:
-    """A folder of ours, held open. What root makes in the service user's folder is given to that user.
+    """A private folder, held open.
 
-    Every method raises OSError; an UnsafeError says who else could write there and what to do.
+    Files that root creates in the service user's folder are given to that user. Every method raises OSError; an
+    UnsafeError names the other writer and the remedy.
     """
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
@@ -33,13 +36,13 @@ class OwnFolder:
 
     @classmethod
     def at(cls, path: Path) -> OwnFolder:
-        """The existing folder."""
+        """Open the existing folder."""
         descriptor, status = reach_own(path)
         return cls(descriptor, (status.st_uid, status.st_gid))
 
     @classmethod
     def made(cls, path: Path, mode: int = FOLDER_MODE) -> OwnFolder:
-        """The folder; if it is missing, it is made, with those above it."""
+        """Open the folder, and create it and its parents if missing."""
         try:
             return cls.at(path)
         except FileNotFoundError:  # the first start
@@ -53,24 +56,27 @@ class OwnFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder, once."""
+        """Close the folder, once."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """The whole of a regular file."""
+        """Return the content of a regular file."""
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Put a file with this content under the name, in one step; a power cut does not undo it."""
+        """Replace the named file in one step, safe against a power cut."""
         with folders.replacing(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
             self._give(descriptor)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
     def append(self, name: str, content: bytes, most_bytes: int, older: str) -> None:
-        """Put whole lines behind those of a file, which is made if it is missing; one that would grow larger becomes the older one."""
+        """Append whole lines to a file, which is created if missing.
+
+        A file that would become too large becomes the older file.
+        """
         with contextlib.ExitStack() as undo:
             descriptor = self.lock_file(name)
             undo.callback(os.close, descriptor)
@@ -82,21 +88,21 @@ class OwnFolder:
             folders.append(descriptor, content)
 
     def hand_over(self, name: str, content: bytes) -> None:
-        """Put a file with this content under the name, in one step, for the folder's group to read."""
+        """Replace the named file in one step, readable for the folder's group."""
         with folders.replacing(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
             os.fchown(descriptor, -1, self._owner[1])
             os.fchmod(descriptor, 0o640)
 
     def lend(self, group: int) -> None:
-        """Give the folder to this group, which can read what is handed over."""
+        """Give the folder to this group, which can read files written with `hand_over`."""
         with _opened(self._descriptor) as folder:
             os.fchown(folder, -1, group)
         self._owner = (self._owner[0], group)
 
     @property
     def group(self) -> int:
-        """Whose group the folder is."""
+        """Return the folder's group."""
         return self._owner[1]
 
     def names(self) -> list[str]:
@@ -105,11 +111,11 @@ class OwnFolder:
             return [entry.name for entry in listed]
 
     def changed(self) -> dict[str, float]:
-        """When each file in the folder was last written, in seconds of the wall clock."""
+        """Return when each file in the folder was last written, in seconds of the wall clock."""
         return {name: status.st_mtime for name, status in self._listed().items()}
 
     def sizes(self) -> dict[str, int]:
-        """The size of each regular file in the folder."""
+        """Return the size of each regular file in the folder."""
         return {name: status.st_size for name, status in self._listed().items() if stat.S_ISREG(status.st_mode)}
 
     def _listed(self) -> dict[str, os.stat_result]:
@@ -118,16 +124,16 @@ class OwnFolder:
         return {name: status for name, status in found.items() if status is not None}
 
     def lock_file(self, name: str) -> int:
-        """A descriptor of a file to lock, which is made if it is missing; the caller closes it."""
+        """Return a descriptor of a file to lock, created if missing; the caller closes it."""
         try:
             descriptor = folders.create(self._descriptor, name, os.O_RDWR)
-        except FileExistsError:  # as nearly always: it stays for the next one
+        except FileExistsError:  # the usual case: the file stays for the next use
             return self.existing_lock_file(name)
         self._give(descriptor)
         return descriptor
 
     def existing_lock_file(self, name: str) -> int:
-        """A descriptor of an existing file to lock; a file with a second name elsewhere is refused."""
+        """Return a descriptor of an existing file to lock; a file with a second name elsewhere is refused."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
@@ -137,32 +143,35 @@ class OwnFolder:
         raise UnsafeError(f"{name} is no file of its own; remove it")
 
     def has(self, name: str, descriptor: int) -> bool:
-        """Whether the open file still has the name."""
+        """Return whether the open file still has the name."""
         return folders.has(self._descriptor, name, descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove what has the name, if there is anything."""
+        """Remove the named file, if it exists."""
         folders.remove(self._descriptor, name)
 
     def bound(self, name: str, mode: int) -> socket.socket:
-        """Return a Unix socket with that name and mode; a file that has the name is replaced."""
+        """Return a Unix socket with that name and mode; an existing file of that name is replaced."""
         self.remove(name)
         with new_socket() as listener:
-            # The kernel gives the file this mode (unix(7)); umask is every thread's.
+            # The kernel gives the file this mode (unix(7)); the umask would apply to all threads.
             os.fchmod(listener.fileno(), 0o600)
-            path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() takes no folder's descriptor
+            path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() takes no folder descriptor
             listener.bind(path)
             os.chmod(path, mode)  # noqa: PTH101  # no other user can write in our folder, so the path is still the socket
         return listener
 
     def _give(self, descriptor: int) -> None:
-        """Give a file that root made to the folder's owner, so that the daemon can use it."""
+        """Give a file that root created to the folder's owner, so that the daemon can use it."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
 
 
 def own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Return a socket in a folder of ours, by default for our user and root alone; a dead daemon's is replaced. Raises OSError."""
+    """Return a socket in a private folder, by default for this user and root alone; a dead daemon's socket is replaced.
+
+    Raises OSError.
+    """
     if answers(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.made(path.parent) as folder:
@@ -170,16 +179,16 @@ def own_socket(path: Path, mode: int = 0o600) -> socket.socket:
 
 
 def remove_socket(path: Path) -> None:
-    """Remove a socket of ours."""
+    """Remove a socket from a private folder."""
     with contextlib.suppress(OSError), OwnFolder.at(path.parent) as folder:  # gone with its folder
         folder.remove(path.name)
 
 
 def _make(path: Path, mode: int) -> None:
-    """Make a folder, and those above it."""
+    """Create a folder and its parents."""
     try:
         above = reach(path.parent)
-    except FileNotFoundError:  # the folder above is to be made as well
+    except FileNotFoundError:  # the parent is created as well
         if path.parent == path:
             raise
         _make(path.parent, FOLDER_MODE)
@@ -188,14 +197,14 @@ def _make(path: Path, mode: int) -> None:
         os.mkdir(path.name, mode, dir_fd=above)
         if os.geteuid() == ROOT:
             _give_folder(path.name, above)
-    except FileExistsError:  # somebody else was faster; it is looked at like any other
+    except FileExistsError:  # another process was faster; its folder is checked like any other
         return
     finally:
         os.close(above)
 
 
 def _give_folder(name: str, above: int) -> None:
-    """Give the folder that root just made to the owner of the folder above, if it is still that folder."""
+    """Give the folder that root just created to the owner of its parent, if it is still the same folder."""
     owner = os.fstat(above)
     with _opened(above, name) as folder:
         if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
@@ -204,7 +213,7 @@ def _give_folder(name: str, above: int) -> None:
 
 @contextlib.contextmanager
 def _opened(above: int, name: str = ".") -> Iterator[int]:
-    """A descriptor to list or give away a folder; a link is not followed."""
+    """Open a folder to list it or give it away; a link is not followed."""
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     try:
         yield folder
@@ -214,7 +223,7 @@ def _opened(above: int, name: str = ".") -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What tells one content of a file from the next; `changed` is when it last got one, in nanoseconds of the wall clock."""
+    """Distinguishes versions of a file; `changed` is the time of the last change, in nanoseconds of the wall clock."""
 
     inode: int
     size: int
@@ -224,21 +233,24 @@ class Entry:
 
 @final
 class Inbox:
-    """A folder in which root, its owner, or everybody leaves files for us: no link in it is followed. Every method raises OSError; an UnsafeError says who else could write there and what to do."""
+    """A folder in which root, its owner, or any user leaves files: links in it are not followed.
+
+    Every method raises OSError; an UnsafeError names the other writer and the remedy.
+    """
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor
-        self._owner = owner  # None: everybody may leave files
+        self._owner = owner  # None: any user may leave files
 
     @classmethod
     def at(cls, path: Path, owners: tuple[int, ...] = ()) -> Inbox:
-        """The existing folder, which belongs to one of the owners if any are named; others cannot write to it."""
+        """Open the existing folder, which must belong to one of the owners, if any; others cannot write to it."""
         descriptor, step = _opened_inbox(path, lambda step: _refusal(step, owners))
         return cls(descriptor, step.status.st_uid)
 
     @classmethod
     def of_everybody(cls, path: Path) -> Inbox:
-        """The existing folder in which everybody may leave files, and nobody may remove or replace those of others."""
+        """Open the existing folder in which any user may create files, and no user may remove or replace files of others."""
         return cls(_opened_inbox(path, _refusal_of_everybody)[0], None)
 
     def __enter__(self) -> Inbox:
@@ -248,21 +260,23 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, wanted: Callable[[str], bool], most: int) -> Mapping[str, Entry]:
-        """The first files with such names, by name."""
+        """Return the first files with wanted names, by name."""
         return self.entries_of(sorted(self.names(wanted, most)))
 
     def names(self, wanted: Callable[[str], bool], most: int) -> frozenset[str]:
-        """The first such names of files."""
+        """Return the first wanted names of files."""
         with os.scandir(self._descriptor) as listed:
             return frozenset(islice((entry.name for entry in listed if wanted(entry.name)), most))
 
     def entries_of(self, names: Iterable[str]) -> Mapping[str, Entry]:
-        """The files of these names that exist, in the order of the names."""
+        """Return the existing files of these names, in the order of the names."""
         found = ((name, self._entry(name)) for name in names)
         return {name: entry for name, entry in found if entry is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """The whole of a regular file that root, we or the folder's owner put there, or anybody where everybody may."""
+        """Return the content of a regular file that was created by root, this user or the folder's owner, or by any
+        user if allowed.
+        """
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
             raise UnsafeError(f"it belongs to user {owner}, who has no business here; remove it")
@@ -276,7 +290,7 @@ class Inbox:
 
 
 def _opened_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Step]:
-    """A descriptor of the folder, and what it is. Raises OSError, UnsafeError with the refusal."""
+    """Return a descriptor of the folder, and its step. Raises OSError, UnsafeError with the refusal."""
     way = reach(path)
     try:
         step = Step(path, os.fstat(way))
@@ -289,7 +303,7 @@ def _opened_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, S
 
 
 def _refusal_of_everybody(step: Step) -> str:
-    """Why a folder for everybody is not read: without the sticky bit anybody could replace the files of others."""
+    """Return why a folder for all users is not read: without the sticky bit any user could replace the files of others."""
     if not step.is_ours:
         return f"{step.place} belongs to user {step.status.st_uid}: chown root {step.place}"
     if step.is_shared(groups=()) and not step.is_sticky:
@@ -298,7 +312,7 @@ def _refusal_of_everybody(step: Step) -> str:
 
 
 def _refusal(step: Step, owners: tuple[int, ...]) -> str:
-    """Why the folder is not read; empty if it is."""
+    """Return why the folder is not read, or an empty text."""
     owner = step.status.st_uid
     if owners and owner not in owners:
         return f"{step.place} belongs to user {owner}: chown root {step.place}"

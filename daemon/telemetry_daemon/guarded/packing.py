@@ -1,9 +1,9 @@
-"""What is packed with gzip: the fastest zlib there is, and a stream of what a packed file holds, whose damaged end says so."""
+"""gzip data: the fastest available zlib, and a stream of unpacked data that reports a damaged end."""
 
 from __future__ import annotations
 
 import io
-import zlib as standard_zlib  # takes a byte at a time, and gives all that was whole before a damaged one
+import zlib as standard_zlib  # reads byte by byte, and returns all data before a damaged byte
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -14,17 +14,17 @@ except ImportError:  # there is no wheel for this machine
 
 __all__ = ["GZIP", "zlib"]
 
-# zlib's word for a gzip header and trailer.
+# zlib's value for a gzip header and trailer.
 GZIP = 31
 _MAGIC = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 18
 _PIECE_BYTES = 1 << 20
-# Real traces pack ten to fifty times; a bomb a thousand times. Short files may be as dense as they like.
+# Real traces compress ten to fifty times; a bomb a thousand times. Short files may be as dense as they like.
 MOST_TIMES, ALLOWED_BYTES = 250, 1 << 30
 
 
 class Unpacked(io.RawIOBase):
-    """Reads what is packed in a stream with gzip, of one or many members. `damage` says why it ended early, "" if it did not."""
+    """Reads gzip data of one or more members from a stream. `damage` says why the data ended early, or is empty."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__()
@@ -32,24 +32,24 @@ class Unpacked(io.RawIOBase):
         self._packed = packed
         self._inflate = zlib.decompressobj(GZIP)
         self._waiting = b""
-        self._given = self._taken = 0
-        # Where the present member begins: in the stream, in what was taken of it, and in what was given.
+        self._given = self._read_bytes = 0
+        # Where the current member begins: in the stream, in the packed data read, and in the output.
         self._begin = packed.tell()
-        self._member_taken = self._member_given = 0
+        self._member_read = self._member_given = 0
         self._rest, self._why = b"", ""
         self._is_over = False
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes; 0 at the end."""
+        """Read the next bytes; return 0 at the end."""
         while not self._is_over:
             piece = self._next(len(buffer))
             if piece:
                 self._given += len(piece)
-                if self._given > ALLOWED_BYTES and self._given > MOST_TIMES * self._taken:
+                if self._given > ALLOWED_BYTES and self._given > MOST_TIMES * self._read_bytes:
                     self._end(f"it unpacks to more than {MOST_TIMES} times its size")
                     return 0
                 buffer[: len(piece)] = piece
@@ -68,7 +68,7 @@ class Unpacked(io.RawIOBase):
                 self._begin_member()
                 return b""
             if not self._waiting:
-                self._waiting = self._taken_anew()
+                self._waiting = self._next_packed()
                 if not self._waiting:
                     self._end("it is cut off: the end of the packed data is missing")
                     return b""
@@ -79,14 +79,16 @@ class Unpacked(io.RawIOBase):
             return b""
         return unpacked
 
-    def _taken_anew(self) -> bytes:
-        taken = self._packed.read(_PACKED_BYTES)
-        self._taken += len(taken)
-        return taken
+    def _next_packed(self) -> bytes:
+        packed = self._packed.read(_PACKED_BYTES)
+        self._read_bytes += len(packed)
+        return packed
 
     def _before_damage(self) -> bytes:
-        """What is whole of the present member and was not given, since all of a piece with a damaged byte in it is kept back."""
-        self._packed.seek(self._begin + self._member_taken)
+        """Return the intact data of the current member that was not yet returned, because the decoder drops a whole
+        piece with a damaged byte.
+        """
+        self._packed.seek(self._begin + self._member_read)
         left, rest = self._given - self._member_given, bytearray()
         try:
             for piece in _unpacked_slowly(self._packed, left):
@@ -94,19 +96,19 @@ class Unpacked(io.RawIOBase):
                 left = max(0, left - len(piece))
                 if len(rest) >= _PIECE_BYTES:
                     break
-        except standard_zlib.error:  # the damaged byte, which is told when the rest was given
+        except standard_zlib.error:  # the damaged byte, which is reported after the remaining data
             pass
         return bytes(rest)
 
     def _begin_member(self) -> None:
-        """Whatever follows a member is another one, or padding that every tool passes over."""
-        rest = self._inflate.unused_data or self._taken_anew()
+        """Start the next member, or skip padding, which every tool ignores."""
+        rest = self._inflate.unused_data or self._next_packed()
         rest = rest.lstrip(b"\0")
         if not rest:
             self._is_over = True
         elif rest.startswith(_MAGIC[: len(rest)]):
             self._inflate, self._waiting = zlib.decompressobj(GZIP), rest
-            self._member_taken, self._member_given = self._taken - len(rest), self._given
+            self._member_read, self._member_given = self._read_bytes - len(rest), self._given
         else:
             self._end("something else follows the packed data")
 
@@ -115,7 +117,7 @@ class Unpacked(io.RawIOBase):
 
 
 def _unpacked_slowly(packed: BinaryIO, most_at_once: int) -> Iterator[bytes]:
-    """What a member has: so much in large pieces, and what follows by bytes of what is packed. Raises zlib.error."""
+    """Yield a member's data: the first part in large pieces, the rest byte by byte. Raises zlib.error."""
     inflate = standard_zlib.decompressobj(GZIP)
     while not inflate.eof and (waiting := packed.read(_PACKED_BYTES)):
         while waiting and most_at_once:
@@ -128,5 +130,5 @@ def _unpacked_slowly(packed: BinaryIO, most_at_once: int) -> Iterator[bytes]:
 
 
 def is_packed(head: bytes) -> bool:
-    """Whether a file that begins so is packed with gzip."""
+    """Return whether a file that begins with these bytes is packed with gzip."""
     return head.startswith(_MAGIC)

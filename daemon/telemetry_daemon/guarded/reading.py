@@ -1,4 +1,4 @@
-"""Reads files that others may have put there: regular files only, without waiting for anybody, and up to a limit.
+"""Reads files that others may have created: regular files only, without blocking, up to a limit.
 
 No pathlib: importing it costs every worker 0.4 MiB.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
-# A pipe without a writer, and a file that somebody holds a lease on, answer at once; a terminal does not become ours.
+# A pipe without a writer and a file with a lease return at once; a terminal does not become the controlling terminal.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFDIR: "it is a folder; name the file in it",
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 class NotAFileError(OSError):
-    """It is no regular file; `strerror` says what it is."""
+    """Not a regular file; `strerror` names its type."""
 
     def __init__(self, mode: int, path: str) -> None:
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
@@ -33,54 +33,58 @@ class NotAFileError(OSError):
 
 
 class TooLargeError(OSError):
-    """A file is larger than may be read; `strerror` says how much may be."""
+    """A file larger than the limit, which is in `strerror`."""
 
     def __init__(self, limit_bytes: int, path: str) -> None:
         super().__init__(errno.EFBIG, f"it is larger than {_in_words(limit_bytes)}", path)
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """The content of a regular file up to the limit, else OSError. Below a folder's descriptor no link is followed.
+    """Return the content of a regular file up to the limit, or raise OSError.
 
-    Anything else is not even opened: opening a device may wake it, opening a pipe may let another process go on.
+    Below a folder's descriptor no link is followed. Other file types are not opened, because opening a device may wake
+    it and opening a pipe may unblock another process.
     """
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
-        # It may grow, or be a file of /sys, whose size says nothing.
+        # The file may grow, or be a file of /sys, whose size has no meaning.
         return _content(lambda size: os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
 
 
 def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
-    """The text of a file, stripped; empty where there is none that can be read: for what is told if it is there."""
+    """Return the stripped text of an optional file, or an empty text if it is missing or unreadable."""
     try:
         return read_file(path, limit_bytes).decode("utf-8", "replace").strip()
-    except OSError:  # what the docstring says
+    except OSError:  # missing or unreadable
         return ""
 
 
 def open_file(path: str, folder: int | None = None) -> int:
-    """A descriptor to read a regular file of any size, else OSError; links as for `read_file`."""
+    """Return a descriptor to read a regular file of any size, or raise OSError; links as for `read_file`."""
     follow = folder is None
     if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # no pathlib
         raise NotAFileError(mode, path)
     descriptor = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
-    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # another was put there meanwhile
+    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # another file was put there meanwhile
         os.close(descriptor)
         raise NotAFileError(mode, path)
     return descriptor
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """All bytes of a stream that the user named, such as a pipe; TooLargeError if there are too many."""
+    """Return all bytes of a stream that the user named, such as a pipe. Raise TooLargeError if there are too many."""
     return _content(stream.read, limit_bytes, name)
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """All bytes of a file, device or pipe that the user named, else OSError. A pipe without a writer is refused: it may never have one."""
+    """Return all bytes of a file, device or pipe that the user named, or raise OSError.
+
+    A pipe without a writer is refused: it may never have one.
+    """
     descriptor = os.open(path, _FLAGS)
     try:
         first = _first_bytes(descriptor)
@@ -94,7 +98,7 @@ def read_named(path: str, limit_bytes: int) -> bytes:
 
 
 def _first_bytes(descriptor: int) -> bytes | None:
-    """The first bytes, empty at the end; None where a writer may still write some."""
+    """Return the first bytes, empty at the end, or None if a writer may still write some."""
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except BlockingIOError:

@@ -1,1 +1,1 @@
-"""Third-party parsers: found, checked, and run in a process of their own."""
+"""Third-party parsers: found, verified, and run in a separate process."""

@@ -1,6 +1,7 @@
-"""Our own parsers as they were described when they were written: a parser's module is imported when it has its first capture to read.
+"""The built-in parsers, as described in built_in.json: a parser's module is imported when its first capture is parsed.
 
-So a node with one vendor's cards never loads what reads the tools of ten others: 3.5 MiB and 0.4 s. `make docs` writes the descriptions.
+So a node with one vendor's cards never loads the parsers of ten other tools, which saves 3.5 MiB and 0.4 s. `make docs`
+writes the descriptions.
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ _FILE = Path(__file__).with_name("built_in.json")
 
 
 def descriptions() -> Mapping[str, DescribedParser]:
-    """Our parsers by name."""
+    """Return the built-in parsers by name."""
     described = [from_plain(DescribedParser, plain) for plain in json.loads(_FILE.read_bytes())]
     return {parser.name: parser for parser in described}
 
 
 def description(parser: Parser) -> DescribedParser:
-    """What the parser says of itself, as another process would read it."""
+    """Return the parser's own description in the form that another process would read."""
     return from_plain(DescribedParser, to_plain(DescribedParser, parser))
 
 
 def imported_when_needed(parser: DescribedParser, target: str) -> Parser:
-    """The described parser, whose module is imported by its first capture."""
+    """Return the described parser, which imports its module for its first capture."""
     return parser.parsing_with(_ImportedParse(parser, target))
 
 
 class _ImportedParse:
-    """Gives the report of a capture; a failed report while the parser cannot be imported, which is tried at each capture."""
+    """Returns the report of a capture, or a failed report if the parser cannot be imported.
+
+    Each capture tries the import again.
+    """
 
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser
@@ -46,7 +50,7 @@ class _ImportedParse:
         if self._parse is None:
             try:
                 self._parse = self._imported()
-            except Exception as error:  # noqa: BLE001  # one source that cannot be imported must not end the others
+            except Exception as error:  # noqa: BLE001 # a source that cannot be imported must not end the others
                 problem = Problem(f"parser {self._parser.name}", f"cannot be loaded: {in_one_line(error)}")
                 return Report(outcome="failed", reason="internal", problems=(problem,))
         return self._parse(capture)
@@ -55,6 +59,6 @@ class _ImportedParse:
         parser: Parser = load(self._target)
         if description(parser) != self._parser:
             raise BrokenProtocolError(
-                f"{self._target} is not what built_in.json says it is; `make docs` writes that anew"
+                f"{self._target} does not match built_in.json; run `make docs` to update that file"
             )
         return parser.parse

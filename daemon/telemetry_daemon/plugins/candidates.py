@@ -1,18 +1,18 @@
-"""What may be a parser, before anything of it is imported; the daemon gets this from the process that checks its configuration."""
+"""Possible parsers, before any import. The daemon gets them from the process that checks its configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# What a module of a plugin folder calls its parser and, if it has one, its library reader.
+# The names of the parser and the optional library reader in a module of a plugin folder.
 MODULE_PARSER = "PARSER"
 MODULE_READER = "READER"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
-    """A plugin that is left out; the text is one line with what to do about it."""
+    """A plugin that is left out; the text is one line with a remedy."""
 
     plugin: str
     origin: str
@@ -21,7 +21,7 @@ class PluginFailure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A parser before it is loaded. `remedy` says how to get rid of it."""
+    """A parser before it is loaded. `remedy` says how to remove it."""
 
     plugin: str
     origin: str
@@ -32,7 +32,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All parsers in the order in which they may take a name, and the library readers: name -> target."""
+    """All parsers in order of priority for a name, and the targets of the library readers by name."""
 
     parsers: tuple[Candidate, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Candidates:
 
 
 def module_reader(candidate: Candidate) -> str:
-    """The target of the library reader that a module of a plugin folder may hold; empty for other parsers."""
+    """Return the target of the optional library reader in a module of a plugin folder, or an empty text for other parsers."""
     if not candidate.target.startswith("/"):
         return ""
     return f"{candidate.origin}:{MODULE_READER}"

@@ -1,4 +1,4 @@
-"""A parser that runs in a worker, with its report checked against its own declaration; `parse` never raises here."""
+"""A parser that runs in a worker. Its report is checked against its declaration; `parse` never raises here."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report
 
-# A plugin that is wrong in everything is told so in a few lines.
+# The number of complaints shown for a plugin with many errors.
 _MOST_PROBLEMS = 20
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
 Placed = TypeVar("Placed", Event, Process)
 
 
-def believed(report: Report, parser: DescribedParser) -> Report:
-    """The report with only what its parser declared, in range, about devices that it lists.
+def checked(report: Report, parser: DescribedParser) -> Report:
+    """Return the report with only declared readings, in range, about listed devices.
 
-    A list of devices that cannot be right makes it `failed`: every reading hangs on it.
+    An invalid device list makes the report `failed`, because every reading refers to it.
     """
     wrong = _wrong_devices(report.devices, parser.vendor)
     if wrong:
         return Report(outcome="failed", reason="internal", problems=_problems(parser.name, wrong))
     count = len(report.devices)
     complaints: list[str] = []
-    devices = tuple(_device(place, device, complaints) for place, device in enumerate(report.devices))
+    devices = tuple(_device(position, device, complaints) for position, device in enumerate(report.devices))
     readings = _readings(report.readings, rows(parser), count, complaints)
     events = _placed(report.events, count, complaints)
     processes = _placed(report.processes, count, complaints)
@@ -50,33 +50,33 @@ def believed(report: Report, parser: DescribedParser) -> Report:
 
 def _wrong_devices(devices: tuple[Device, ...], vendor: str) -> list[str]:
     wrong = [
-        f"device {place} is of vendor {device.vendor!r}, the parser of {vendor!r}"
-        for place, device in enumerate(devices)
+        f"device {position} is of vendor {device.vendor!r}, the parser of {vendor!r}"
+        for position, device in enumerate(devices)
         if device.vendor != vendor
     ]
-    for place, device in enumerate(devices):
+    for position, device in enumerate(devices):
         if device.parent is not None and not _is_whole_device(devices, device.parent):
-            wrong.append(f"device {place} has {device.parent} as parent, which is no whole device of the report")
+            wrong.append(f"device {position} has {device.parent} as parent, which is no whole device of the report")
     return wrong
 
 
-def _is_whole_device(devices: tuple[Device, ...], place: int) -> bool:
-    return 0 <= place < len(devices) and devices[place].parent is None
+def _is_whole_device(devices: tuple[Device, ...], position: int) -> bool:
+    return 0 <= position < len(devices) and devices[position].parent is None
 
 
-def _device(place: int, device: Device, complaints: list[str]) -> Device:
-    """The device without what would not fit into a label or mislead the joining of sources."""
+def _device(position: int, device: Device, complaints: list[str]) -> Device:
+    """Return the device without values that do not fit into a label or would mislead the joining of sources."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
-        complaints.append(f"device {place} has the index {index}")
+        complaints.append(f"device {position} has the index {index}")
         index = None
     if bus_id is not None and _BUS_ID.match(bus_id) is None:
-        complaints.append(f"device {place} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")
+        complaints.append(f"device {position} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")
         bus_id = None
     facts = {name: text for name, text in device.facts if is_label(name) and name not in TAKEN_LABELS}
     for name, _ in device.facts:
         if name not in facts:
-            complaints.append(f"device {place} has a fact {name!r}, which cannot be a label")
+            complaints.append(f"device {position} has a fact {name!r}, which cannot be a label")
     return replace(device, index=index, bus_id=bus_id, facts=tuple(facts.items()))
 
 
@@ -140,18 +140,18 @@ def _problems(name: str, complaints: list[str]) -> tuple[Problem, ...]:
 
 
 def describe(worker: Worker, target: str, seconds: float) -> DescribedParser:
-    """What the parser at `target` is; WorkerError or CodecError says why it cannot be told."""
+    """Return the description of the parser at `target`. Raises WorkerError or CodecError."""
     return from_plain(DescribedParser, worker.call(Describe(target), seconds))
 
 
 def isolated(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
-    """The described parser, whose `parse` runs in the worker."""
+    """Return the described parser, whose `parse` runs in the worker."""
     return parser.parsing_with(_IsolatedParse(parser, worker, target, deadline_seconds))
 
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedParse:
-    """Gives the checked report of a capture; a failed report when the worker fails."""
+    """Returns the checked report of a capture, or a failed report if the worker fails."""
 
     parser: DescribedParser
     worker: Worker
@@ -165,7 +165,7 @@ class _IsolatedParse:
             return self._failed(error.reason or "timeout", str(error))
         except CodecError as error:
             return self._failed("internal", f"its report cannot be read: {error}")
-        return believed(report, self.parser)
+        return checked(report, self.parser)
 
     def _failed(self, reason: Reason, text: str) -> Report:
         return Report(outcome="failed", reason=reason, problems=(Problem(f"plugin {self.parser.name}", text),))

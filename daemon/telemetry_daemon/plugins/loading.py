@@ -1,4 +1,4 @@
-"""Loads every parser: our own by their descriptions, all others described by a worker of their own, in which they run."""
+"""Loads every parser: built-in parsers by their descriptions, all others in a worker, which describes and runs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from telemetry_parsers.model import Library, Metric
 class Patience:
     """How long a plugin may take to be imported and described, and to parse one capture.
 
-    A parser that keeps the protocol reads a mebibyte in under a second; one that takes five hangs.
+    A correct parser reads a mebibyte in under a second; a parser that takes five seconds hangs.
     """
 
     describe_seconds: float = 10.0
@@ -29,7 +29,7 @@ class Patience:
 
 
 PATIENCE = Patience()
-# So many plugins are described at once: one that hangs at import must not keep the others waiting.
+# How many plugins are described at once: a plugin that hangs at import must not block the others.
 _AT_ONCE = 4
 
 WorkerFactory = Callable[[str, Mapping[str, str]], Worker]
@@ -37,7 +37,7 @@ WorkerFactory = Callable[[str, Mapping[str, str]], Worker]
 
 @dataclass(frozen=True, slots=True)
 class LoadedParser:
-    """A parser that may be used. `worker` is where it or its library reader runs, None if neither needs one."""
+    """A usable parser. `worker` runs the parser or its library reader, and is None if neither needs a worker."""
 
     parser: Parser
     origin: str
@@ -48,7 +48,7 @@ class LoadedParser:
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What there is: parsers, plugins left out, library readers (name -> target), and how long the loading took.
+    """The parsers, the plugins left out, the library readers' targets by name, and the loading time.
 
     As a context manager it closes its workers at the end.
     """
@@ -60,16 +60,16 @@ class Loaded:
 
     @property
     def polls(self) -> dict[str, tuple[str, ...]]:
-        """The names of each source's polls, by the source's."""
+        """Return the names of each source's polls, by source."""
         return {item.parser.name: tuple(poll.name for poll in item.parser.polls) for item in self.parsers}
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The plugins' own metrics, each once."""
+        """Return the plugins' own metrics, each once."""
         return tuple({metric.name: metric for item in self.parsers for metric in item.parser.metrics}.values())
 
     def close(self) -> None:
-        """Close every worker; each takes at most a second, one that is well a few milliseconds."""
+        """Close every worker; each takes at most a second, usually a few milliseconds."""
         for item in self.parsers:
             if item.worker is not None:
                 item.worker.close()
@@ -85,7 +85,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A candidate that described itself, or why it did not."""
+    """A candidate with its description, or the reason why it is missing."""
 
     candidate: Candidate
     loaded: LoadedParser | None
@@ -93,7 +93,7 @@ class _Attempt:
 
 
 def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> Loaded:
-    """All parsers that keep the protocol; never raises for one that does not.
+    """Return all valid parsers, and never raise for an invalid one.
 
     A name belongs to the built-in parser, else to the first distribution by name, else to the first module file.
     """
@@ -128,7 +128,7 @@ def _load_built_in(
 def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, patience: Patience
 ) -> _Attempt:
-    """Described by a first worker that is closed again: one for a tool that is not there would only cost memory."""
+    """Have a first worker describe the parser and close it: a worker for a missing tool would only cost memory."""
     # A node without plugins has nothing to check.
     from telemetry_daemon.plugins.isolated import describe, isolated
     from telemetry_parsers.checks.declaration import violations
@@ -153,7 +153,10 @@ def _load_isolated(
 
 
 def _sorted_out(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """The parsers that get their names and metrics: the first to ask. Our own names stay ours even if our parser fails."""
+    """Return the parsers that get their names and metrics, by priority.
+
+    A built-in name stays reserved even if its parser fails.
+    """
     names = {attempt.candidate.plugin: attempt for attempt in attempts if attempt.candidate.built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
@@ -174,7 +177,7 @@ def _sorted_out(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...],
 def _taken(
     attempt: _Attempt, loaded: LoadedParser, names: Mapping[str, _Attempt], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Which of its names another has already; empty when none."""
+    """Return which of the parser's names is already in use, or an empty text."""
     holder = names.get(loaded.parser.name, attempt)
     if holder is not attempt:
         return f"the name {loaded.parser.name} is taken by {holder.candidate.origin}"

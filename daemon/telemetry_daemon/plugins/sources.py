@@ -1,4 +1,4 @@
-"""Where plugins come from: entry points of installed distributions, and folders of modules that only we can write."""
+"""Finds plugins: entry points of installed distributions, and folders of modules that only root or this user can write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READERS_GROUP = "telemetry.readers"
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """An entry point of an installed distribution, as the parser that it may be."""
+    """An entry point of an installed distribution, as a candidate parser."""
 
     group: str
     name: str
@@ -29,7 +29,7 @@ class _Installed:
 def find(
     paths: Sequence[str] = (), installed_distributions: Callable[[], Iterable[Distribution]] = distributions
 ) -> Candidates:
-    """Everything that may be a parser; nothing is imported."""
+    """Return all candidate parsers without importing any."""
     failures: list[PluginFailure] = []
     installed = _installed(installed_distributions(), failures)
     readers = _readers(installed, failures)
@@ -53,17 +53,17 @@ def _readers(installed: Iterable[_Installed], failures: list[PluginFailure]) -> 
 
 
 def _installed(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_Installed]:
-    """The entry points of both groups, our own first, then by distribution; a shadowed distribution is left out."""
+    """Return the entry points of both groups, built-in first, then by distribution; a shadowed distribution is left out."""
     by_distribution: dict[str, list[_Installed]] = {}
     for distribution in distributions:
         try:
             entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
             name = _normal(distribution.metadata["Name"]) if entries else ""
             version = distribution.version if entries else ""
-        except Exception as error:  # noqa: BLE001  # the metadata of somebody else's package may be broken in any way
-            place = str(getattr(distribution, "_path", "unknown"))
+        except Exception as error:  # noqa: BLE001 # the metadata of a foreign package may be broken in any way
+            path = str(getattr(distribution, "_path", "unknown"))
             text = f"its metadata cannot be read ({type(error).__name__}: {error}): reinstall or remove it"
-            failures.append(PluginFailure(Path(place).name, place, text))
+            failures.append(PluginFailure(Path(path).name, path, text))
             continue
         if entries and name not in by_distribution:
             by_distribution[name] = [
@@ -87,12 +87,12 @@ def _item(distribution: str, version: str, entry: EntryPoint, failures: list[Plu
 
 
 def _normal(name: str) -> str:
-    """A distribution's name as PEP 503 compares it."""
+    """Return a distribution's name as normalized by PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """The modules in these folders, in the order of their names, as far as nobody else can change them."""
+    """Yield the modules in these folders, sorted by name, if no other user can change them."""
     for given in paths:
         try:
             folder = Path(given).resolve(strict=True)
@@ -114,7 +114,7 @@ def _is_module(file: Path) -> bool:
 
 
 def _unsafe(file: Path) -> str | None:
-    """Who else could change the module that the daemon would run, and the remedy. None when nobody could."""
+    """Return which other user could change the module that the daemon would run, with the remedy, or None."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:
