@@ -1,1 +1,1 @@
-"""The configuration: the file with environment and flags laid over it, validated in a child process."""
+"""The configuration: the file, overridden by environment and flags, validated in a child process."""

@@ -19,7 +19,7 @@ from telemetry_daemon.processes.short_lived import Asked, Ended, NoAnswerError, 
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 
-# A node that boots may stand still for a while. Who could not look tries again, while a wrong configuration stays wrong.
+# A booting node may be slow. A check that could not run is repeated, while a wrong configuration stays wrong.
 DEADLINE_SECONDS = 30.0
 
 _FAILED = "the configuration could not be checked"
@@ -27,20 +27,17 @@ _FAILED = "the configuration could not be checked"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The settings in force, and what may be a parser with these settings."""
+    """The validated settings, and the candidate parsers for these settings."""
 
     settings: Settings
     candidates: Candidates
 
 
 class Check:
-    """A configuration that a process checks from now on, while the daemon imports what it needs.
-
-    `command` stands in for the process.
-    """
+    """A configuration check that runs while the daemon imports its modules. `command` replaces the child process."""
 
     def __init__(self, inputs: ConfigInputs, command: Sequence[str] | None = None) -> None:
-        # Of the environment only what may be ours.
+        # Only variables that may be settings of this program.
         request = json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
         try:
             self._asked = Asked(command or running("telemetry_daemon.config.child"), request)
@@ -48,7 +45,7 @@ class Check:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> Checked:
-        """What it found; a ConfigError says what is wrong, or why it could not be checked. `deadline` is seconds."""
+        """Return the result. Raise ConfigError with the errors, or why the check could not run. `deadline` is in seconds."""
         try:
             return _answer(self._asked.answer(deadline))
         except NoAnswerError as error:
@@ -58,7 +55,7 @@ class Check:
 def load_in_child(
     inputs: ConfigInputs, deadline: float = DEADLINE_SECONDS, command: Sequence[str] | None = None
 ) -> Settings:
-    """The settings in force; a ConfigError says what is wrong, or why they could not be checked."""
+    """Return the validated settings. Raise ConfigError with the errors, or why the check could not run."""
     return Check(inputs, command).result(deadline).settings
 
 

@@ -1,4 +1,4 @@
-"""Reads the configuration: finds the file, lays environment and flags over it, has it validated, and hands over plain settings."""
+"""Reads the configuration: finds the file, applies environment and flags, validates all, and returns plain settings."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, dotted, gene
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
 
-# Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
+# Variables with our prefix that are not settings: the file's path, tracebacks of the command, test switches.
 _RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
 _RESERVED_PREFIX = "TELEMETRY_TEST_"
 
 _LONGEST_WHOLE = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
-# What the TOML reader says, and what to do about it where its words do not tell.
+# Messages of the TOML reader, with a remedy if the message has none.
 _REMEDIES: Mapping[str, str] = {
     "Cannot overwrite a value": "this setting is given twice; keep one",
     "Cannot declare": "this section is given twice; put its settings under one heading",
@@ -42,7 +42,7 @@ _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings with where they came from: the file, and the variable or flag of each path that one of these set."""
+    """Settings with their origins: the file, and the variable or flag of each path that one of these set."""
 
     settings: Settings
     file: str | None
@@ -50,17 +50,17 @@ class Loaded:
 
 
 def load(inputs: ConfigInputs) -> Settings:
-    """The settings in force; a ConfigError names everything that is wrong."""
+    """Return the validated settings. Raise ConfigError with all errors."""
     return load_with_origins(inputs).settings
 
 
 def load_with_origins(inputs: ConfigInputs) -> Loaded:
-    """The settings in force and where they came from; a ConfigError names everything that is wrong."""
+    """Return the validated settings and their origins. Raise ConfigError with all errors."""
     document = _merged(_document(inputs), inputs)
     problems = _unknown_variables(inputs)
     settings = Settings()
     if document.data:
-        # Where nothing is set, a command is 0.1 s faster without pydantic.
+        # Without any setting, a command is 0.1 s faster without pydantic.
         from telemetry_daemon.config.validation import validated
 
         settings = validated(document, inputs, problems)
@@ -70,12 +70,12 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
 
 
 def path_of(inputs: ConfigInputs) -> str:
-    """The file that was asked for, or the default one."""
+    """Return the requested file, or the default file."""
     return inputs.path or inputs.variables().get(FILE_VARIABLE) or inputs.default_path
 
 
 def _document(inputs: ConfigInputs) -> Document:
-    """The file that was asked for, or the default one if it is there, or an empty document."""
+    """Return the document of the requested file, or of the default file if it exists, or an empty document."""
     given_path = inputs.path or inputs.variables().get(FILE_VARIABLE)
     path = given_path or inputs.default_path
     try:
@@ -98,7 +98,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _text(path: str, content: bytes) -> str:
-    """The file as text with plain line ends."""
+    """Return the file as text with plain line ends."""
     if b"\0" in content:
         raise ConfigError(f"{path}: is binary or UTF-16, not a TOML file; save it as UTF-8 text")
     try:
@@ -128,13 +128,13 @@ def _syntax_error(path: str, message: str) -> str:
 
 
 def _printable(path: str) -> str:
-    """The path on one line and in valid text."""
+    """Return the path on one line and as valid text."""
     text = path.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if text.isprintable() else ascii(text)
 
 
 def _merged(document: Document, inputs: ConfigInputs) -> Document:
-    """The file's document with the environment and the flags laid over it."""
+    """Return the file's document, overridden by the environment and the flags."""
     data = document.data
     origins: dict[KeyPath, str] = {}
     for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
@@ -144,14 +144,14 @@ def _merged(document: Document, inputs: ConfigInputs) -> Document:
 
 
 def _unknown_variables(inputs: ConfigInputs) -> list[str]:
-    """One line for each variable that begins like a setting's and is none."""
-    known = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
+    """Return one line for each variable that has a setting's prefix but is not a setting."""
+    names = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
     lines = []
     for variable in sorted(inputs.variables()):
         if _is_reserved(variable) or _setting_of(variable) is not None:
             continue
-        near = nearest(variable.removeprefix(VARIABLE_PREFIX), known)
-        remedy = did_you_mean(known[name] for name in near) or "; unset it for this program"
+        near = nearest(variable.removeprefix(VARIABLE_PREFIX), names)
+        remedy = did_you_mean(names[name] for name in near) or "; unset it for this program"
         lines.append(f"environment variable {variable}: no such setting{remedy}")
     return lines
 
@@ -169,7 +169,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """The setting that a variable sets, None when there is none. If several fit, the one with the most placeholders wins."""
+    """Return the setting of a variable, or None. If several match, the setting with the most placeholders wins."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -189,14 +189,14 @@ def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
 
 
 def _read_flag(row: SettingRow, value: object) -> object:
-    """A flag's value; a relative path begins at the working directory."""
+    """Return a flag's value; a relative path starts at the working directory."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
 
 
 def _read(row: SettingRow, text: str) -> object:
-    """The value of a variable's or a flag's text. A text that cannot be read stays as it is; the model refuses it."""
+    """Return the value of a variable's or flag's text. An unreadable text is unchanged; the model refuses it."""
     if row.kind == "number":
         return _number(text)
     if row.kind == "switch":
@@ -213,7 +213,7 @@ def _items(text: str) -> list[str]:
 
 
 def _counts(text: str) -> dict[str, int | str] | str:
-    """The counts by name. The text stays as it is when a name has no count, as in `amd`, or two, as in `amd=1,amd=2`."""
+    """Return the counts by name. The text is unchanged if a name has no count, as in `amd`, or two, as in `amd=1,amd=2`."""
     pairs = [item.partition("=") for item in _items(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
@@ -230,7 +230,7 @@ def _whole(text: str) -> int | str:
 
 
 def _with(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    """The document with one value replaced. A section that is no table stays as it is; the model refuses it."""
+    """Return the document with one value replaced. A section that is not a table is unchanged; the model refuses it."""
     head, *rest = path
     if not rest:
         return {**data, head: value}

@@ -1,4 +1,4 @@
-"""What a configuration is made from, and the error that says what is wrong with it. The daemon imports this: no pydantic."""
+"""The inputs of a configuration, and the error for an invalid configuration. The daemon imports this module: no pydantic."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ VARIABLE_PREFIX = "TELEMETRY_"
 DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
 DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
 DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
-# By which a daemon says, on its local socket, by what settings it reads, and what these are made from.
+# Headers of a daemon's local socket: fingerprints of its settings, and of the inputs of these settings.
 READS_HEADER = "X-Telemetry-Reads"
 GIVEN_HEADER = "X-Telemetry-Given"
 LARGEST_FILE_BYTES = 1 << 20
-# The variables that decide what is read.
+# The variables that affect what is read.
 _DECIDING = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
 )
@@ -37,7 +37,7 @@ KeyPath = tuple[str, ...]
 
 
 class ConfigError(CommandError):
-    """The configuration cannot be used; `lines` say where, what and what to do, one line for each error."""
+    """The configuration is invalid; `lines` have position, error and remedy, one line per error."""
 
     def __init__(self, *lines: str, status: int = exits.CONFIGURATION) -> None:
         super().__init__(*lines, status=status)
@@ -45,11 +45,11 @@ class ConfigError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigInputs:
-    """All that settings come from. Flags beat the environment, and the environment beats the file.
+    """All inputs of the settings.
 
-    `path` is what `--config` named. `overrides` maps dotted paths such as `log.level` to what their flags said.
-    `known_sources` None means that any well-formed name may be a source, as long as the parsers are not loaded yet.
-    `known_polls` are the polls of those whose parser is.
+    Flags beat the environment, and the environment beats the file. `path` is the value of `--config`. `overrides` maps
+    dotted paths such as `log.level` to the flags' values. `known_sources` is None before the parsers are loaded: then
+    any well-formed name may be a source. `known_polls` are the polls of sources whose parser is loaded.
     """
 
     path: str | None = None
@@ -60,13 +60,13 @@ class ConfigInputs:
     default_path: str = DEFAULT_FILE
 
     def variables(self) -> dict[str, str]:
-        """The environment's variables that may be ours; one that is empty counts as not set."""
+        """Return the environment's variables with our prefix; an empty variable counts as not set."""
         return {name: text for name, text in self.environment.items() if name.startswith(VARIABLE_PREFIX) and text}
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` names the variable or flag of each value that is not the file's."""
+    """The document to validate. `origins` names the variable or flag of each value that is not from the file."""
 
     data: dict[str, Any]
     file: str | None = None
@@ -75,7 +75,7 @@ class Document:
     origins: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def file_has(self, path: KeyPath) -> bool:
-        """Whether the file itself says something at the path."""
+        """Return whether the file itself sets the path."""
         inner: Any = self.file_data
         for part in path:
             if not isinstance(inner, dict) or part not in inner:
@@ -84,27 +84,30 @@ class Document:
         return True
 
 
-# A command that asks the daemon, and a hook of a scheduler, need no more than the following three: to check the configuration
-# takes longer than all else that the command does.
+# A command that asks the daemon, and a scheduler's hook, need only the following three functions: checking the
+# configuration takes longer than the rest of the command.
 
 
 def given_word(path: str | None, environment: Mapping[str, str]) -> str:
-    """A word for what file and environment say, unchecked: who is given the same reads the same. Empty where the file cannot be read."""
+    """Return a fingerprint of file and environment, unchecked: the same inputs read the same.
+
+    Empty if the file cannot be read.
+    """
     try:
         content = _content(path, environment)
-    except (OSError, ValueError):  # the check says what is wrong
+    except (OSError, ValueError):  # the check reports the error
         return ""
     deciding = sorted(item for item in environment.items() if item[0].startswith(_DECIDING) and item[1])
     return f"{crc32(repr((content, deciding)).encode()):08x}"
 
 
 def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Where the daemon's sockets are by file and environment, unchecked; None if they must be checked first."""
+    """Return the folder of the daemon's sockets by file and environment, unchecked, or None if they must be checked first."""
     return _folder(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
 def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Where the same say that the files of jobs are; None if they say nothing that can be used."""
+    """Return the folder of job files by file and environment, unchecked, or None if it is not set validly."""
     return _folder(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
@@ -115,13 +118,13 @@ def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str
     try:
         content = _content(path, environment)
         found = toml_in(content.decode()).get(section, {}).get(name, default) if name.encode() in content else default
-    except (OSError, ValueError, AttributeError):  # the check says what is wrong
+    except (OSError, ValueError, AttributeError):  # the check reports the error
         return None
     return found if isinstance(found, str) and found.startswith("/") else None
 
 
 def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
-    """The file that `--config` or the variable names, or the usual one, which a node need not have."""
+    """Return the content of the file from `--config` or the variable, or of the default file, which is optional."""
     named = path or environment.get(FILE_VARIABLE)
     try:
         return read_file(named or DEFAULT_FILE, LARGEST_FILE_BYTES)
@@ -132,7 +135,7 @@ def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
 
 
 def toml_in(text: str) -> dict[str, Any]:
-    """The document of a TOML file, else ValueError. The reader takes gigabytes for a key of thousands of parts."""
+    """Return the document of a TOML file, or raise ValueError. The reader takes gigabytes for a key of thousands of parts."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -1,4 +1,4 @@
-"""What is said of a setting, and the rules for its value: each returns the value, or raises ValueError saying what is wrong."""
+"""Metadata of settings, and rules for their values: each returns the value, or raises ValueError with the error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.metrics import OWNER_LABELS
 # Routes that the web site answers itself; see web/.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
-# The tools whose folders of jobs are understood.
+# The tools whose job folders can be read.
 _JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
 
 _SHOWN_CHARACTERS = 60
@@ -30,10 +30,10 @@ _LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What there is to know of a setting beside its name, type and default.
+    """Metadata of a setting beside its name, type and default.
 
-    `rule`, `low` and `high` hold for the value, or for each item of a list and each count of a mapping; `name_rule` for the
-    names in a mapping. The only item of a list that may stand `alone` needs no brackets.
+    `rule`, `low` and `high` apply to the value, or to each item of a list and each count of a mapping; `name_rule` to
+    the names in a mapping. A single item that may be `alone` needs no brackets.
     """
 
     text: str
@@ -46,25 +46,25 @@ class About:
 
 
 def about(text: str, **more: Any) -> Mapping[str, About]:
-    """The metadata of a setting's field."""
+    """Return the metadata of a setting's field."""
     return {"about": About(text, **more)}
 
 
 def shown(value: object) -> str:
-    """The value as it would stand in the file, on one line and cut to a readable length."""
+    """Return the value as written in the file, on one line and shortened."""
     text = json.dumps(value, default=str)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
 def source_name(text: str) -> str:
-    """The name of a source: lower-case letters, digits and single hyphens."""
+    """Return the name of a source: lower-case letters, digits and single hyphens."""
     if _SOURCE_NAME.match(text) is None:
         raise ValueError("the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi")
     return text
 
 
 def absolute_path(text: str) -> str:
-    """An absolute path."""
+    """Return an absolute path."""
     if not text.startswith("/"):
         raise ValueError(f"must be an absolute path, starting with /, not {shown(text)}")
     if not text.isprintable():
@@ -73,19 +73,19 @@ def absolute_path(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text without control characters."""
+    """Return a text without control characters."""
     if not text.isprintable():
         raise ValueError(f"must be a string without control characters, not {shown(text)}")
     return text
 
 
 def absolute_path_or_none(text: str) -> str:
-    """An absolute path, or the empty string for none."""
+    """Return an absolute path, or the empty string for none."""
     return absolute_path(text) if text else text
 
 
 def textfile_path(text: str) -> str:
-    """An absolute path of a file that the textfile collector would read, or the empty string for none."""
+    """Return an absolute path of a file that the textfile collector would read, or the empty string for none."""
     if text and not text.endswith(".prom"):
         raise ValueError(f"must end in .prom, because the collector ignores other files, not {shown(text)}")
     return absolute_path_or_none(text)
@@ -95,7 +95,7 @@ PATH_RULES = (absolute_path, absolute_path_or_none, textfile_path)
 
 
 def route(text: str) -> str:
-    """The path under which the metrics are served, one that is not taken by another page."""
+    """Return the path of the metrics page, which no other page uses."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
     if {".", ".."} & set(text.split("/")):
@@ -106,7 +106,7 @@ def route(text: str) -> str:
 
 
 def listen_address(text: str) -> str:
-    """An address to listen on that is well formed; whether it exists shows when the socket is opened."""
+    """Return a well-formed address to listen on; opening the socket shows whether it exists."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {shown(text)}")
     try:
@@ -119,7 +119,7 @@ def listen_address(text: str) -> str:
 
 
 def allowed_host(text: str) -> str:
-    """A host that requests may be for: a name or an address, `*.` and a name for all below it, or `*` for all."""
+    """Return an allowed host: a name or an address, `*.` and a name for all below it, or `*` for all."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
         return text
@@ -132,7 +132,7 @@ def allowed_host(text: str) -> str:
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
-    except ValueError:  # a name, or nothing that can be a host
+    except ValueError:  # a name, or an invalid host
         return False
     return True
 
@@ -145,7 +145,7 @@ def _check_host(host: str, text: str) -> None:
 
 
 def job_map(text: str) -> str:
-    """Whose folder it is, and the folder: `jobstats:/run/gpustat`."""
+    """Return the tool and the folder: `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
         raise ValueError(f"must be one of {', '.join(_JOB_MAP_KINDS)}, a colon and a folder, not {shown(text)}")
@@ -154,14 +154,14 @@ def job_map(text: str) -> str:
 
 
 def model_name(text: str) -> str:
-    """The name of a model, as the label `model` has it."""
+    """Return the name of a model, as in the label `model`."""
     if not text.strip():
         raise ValueError('must be the name of a model, as in [peaks."MTT S5000"]')
     return one_line(text)
 
 
 def all_different(texts: list[str]) -> list[str]:
-    """A list that names nothing twice."""
+    """Return a list without duplicates."""
     repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
     if repeated:
         raise ValueError(f"names {shown(repeated[0])} twice")
@@ -169,7 +169,7 @@ def all_different(texts: list[str]) -> list[str]:
 
 
 def _one_of(words: Collection[str]) -> Callable[[str], str]:
-    """The rule for a value that is one of these words."""
+    """Return the rule for a value that is one of these words."""
 
     def rule(text: str) -> str:
         if text not in words:
@@ -179,7 +179,7 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
     return rule
 
 
-# A label that names the owner of a card, a data type of arithmetic, another exporter whose names we know.
+# A label with the owner of a card, a data type of arithmetic, another supported exporter.
 owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
 dtype = _one_of(DTYPES)
 peer = _one_of(PLACES)

@@ -130,7 +130,7 @@ class SourceSettings:
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
     def why_off(self, poll: Poll) -> str:
-        """Return why a poll is not made, by its own setting or its source's; an empty text if it is made."""
+        """Return why a poll is off, by its own setting or its source's, or an empty text if it is on."""
         mode = self.polls.get(poll.name, PollSettings()).mode
         if self.mode == "never" or mode == "never":
             return "switched off by the configuration"
@@ -292,22 +292,22 @@ class Settings:
 
     @property
     def ranks(self) -> RankSettings:
-        """The settings about ranks."""
+        """Return the settings about ranks."""
         return RankSettings(self.rank_table, self.rank_table_server, self.privacy.map_addresses)
 
     def source(self, name: str) -> SourceSettings:
-        """The settings of a source, the defaults for one that is not named."""
+        """Return the settings of a source, or the defaults."""
         return self.sources.get(name, SourceSettings())
 
     def all_known(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
-        """Whether there are all sources and polls that are named."""
+        """Return whether all configured sources and polls exist."""
         return all(
             name in sources and {*source.polls} <= {*polls.get(name, ())} for name, source in self.sources.items()
         )
 
 
 def reads(settings: Settings) -> str:
-    """A short word for the settings that decide what is read: who has the same word reads the same."""
+    """Return a fingerprint of the settings that decide what is read: equal fingerprints read the same."""
     used = (
         *(sorted(settings.sources.items()), settings.parsers, settings.ranks, settings.attribution),
         *(sorted(settings.peaks.items()), settings.peak_dtypes),
@@ -315,7 +315,7 @@ def reads(settings: Settings) -> str:
     return f"{crc32(repr(used).encode()):08x}"
 
 
-# The flags of the command line that change one setting, by the setting's path.
+# The command line flags of single settings, by the setting's path.
 FLAGS: Mapping[str, str] = {
     "log.level": "--log.level",
     "log.format": "--log.format",

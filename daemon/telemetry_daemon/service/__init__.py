@@ -1,1 +1,1 @@
-"""The running daemon: its start, reloads and end, and what it tells systemd and node_exporter."""
+"""The running daemon: its start, reloads and end, and its reports to systemd and node_exporter."""

@@ -1,4 +1,4 @@
-"""What the daemon keeps of its sources' answers and shares: the flight recorder, and the captures for commands on this node."""
+"""The daemon's record of its sources' captures: the flight recorder, and live captures for commands on this node."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from telemetry_daemon.times import Clock
 
 log = logging.getLogger(__name__)
 
-# A command that does not take its captures in time loses some, and is told how many.
+# A command that reads its captures too slowly loses some, and receives their number.
 _MOST_WAITING_BYTES = 16 << 20
 _LOOK_SECONDS = 0.05
-# For a file that is due when it is switched off: a reload does not wait longer.
+# The time to finish a due file when the recorder is switched off: a reload does not wait longer.
 _LAST_FILE_SECONDS = 6.0
 
 
 class Round(Protocol):
-    """Begins a round of all polls, and gives what tells whether it has ended."""
+    """Starts a round of all polls, and returns a function that reports whether it has ended."""
 
     def __call__(self, *, ask: bool) -> Callable[[], bool]:
-        """Where `ask`, all are asked now; else it began with the polling."""
+        """If `ask`, run all polls now; else the round counts from the start of polling."""
         ...
 
 
@@ -47,9 +47,9 @@ class _Running:
 
 
 class BlackBox:
-    """Listens at the tap of the node's sources where the settings say so, and while a command records.
+    """Records the node's captures if the settings say so, and while a command records.
 
-    In a maintenance, cards may go without much ado.
+    During maintenance, the loss of a card starts no recording.
     """
 
     def __init__(
@@ -79,18 +79,18 @@ class BlackBox:
             self._tap.listen(ring.add, lambda: None)
 
     def end(self, seconds: float) -> None:
-        """Keep nothing any more; what is still to be written is given so many seconds."""
+        """Stop recording, with this many seconds to finish writing."""
         running, self._running = self._running, None
         if running is not None:
             self._tap.leave(running.ring.add)
             running.recorder.end(seconds)
 
     def flights(self) -> tuple[Flight, ...]:
-        """The files that there were when they were last looked at, the newest first: a page does not wait for a disk."""
+        """Return the files as of the last look, newest first: a page does not wait for a disk."""
         return self._flights
 
     def look(self) -> None:
-        """Look at the files that there are."""
+        """Look at the existing files."""
         if not self._state_directory:
             return
         try:
@@ -105,9 +105,11 @@ class BlackBox:
         return trouble
 
     def _times(self) -> Iterator[float]:
-        """When the files were written, by the monotonic clock: a daemon that is started again and again writes no more of them."""
+        """Yield when the files were written, by the monotonic clock, so that a daemon that restarts repeatedly does not
+        exceed the limit.
+        """
         now, wall = self._clock.monotonic(), self._clock.wall()
-        # After the clock was set back nobody knows how long ago that was: such a file counts as one of now.
+        # After the clock was set back the age of a file is unknown: the file counts as new.
         return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)
 
     def _alarm(self, alarm: Alarm) -> None:
@@ -118,29 +120,29 @@ class BlackBox:
     async def _send(
         self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Send captures as lines until one of the two sides ends it."""
-        heard = _Heard(asyncio.get_running_loop())
+        """Send captures as lines until the client or the daemon ends the stream."""
+        received = _Received(asyncio.get_running_loop())
         before = partial(self._before, minutes=request.minutes_before)
         try:
-            for packed in self._tap.listen(heard.add, before) if request.live else before():
+            for packed in self._tap.listen(received.add, before) if request.live else before():
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
                 has_ended = self._begin_round(ask=self._running is None)
-                await _until_either_ends(heard, has_ended, reader, writer)
+                await _until_either_ends(received, has_ended, reader, writer)
         finally:
-            self._tap.leave(heard.add)
+            self._tap.leave(received.add)
 
     def _before(self, *, minutes: bool) -> Iterator[bytes]:
-        """What was captured before, if it is kept."""
+        """Yield the earlier captures, if they are kept."""
         running = self._running
         if running is None:
             return iter(())
         return running.ring.packed() if minutes else running.ring.newest()
 
 
-class _Heard:
-    """The lines that wait to be sent; those of them that are too many are counted."""
+class _Received:
+    """The lines that wait to be sent; lost lines are counted."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -149,11 +151,11 @@ class _Heard:
         self._lost = 0
 
     def add(self, line: Line) -> None:
-        """Take a line from any thread."""
+        """Add a line, from any thread."""
         self._loop.call_soon_threadsafe(self._put, line.text)
 
     async def next(self) -> bytes:
-        """The next line, behind the number of those that were lost before it."""
+        """Return the next line, preceded by the number of lines lost before it."""
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         lost, self._lost = self._lost, 0
@@ -161,11 +163,11 @@ class _Heard:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no line waits."""
+        """Return whether no line waits."""
         return self._waiting.empty()
 
     def end_round(self) -> None:
-        """Send, behind the lines so far, when the round ended."""
+        """Send the time at which the round ended, after the lines so far."""
         ended = {"schema": control_requests.LOST_SCHEMA, "captures": 0, "round_ended": self._loop.time()}
         self._loop.call_soon(self._put, json.dumps(ended).encode() + b"\n")
 
@@ -178,19 +180,19 @@ class _Heard:
 
 
 async def _until_either_ends(
-    heard: _Heard, has_round_ended: Callable[[], bool], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    received: _Received, has_round_ended: Callable[[], bool], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Send what is heard; who hears no more is sent what was heard until then."""
+    """Send received lines. At the end of the recording, send the lines received until then."""
 
     async def send() -> None:
         while True:
-            writer.write(await heard.next())
+            writer.write(await received.next())
             await writer.drain()
 
     async def end_round() -> None:
         while not has_round_ended():  # noqa: ASYNC110  # no event of this loop: polls end on threads of their own
             await asyncio.sleep(_LOOK_SECONDS)
-        heard.end_round()
+        received.end_round()
 
     sending, hung_up = asyncio.create_task(send()), asyncio.create_task(reader.read(1))
     ending_round = asyncio.create_task(end_round())
@@ -201,6 +203,6 @@ async def _until_either_ends(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    while not heard.is_empty:
-        writer.write(await heard.next())
+    while not received.is_empty:
+        writer.write(await received.next())
         await writer.drain()

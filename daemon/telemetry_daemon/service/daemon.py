@@ -55,23 +55,23 @@ from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
 from telemetry_parsers.past import SLOT_SECONDS
 
-if TYPE_CHECKING:  # imported where owners are told
+if TYPE_CHECKING:  # imported if owners are reported
     from telemetry_daemon.service.owners import Owners
 
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS = 10.0
-# An owner that has appeared or ended is written so soon.
+# The delay until an owner that has appeared or ended is written.
 LEDGER_SECONDS = 1.0
-# Whoever stops us has not to wait longer, whatever hangs.
+# The longest duration of a stop, whatever hangs.
 LONGEST_END_SECONDS = 2.5
-# Only where something has just happened to a card. With the time above it is less than the unit gives us (TimeoutStopSec).
+# Added only if a card has just had an event. The sum is less than the unit's TimeoutStopSec.
 _LAST_FLIGHT_SECONDS = 6.0
 _WITHOUT_CONTROL = (
     "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"
 )
 _WITHOUT_LOCAL = "no local socket: `telemetry top` and `snapshot` reach this daemon at its listen address only"
-# These stay as they were at the start.
+# These settings keep their value from the start.
 _FIXED = (
     "state.directory",
     "state.runtime_directory",
@@ -86,7 +86,9 @@ _FIXED = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a service is started with; `reload_settings` reads the configuration anew, `given` tells the word for what it is made from."""
+    """The arguments of a service; `reload_settings` reads the configuration again, `given` returns a fingerprint of its
+    inputs.
+    """
 
     settings: Settings
     reload_settings: Callable[[], Settings]
@@ -132,7 +134,7 @@ class Service:
         self._reload_waits = False
 
     def _device_memory(self, now: float) -> tuple[devices_file.DeviceMemory | None, Remembered]:
-        """The file of known devices and its content; no file where the devices are simulated or recorded."""
+        """Return the file of recorded devices and its content; no file for simulations and recordings."""
         if not self._start.remembers_devices:
             return None, Remembered(since=now)
         memory = devices_file.DeviceMemory(devices_file.path_in(self._settings.state.directory), now)
@@ -174,18 +176,18 @@ class Service:
         )
 
     def _owners_of(self, node: Node) -> Owners | None:
-        """What knows the owners of cards, where they are told or were recorded."""
+        """Return the owners of cards, if they are reported or were recorded."""
         if not self._settings.attribution.enabled and node.recorded is None:
             return None
-        from telemetry_daemon.service.owners import Owners  # other nodes do without it
+        from telemetry_daemon.service.owners import Owners  # imported only if needed
 
         settings, remembers = self._settings, self._start.remembers_devices
         return Owners(settings.attribution, settings.state.directory if remembers else None, node.clock)
 
     async def run(self) -> int:
-        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
+        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError if an address cannot be opened."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):  # who sees it listen may end it
+        for number in (signal.SIGTERM, signal.SIGINT):  # a client that sees the open port may already send the signal
             loop.add_signal_handler(number, self._stop.set)
         self._site.stream_on(loop)
         self._store.tell_changes(self._site.snapshot_changed)
@@ -223,7 +225,7 @@ class Service:
         return self._status
 
     async def _serve_until_stopped(self) -> None:
-        """Serve until the stop event; raises what ended the serving before."""
+        """Serve until the stop event, or raise the error that ended the serving before."""
         stop = asyncio.create_task(self._stop.wait())
         serving = [asyncio.create_task(self._web.serve_forever())]
         watchdog = systemd.watchdog_interval()
@@ -236,7 +238,7 @@ class Service:
             task.cancel()
 
     async def _end(self) -> None:
-        """Stop everything, each part within its own bounds and all of it within one."""
+        """Stop everything: each part within its limit, all parts within a common limit."""
         logger.info("stopping")
         systemd.stopping()
         last_moment = threading.Timer(LONGEST_END_SECONDS, self._leave_unfinished)
@@ -255,18 +257,18 @@ class Service:
         self._black_box.end(_LAST_FLIGHT_SECONDS)
 
     def _leave_unfinished(self) -> None:
-        logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
+        logger.warning("not all tasks ended in time and were left behind", extra={"seconds": LONGEST_END_SECONDS})
         log.leave(self._status)
 
     async def _start_local(self, server: ControlServer | LocalSite, lost: str) -> None:
-        """Have a socket that only root and our user reach; without it the daemon goes on."""
+        """Open a socket for root and the daemon's user; without it the daemon continues."""
         try:
             await server.start()
         except OSError as error:
             logger.warning(lost, extra={"error": error})
 
     def _reads(self) -> Mapping[str, str]:
-        """What this daemon reads; nothing on this machine reads the same as one with simulated or recorded devices."""
+        """Return headers that describe this daemon's settings; a node with simulated or recorded devices has none."""
         if not self._start.remembers_devices:
             return {}
         return {READS_HEADER: reads(self._settings), GIVEN_HEADER: self._given}
@@ -283,7 +285,7 @@ class Service:
         loop.add_signal_handler(signal.SIGHUP, reload)
 
     def _watch_nodes(self) -> None:
-        """Look for devices that the unit's allow-list lacks, if systemd would start us again."""
+        """Look for devices that the unit's allow-list denies, if systemd would restart the service."""
         if not device_nodes.under_systemd(os.environ):
             return
         loop = asyncio.get_running_loop()
@@ -292,7 +294,7 @@ class Service:
             denied = self._node_watch.newly_denied()
             if denied:
                 logger.warning(
-                    "devices came after our start and are not allowed; starting anew", extra={"nodes": denied}
+                    "devices appeared after the start and are not allowed; restarting", extra={"nodes": denied}
                 )
                 self._status = exits.RESTART
                 loop.call_soon_threadsafe(self._stop.set)
@@ -309,7 +311,7 @@ class Service:
         self._own.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
-        """One reload at a time, and one that waits: it will read what all signals until then were sent for."""
+        """Run one reload at a time, with one more waiting: the waiting reload covers all signals until then."""
         if self._reload_waits:
             return
         self._reload_waits = True
@@ -318,7 +320,7 @@ class Service:
             await self._reload()
 
     async def _reload(self) -> None:
-        """Apply a changed configuration; a bad one leaves the running one in force."""
+        """Apply a changed configuration; an invalid configuration changes nothing."""
         systemd.reloading()
         try:
             given = self._start.given()
@@ -338,22 +340,22 @@ class Service:
         systemd.ready("serving on " + ", ".join(self._web.addresses))
 
     def _apply(self, settings: Settings) -> None:
-        """Change what differs: a source whose settings stay goes on undisturbed."""
+        """Apply changed settings; a source whose settings are unchanged continues undisturbed."""
         log.setup(settings.log.level, settings.log.format)
-        before = self._settings
+        previous = self._settings
         for name in _FIXED:
-            if attrgetter(name)(settings) != attrgetter(name)(before):
+            if attrgetter(name)(settings) != attrgetter(name)(previous):
                 logger.warning("a changed setting needs a restart", extra={"setting": name})
         self._settings = replace(
             settings,
-            state=before.state,
-            parsers=before.parsers,
-            export=before.export,
-            attribution=before.attribution,
-            steps=before.steps,
+            state=previous.state,
+            parsers=previous.parsers,
+            export=previous.export,
+            attribution=previous.attribution,
+            steps=previous.steps,
         )
         for name in list(self._poller.sources()):
-            if settings.source(name) != before.source(name):
+            if settings.source(name) != previous.source(name):
                 self._poller.renew(name, partial(self._source, name))
         self._configure_black_box()
         self._site.renew_peer_pages()
@@ -365,14 +367,14 @@ class Service:
             self._black_box.configure(self._settings)
 
     def _source(self, name: str) -> Source:
-        """The source made anew by the settings in force."""
+        """Return a new source with the current settings."""
         return self._node.source(name, self._settings)
 
     def _round(self, *, ask: bool) -> Callable[[], bool]:
         return self._poller.round(ask=ask)
 
     async def _feed_watchdog(self, interval: float) -> None:
-        """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""
+        """Notify systemd's watchdog while this loop, the guard's thread and the scheduler all run."""
         ticks = -1
         while True:
             if self._guard.ticks != ticks and self._poller.is_alive():
@@ -381,7 +383,7 @@ class Service:
             await asyncio.sleep(interval / 2)
 
     def _housekeeping(self) -> None:
-        """What is worth doing now and then, on a thread of its own."""
+        """Run periodic chores, on a separate thread."""
         self._own.set_pci(self._node.pci_counts())
         self._maintenance.keep()
         self._black_box.look()

@@ -1,4 +1,4 @@
-"""The daemon's own metrics that no source has: version, configuration, plugins, what the PCI bus holds."""
+"""The daemon's own metrics: version, configuration, plugins, and devices on the PCI bus."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class OwnMetrics:
-    """Sets the daemon's own metrics in the store, each whole."""
+    """Sets the daemon's own metrics in the store, each metric with all its series."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._told: dict[str, tuple[Sample, ...]] = {}
 
     def set_version(self) -> None:
-        """The daemon's version and Python's."""
+        """Set the versions of the daemon and of Python."""
         self._set("telemetry_build_info", {(("version", __version__), ("python", platform.python_version())): 1.0})
 
     def set_reload(self, *, succeeded: float) -> None:
-        """1 when the configuration was last read without an error, 0 when not."""
+        """Set 1 if the configuration was last read without an error, else 0."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 
     def set_plugin_failures(self, plugins: Sequence[str]) -> None:
-        """The plugins that could not be loaded."""
+        """Set the plugins that could not be loaded."""
         self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
 
     def configure(self, settings: Settings) -> None:
-        """How many devices of each vendor there should be, and what cards can do at best."""
+        """Set the expected number of devices of each vendor, and the peaks of cards."""
         self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
         self._store.facts.set_peaks(known_peaks(settings))
 
     def set_known_since(self, unix_seconds: float) -> None:
-        """Since when the daemon, or its state directory, knows the node's devices."""
+        """Set since when the daemon, or its state directory, has recorded the node's devices."""
         self._set("telemetry_remembers_since_timestamp_seconds", {(): unix_seconds})
 
     def set_pci(self, counts: Mapping[str, int]) -> None:
-        """How many accelerators of each vendor are on the PCI bus."""
+        """Set the number of accelerators of each vendor on the PCI bus."""
         self._set("telemetry_pci_devices", _by_vendor(counts))
 
     def set_compat(self, is_served: Mapping[str, bool]) -> None:
-        """Whether the address of each other exporter's page is served."""
+        """Set whether the address of each other exporter's page is served."""
         values: dict[Labels, float] = {(("exporter", name),): float(up) for name, up in sorted(is_served.items())}
         self._set("telemetry_compat_up", values)
 
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
         samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
-        if self._told.get(metric) != samples:  # what is told makes a new snapshot, and a new page
+        if self._told.get(metric) != samples:  # a changed value makes a new snapshot and a new page
             self._told[metric] = samples
             self._store.facts.set_own(metric, samples)
 

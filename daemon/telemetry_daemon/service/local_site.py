@@ -1,4 +1,6 @@
-"""The site for the daemon's user and group and for root, on a Unix socket in the runtime directory: without passwords, independent of [web]."""
+"""The site for the daemon's user and group and for root, on a Unix socket in the runtime directory, without passwords
+and independent of [web].
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from telemetry_daemon.web.messages import LOCAL_SOCKET, Handler, Request, Respon
 from telemetry_daemon.web.server.listeners import Listener, listening
 from telemetry_daemon.web.server.web_server import WebServer
 
-# Monitoring users ask as members of the daemon's group.
+# Monitoring users connect as members of the daemon's group.
 _GROUP_MODE = 0o660
 
 
 class LocalSite:
-    """Serves the site at that path; the snapshot has headers that say by what configuration it was read."""
+    """Serves the site at that path; headers of the snapshot identify the configuration."""
 
     def __init__(self, path: Path, site: Handler, reads: Callable[[], Mapping[str, str]]) -> None:
         self._path = path
@@ -29,7 +31,7 @@ class LocalSite:
         self._web = WebServer(self._respond, (), "")
 
     async def start(self) -> None:
-        """Listen; a socket that a daemon left is replaced. Raises OSError."""
+        """Listen; a socket left by an earlier daemon is replaced. Raises OSError."""
         await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user_or_group)
 
     async def close(self) -> None:

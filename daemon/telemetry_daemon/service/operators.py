@@ -1,4 +1,4 @@
-"""What operators ask of the daemon: to forget a device, to release a source and resume it, to announce maintenance, and to say what it knows."""
+"""Operators' requests to the daemon: forget a device, release and resume a source, announce maintenance, and report its state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Operators:
-    """Answers; `make` gives a source anew, `remember` writes down what is known of the devices."""
+    """Answers requests; `make` creates a source again, `remember` saves the recorded devices."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Operators:
 
 
 class MaintenanceDesk:
-    """Takes announcements, shows them in the store, and keeps them."""
+    """Accepts announcements of maintenance, shows them in the store, and saves them."""
 
     def __init__(self, book: MaintenanceBook, store: Store) -> None:
         self._book = book
@@ -109,9 +109,9 @@ class MaintenanceDesk:
         }
 
     def keep(self) -> str:
-        """Show what holds now and keep it; returns why it could not be kept, or nothing."""
+        """Show and save the current maintenance. Return why it could not be saved, or an empty text."""
         now = self._book.now()
-        if self._shown != now:  # what is shown makes a new snapshot, and a new page
+        if self._shown != now:  # a changed value makes a new snapshot and a new page
             self._shown = now
             self._store.facts.set_maintenance(self._book.now)
         try:

@@ -1,4 +1,4 @@
-"""This node under other exporters' names: made when somebody asks, served on addresses of their own where the settings say so."""
+"""This node's metrics under other exporters' names: rendered on request, and served on separate addresses if configured."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from telemetry_daemon.web.addresses import WebError
 from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.messages import Handler
 
-if TYPE_CHECKING:  # imported when somebody asks for such a page
+if TYPE_CHECKING:  # imported when such a page is requested
     from telemetry_daemon.service.peer_sites import PeerSites
     from telemetry_daemon.site.peer_pages import PeerPages
 
 logger = logging.getLogger(__name__)
 
-# The name and the address of the node in Kubernetes, where the chart sets them.
+# The name and the address of the node in Kubernetes, if the chart sets them.
 _NODE_NAME, _NODE_ADDRESS = "NODE_NAME", "NODE_IP"
-# An address of the documentation (RFC 5737): nothing is sent to it, the kernel only chooses a way there.
+# An address for documentation (RFC 5737): nothing is sent to it, the kernel only selects a route.
 _ANYWHERE = ("192.0.2.1", 9)
 _TRY_AGAIN_SECONDS = 10.0
 
 
 def _address() -> str:
-    """Return the node's address in Kubernetes, else the address from which the host sends; empty if it has no way out."""
+    """Return the node's address in Kubernetes, else the host's source address, or an empty text without a route."""
     given = os.environ.get(_NODE_ADDRESS, "")
     if given:
         return given
@@ -42,9 +42,9 @@ def _address() -> str:
 
 
 class OtherNames:
-    """What the settings say of other exporters' names; `tells_owners` is whether pods are known at all.
+    """The configured pages of other exporters; `tells_owners` is whether pods are reported at all.
 
-    `on_change` gets, for each exporter with an address of its own, whether that address is served.
+    `on_change` receives, for each exporter with an address, whether that address is served.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OtherNames:
         self._retry: asyncio.Task[None] | None = None
 
     def pages(self) -> PeerPages:
-        """The pages by the settings in force."""
+        """Return the pages by the current settings."""
         from telemetry_daemon.site.peer_pages import PeerPages, Usual
         from telemetry_exporters.prometheus.compat.table import Node
 
@@ -69,7 +69,7 @@ class OtherNames:
         return PeerPages(node, usual)
 
     async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:
-        """Serve the pages that have an address of their own in these settings; a taken address is tried again. Raises WebError."""
+        """Serve the pages that have an address in these settings; a taken address is tried again. Raises WebError."""
         if self._sites is None and any(compat.listen_address for compat in settings.compat.values()):
             from telemetry_daemon.service.peer_sites import PeerSites
 
@@ -80,7 +80,7 @@ class OtherNames:
             self._retry = asyncio.get_running_loop().create_task(self._try_again())
 
     async def close(self) -> None:
-        """Stop serving them."""
+        """Stop serving the pages."""
         if self._retry is not None:
             self._retry.cancel()
         if self._sites is not None:
@@ -100,11 +100,11 @@ class OtherNames:
         self._on_change({name: not problem for name, problem in problems.items()})
 
     async def _try_again(self) -> None:
-        """Try to serve until every address is served."""
+        """Try again until every address is served."""
         while self._sites is not None and any(self._problems.values()):
             await asyncio.sleep(_TRY_AGAIN_SECONDS)
             try:
                 await self._serve(self._sites, self._settings)
-            except WebError as error:  # the web configuration file was changed and is bad; a later try may succeed
+            except WebError as error:  # the web configuration file is now invalid; a later try may succeed
                 logger.warning("not serving under other exporters' names", extra={"error": error})
         self._retry = None

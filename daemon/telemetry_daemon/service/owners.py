@@ -1,4 +1,4 @@
-"""What a daemon with owners adds: attribution, ledger, and a watch over the folder of job files."""
+"""The parts of a daemon with owners: attribution, ledger, and a watch over the folder of job files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from telemetry_parsers.owners.privacy import Privacy
 
 LOOK_SECONDS = 1.0
 _SCHEDULERS = ("slurm", "pbs", "flux")
-# Two changes within one tick of the kernel's clock leave the same time.
+# Two changes within one tick of the kernel's clock have the same timestamp.
 _TICK_NANOSECONDS = 1_000_000_000
 
 
 class Owners:
-    """The owners of a node's cards, and the ledger of what these cost; what is simulated or recorded has no file of it."""
+    """The owners of a node's cards, and the ledger of their use; simulations and recordings have no ledger file."""
 
     def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
-        """Read what is kept of before. Raises ConfigError where the key of names' hashes cannot be read."""
+        """Read the saved state. Raises ConfigError if the key for hashed names cannot be read."""
         self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
         saved = self._file.load() if self._file is not None else None
         self.ledger = Ledger(platform.node(), this_machine().boot, saved)
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def keep(self, store: Store) -> None:
-        """Write the records of owners that have ended; and what the others have come to, once a minute and when one appears."""
+        """Write the records of ended allocations, and the current state of the others once a minute or after a new one."""
         with store.unchanged():
             ended = self.ledger.take_ended()
             is_due = self._file is not None and (ended or self.ledger.has_news or self._file.is_due)
@@ -43,7 +43,7 @@ class Owners:
             self._file.keep(ended, saved)
 
     def end(self, store: Store) -> None:
-        """Write all that there is: owners outlive the daemon, which goes on with them at its next start."""
+        """Write all records: owners outlive the daemon, which continues them at its next start."""
         if self._file is None:
             return
         with store.unchanged():
@@ -52,13 +52,13 @@ class Owners:
 
 
 def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:
-    """How names are told. Raises ConfigError."""
+    """Return how names are exposed. Raises ConfigError."""
     by_name = Privacy(settings.users, settings.pods, settings.jobs)
     return replace(by_name, key=owner_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
 
 
 class JobFolder:
-    """Has the schedulers' sources read when a file in the folder was written, replaced or removed."""
+    """Has the schedulers' sources polled when a file in the folder was written, replaced or removed."""
 
     def __init__(self, path: str, read: Callable[[str], object]) -> None:
         self._path = Path(path)
@@ -67,11 +67,11 @@ class JobFolder:
         self._looked = 0
 
     def look(self) -> None:
-        """Look once; costs one call of the kernel unless something has changed."""
+        """Check once; costs one system call unless something has changed."""
         now = time.time_ns()
         try:
             changed = self._path.stat().st_mtime_ns
-        except OSError:  # no hook has called yet, or the service may not enter: the sources report that
+        except OSError:  # no hook has run yet, or permission is denied: the sources report that
             return
         is_settled = not 0 <= self._looked - changed <= _TICK_NANOSECONDS
         if changed != self._changed or not is_settled:

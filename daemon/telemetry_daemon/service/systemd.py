@@ -1,4 +1,4 @@
-"""Reports the service's state to systemd (sd_notify), and reads how often the watchdog wants to hear from it."""
+"""Reports the service's state to systemd (sd_notify), and reads the watchdog's interval."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _PATIENCE_SECONDS = 1.0
 
 
 def ready(status: str = "ready") -> bool:
-    """The service is up, or done reloading; whether systemd took the message."""
+    """Report that the service is up, or has reloaded; return whether systemd received the message."""
     return notify("READY=1", f"STATUS={status}")
 
 
 def reloading() -> bool:
-    """A reload has begun; systemd waits for the next `ready`."""
+    """Report the start of a reload; systemd waits for the next `ready`."""
     return notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 
 def stopping() -> bool:
-    """The service is on its way down."""
+    """Report that the service is stopping."""
     return notify("STOPPING=1")
 
 
 def watchdog() -> bool:
-    """The service is alive."""
+    """Report that the service is alive."""
     return notify("WATCHDOG=1")
 
 
 def notify(*assignments: str) -> bool:
-    """Send assignments, one per line; False when nobody listens or the message could not be sent."""
+    """Send assignments, one per line; return False without a listener or if the message could not be sent."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
@@ -42,12 +42,12 @@ def notify(*assignments: str) -> bool:
             sender.settimeout(_PATIENCE_SECONDS)
             sender.connect("\0" + address[1:] if address.startswith("@") else address)
             sender.sendall(message.encode(errors="replace"))
-    except (OSError, ValueError):  # the caller knows by it; a daemon without its manager goes on
+    except (OSError, ValueError):  # the caller sees the result; a daemon without its manager continues
         return False
     return True
 
 
 def watchdog_interval() -> float | None:
-    """How often to call `watchdog`, in seconds: half of the time that systemd grants; None when it does not watch."""
+    """Return the seconds between calls of `watchdog`, half of the time that systemd grants, or None without a watchdog."""
     pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
     return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

@@ -1,4 +1,4 @@
-"""Writes the metrics for node_exporter's textfile collector: a whole file or none."""
+"""Writes the metrics for node_exporter's textfile collector: a complete file or none."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _PATIENCE_SECONDS = 1.0
 class TextfileJob:
     """Replaces one file with the metrics of the current snapshot, and removes it when the daemon ends.
 
-    The collector refuses timestamps, and cannot see that a file is old: one that stayed would be scraped for ever. So the
-    daemon's own metrics are in it: `telemetry_source_up` says that the readings were taken, and not only written.
+    The collector refuses timestamps and cannot recognize an old file, so a remaining file would be scraped for ever. So
+    the file includes the daemon's own metrics: `telemetry_source_up` says that the readings are recent, and not only
+    the file.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class TextfileJob:
         self.is_configured = bool(path)
 
     def run(self) -> None:
-        """Write once; a failure is logged once for as long as it lasts."""
+        """Write once; a lasting failure is logged once."""
         with self._turn:
             content = text_page(self._snapshot(), self._metrics, self._of_owners)
             if self._ended:
@@ -57,7 +58,7 @@ class TextfileJob:
                     log.warning("cannot write the textfile", extra={"path": str(self._path), "error": error})
 
     def end(self) -> None:
-        """Remove the file and write no more; a disk that hangs is not waited for."""
+        """Remove the file and stop writing, without waiting for a hanging disk."""
         self._ended = True
         if not self.is_configured or not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             return
@@ -70,9 +71,9 @@ class TextfileJob:
 
 
 def _renew(path: Path, content: bytes) -> None:
-    """Put the content in place, or leave nothing there and raise OSError."""
+    """Replace the file's content, or remove the file and raise OSError."""
     try:
         named.replace(path, content, _MODE)
     except OSError:
         named.remove(path)
-        named.replace(path, content, _MODE)  # on a full disk, the room of the old one may do
+        named.replace(path, content, _MODE)  # the old file's space may be needed on a full disk

@@ -16,14 +16,14 @@ from typing import NoReturn
 
 
 class _PackageNotFoundError(Exception):
-    """What APScheduler expects where its version cannot be told; it does without."""
+    """The exception that APScheduler expects if its version is unknown."""
 
 
 class _Unused:
-    """Stands for a class that is named but never made."""
+    """A stand-in for a class that is named but never instantiated."""
 
     def __init__(self) -> None:
-        raise NotImplementedError("the daemon was not to need this: service/unused_imports.py stands in for it")
+        raise NotImplementedError("the daemon does not use this: service/unused_imports.py replaces it")
 
 
 def _no_version(name: str) -> NoReturn:
@@ -34,7 +34,7 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
     return ()
 
 
-# What APScheduler 3.11 takes from each at import. None: there is no such module.
+# The names that APScheduler 3.11 imports from each module. None: the module does not exist.
 _STAND_INS: Mapping[str, Mapping[str, object] | None] = {
     "ssl": None,
     "importlib.metadata": {
@@ -51,7 +51,7 @@ _STAND_INS: Mapping[str, Mapping[str, object] | None] = {
 
 @contextmanager
 def left_out() -> Iterator[None]:
-    """Within it, imports of the unused find their stand-ins; what was imported before stays as it is."""
+    """Within this context, unused imports find their stand-ins; modules imported before are unchanged."""
     placed = {name: _module(name, content) for name, content in _STAND_INS.items() if name not in sys.modules}
     sys.modules.update(placed)  # type: ignore[arg-type]  # None is the documented way to say that there is no module
     try:
