@@ -1,1 +1,1 @@
-"""Stand-ins for what identifies cards, hosts and people, in whatever the tools print."""
+"""Replaces the identities of cards, hosts and people in the output of tools."""

@@ -1,4 +1,4 @@
-"""Stand-ins for identities: each has the shape of its value, is always the same for it, and cannot be reversed."""
+"""Stand-ins for identities: each has the shape of its value, is constant for that value, and cannot be reversed."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import re
 from collections.abc import Callable
 
 _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
-# Whoever prints a number has its leading zeros, or not.
+# Tools print a number with or without leading zeros.
 _HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
 _OCTET = re.compile(r"[0-9]{1,3}")
-# The least and the greatest number of so many digits.
+# The least and the greatest number with this many digits.
 _OCTETS = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _DIGITS = "123456789"
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _HEX_LETTERS = "abcdef"
-# Without those that no id in Crockford's base 32 has, such as Slurm's.
+# Without the letters that are missing from Crockford's base 32, as in Slurm's IDs.
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
-# As many of the commonest ideographs, of the same width.
+# The same number of common ideographs of the same width.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
-# After so many attempts two short values may get the same stand-in.
+# After this many attempts two short values may get the same stand-in.
 _MOST_ATTEMPTS = 64
 
 _StandIn = Callable[[str, int], str]
 
 
 class Disguise:
-    """Gives each value a stand-in that depends on a key that nobody keeps."""
+    """Returns a stand-in for each value, derived from a key that is not kept."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -36,11 +36,11 @@ class Disguise:
 
     @property
     def values(self) -> int:
-        """How many values have got a stand-in so far."""
+        """Return how many values have a stand-in so far."""
         return len(self._stand_ins)
 
     def of_id(self, value: str) -> str:
-        """The stand-in for an identity or name; the same if only case, dashes, dots, colons or prefix differ."""
+        """Return the stand-in for an identity or name; the same if only case, dashes, dots, colons or prefix differ."""
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
@@ -51,11 +51,11 @@ class Disguise:
         return prefix + "".join(_in_case_of(old, next(fresh)) if old.isalnum() else old for old in body)
 
     def of_whole_number(self, value: str) -> str:
-        """The stand-in for an identity in decimal digits, which other sources print in hexadecimal ones."""
+        """Return the stand-in for an identity in decimal digits, which other sources print in hexadecimal."""
         return str(int(self._kept(f"{int(value):x}", _nibble), 16))
 
     def of_address(self, value: str) -> str:
-        """The stand-in for an IP address: another address of the same form."""
+        """Return the stand-in for an IP address: another address of the same form."""
         if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
             return self._kept(value.lower(), _nibble)
         return self._kept_of(value.lower(), _octets)
@@ -70,7 +70,9 @@ class Disguise:
         return self._stand_ins[value]
 
     def _unlike_others(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
-        """Not another value or its stand-in, as long as there is any: a uuid of nearly all zeros has only nine digits to choose from."""
+        """Return a stand-in that differs from all values and stand-ins so far, if possible: a UUID of nearly all zeros
+        has only nine digits to choose from.
+        """
         others = []
         for attempt in range(_MOST_ATTEMPTS):
             stand_in = replaced(value, self._stream(value, attempt))
@@ -78,7 +80,7 @@ class Disguise:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:
                     return stand_in
                 others.append(stand_in)
-        return next(iter(others), value)  # what has nothing but zeros stays
+        return next(iter(others), value)  # a value of zeros is unchanged
 
     def _stream(self, value: str, attempt: int) -> bytes:
         seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # once: a value may be a megabyte
@@ -103,7 +105,7 @@ def _nibble(old: str, choice: int) -> str:
 def _letter(old: str, choice: int) -> str:
     if old in _DIGITS:
         return _DIGITS[choice % len(_DIGITS)]
-    if not old.isascii() and old.isdecimal():  # of another script, such as full-width digits
+    if not old.isascii() and old.isdecimal():  # digits of another script, such as full-width digits
         return chr(ord(old) - int(old) + 1 + choice % len(_DIGITS))
     if not old.isalpha():
         return old
@@ -111,7 +113,7 @@ def _letter(old: str, choice: int) -> str:
 
 
 def _octets(value: str, stream: bytes) -> str:
-    """An address in which each number is another one of as many digits, and each hexadecimal part another one, too."""
+    """Return an address with each number replaced by a number of as many digits, and each hexadecimal part, too."""
     head, colon, quad = value.rpartition(":")
     choices = iter(stream)
 

@@ -1,4 +1,4 @@
-"""Captures, documents and texts without the identities of cards, hosts and people: each has the same stand-in everywhere."""
+"""Masks the identities of cards, hosts and people in captures, documents and texts: each has the same stand-in everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking import words
 from telemetry_daemon.masking.disguise import Disguise
 from telemetry_daemon.masking.secrets import Kind, Known, WholeWords, secrets
-from telemetry_daemon.masking.shapes import Treatment, is_private, is_telling, treatment_of_key
+from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
 # Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
@@ -27,16 +27,17 @@ _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _GROUPS = Path("/etc/group")
 _LARGEST_FILE_BYTES = 64 << 20
-# The ids of people in Linux distributions. Below are services; above are services that a distribution or systemd has numbered, and
-# nobody; then those of directories.
+# The UIDs of people in Linux distributions. UIDs below are of services; UIDs above are of numbered services and
+# `nobody`, then of directories.
 _OF_PEOPLE = (range(1000, 60_000), range(65_536, 1 << 32))
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
-    """Masks the captures of one recording. Identities that a parser finds in one are masked in the next ones, too.
+    """Masks the captures of one recording, from any thread.
 
-    It may be called from any thread. `names` are the names of hosts and people that this machine knows.
+    Identities found by a parser are masked in all later captures. `names` are the names of hosts and people that this
+    machine knows.
     """
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
@@ -52,36 +53,36 @@ class Mask:
 
     @property
     def values(self) -> int:
-        """How many different values have been replaced."""
+        """Return how many different values have been replaced."""
         return self._disguise.values
 
     @property
     def places(self) -> int:
-        """In how many places something has been replaced."""
+        """Return how many occurrences have been replaced."""
         return self._places
 
     def learn(self, report: Report) -> None:
-        """Know the identities in this report from now on: what is masked before its capture may name them, too."""
+        """Record the identities in this report: texts masked before its capture may contain them, too."""
         with self._turn:
             self._known = self._learn(report)
 
     def text(self, text: str, key: str = "") -> str:
-        """Any other text without identities; `key` is what it stands behind, if that is not in it."""
+        """Return any other text without identities; `key` is the key before the text, if it is not part of it."""
         with self._turn:
             return self._text(text, treatment_of_key(key) if key else None)
 
     def name(self, text: str) -> str:
-        """A text that is a name: all of it but harmless words is replaced."""
+        """Return a name in which all but harmless words is replaced."""
         with self._turn:
             return self._text(text, "names")
 
     def plain(self, plain: Plain) -> Plain:
-        """A document without identities."""
+        """Return a document without identities."""
         with self._turn:
             return self._plain(plain, None)
 
     def capture(self, capture: Capture, report: Report | None) -> Capture:
-        """The capture without identities; `report` is its parser's, None if there is none."""
+        """Return the capture without identities; `report` is its parsed report, or None."""
         with self._turn:
             self._known = self._learn(Report() if report is None else report)
             return self._masked(capture)
@@ -96,9 +97,9 @@ class Mask:
         )
 
     def _learn(self, report: Report) -> Known:
-        """What is known now: the identities so far, and this capture's processes, readings and models."""
+        """Return the identities so far, and this capture's processes, readings and models."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
-        self._known.ids.add(text for text in identities if len(text) >= _SHORTEST_LEARNT and is_telling(text))
+        self._known.ids.add(text for text in identities if len(text) >= _SHORTEST_LEARNT and is_identifying(text))
         return replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
@@ -120,7 +121,7 @@ class Mask:
         return tuple(self._text(text) for text in texts)
 
     def _line(self, line: tuple[str, ...]) -> tuple[str, ...]:
-        """The words of a command line: a flag says what the next word is."""
+        """Return the masked words of a command line: a flag announces the next word."""
         masked = self._text("\t".join(line)).split("\t")
         return tuple(masked) if len(masked) == len(line) else self._texts(line)
 
@@ -165,12 +166,12 @@ class Mask:
 
 
 def _calls(request: Request) -> Collection[str]:
-    """What outputs of a library or of a reader of ours are called."""
+    """Return the names of a library's or built-in reader's outputs."""
     return request.calls if isinstance(request, Library) else ()
 
 
 def _versions(report: Report) -> Iterator[str]:
-    """The versions of four numbers in the report, such as 1.2.3.4, unless they could be private IP addresses."""
+    """Yield the versions of four numbers in the report, such as 1.2.3.4, unless they could be private IP addresses."""
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
     for quad in _QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
@@ -179,7 +180,7 @@ def _versions(report: Report) -> Iterator[str]:
 
 
 def _of_models(report: Report) -> Iterator[str]:
-    """The words of the models: a host may be called `h100`."""
+    """Yield the words of model names: a host may be called `h100`."""
     for device in report.devices:
         yield from _WORD_OF_A_MODEL.findall(device.model or "")
 
@@ -196,7 +197,7 @@ def names_here(
     environment: Mapping[str, str] = os.environ,
     groups: Path = _GROUPS,
 ) -> frozenset[str]:
-    """All these names; a host name also without its domain."""
+    """Return all these names; a host name also without its domain."""
     own_name = os.uname().nodename
     hosts_known = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
     people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
@@ -206,7 +207,7 @@ def names_here(
 def _lines(path: Path) -> list[str]:
     try:
         return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").splitlines()
-    except OSError:  # an image may lack it; then it names nobody
+    except OSError:  # missing in some images; then no names are known
         return []
 
 

@@ -1,4 +1,4 @@
-"""Finds the identities in a text, in this order: known ones, values after a key, shapes, and words that look like one."""
+"""Finds the identities in a text, in this order: recorded identities, values after a key, shapes, and unusual words."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from functools import lru_cache
 from typing import Literal
 
 from telemetry_daemon.masking import words
-from telemetry_daemon.masking.shapes import FIRST_SHAPES, SHAPES, Shape, Treatment, is_telling, treatment_of_key
+from telemetry_daemon.masking.shapes import FIRST_SHAPES, SHAPES, Shape, Treatment, is_identifying, treatment_of_key
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments also apply to a place of which a part was judged before.
+# These treatments also apply to a span of which a part was judged before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
-# Keys and words of documents stand in each capture again.
+# Keys and words of documents recur in each capture.
 _SHORT = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
 _ROUND_A_CELL = " \t\"'"
-# A longer line belongs to no table.
+# A longer line is not part of a table.
 _LONGEST_LINE = 20_000
 _LONGEST_HEADING = 60
-# Two words at least, two blanks apart; a line with a number or a colon is a row.
+# At least two words, two blanks apart; a line with a number or a colon is a row.
 _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
-# A word is looked up by what it begins with: its first letters and digits, or one sign of another script.
+# Words are indexed by their beginning: the first letters and digits, or one character of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
-# A log has a line end or tab as two signs, and what comes after it begins a word.
+# A log writes a line end or tab as two characters, and the following text begins a word.
 _ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
 _NO_END = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class WholeWords:
-    """Words that are known, found wherever they are not a part of longer ones, in whatever capitals: as fast for tens of thousands as for one."""
+    """A set of words to find in a text, case-insensitively and not within longer words. Tens of thousands are as fast as one."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._by_head: dict[str, set[str]] = {}
@@ -43,21 +43,21 @@ class WholeWords:
         self.add(words)
 
     def add(self, words: Iterable[str]) -> None:
-        """Find these, too; signs before a word's first letter or digit are no part of it."""
+        """Add words; characters before a word's first letter or digit are ignored."""
         for word in words:
             if head := _HEAD.search(word):
                 self._add(head[0].lower(), word[head.start() :])
 
     def _add(self, head: str, word: str) -> None:
         self._by_head.setdefault(head, set()).add(word.lower())
-        # As it is written: some capitals (İ) are two small letters.
+        # As written: some capitals (İ) become two small letters.
         lengths = self._lengths.setdefault(head, [])
         if len(word) not in lengths:
             lengths.append(len(word))
             lengths.sort(reverse=True)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where they stand in the text, the longest at each place, none within another."""
+        """Yield the spans of the words in the text: the longest at each position, none within another."""
         end = 0
         for match in _HEAD.finditer(text) if self._lengths else ():
             for start in (
@@ -70,7 +70,7 @@ class WholeWords:
                     break
 
     def _end(self, head: str, text: str, start: int) -> int:
-        """Where the word ends that begins there; 0 if none does."""
+        """Return the end of the word that begins at this position, or 0."""
         for length in self._lengths[head]:
             end = start + length
             is_whole = end <= len(text) and text[end : end + 1].lower() not in _NO_END
@@ -90,7 +90,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known besides the text: identities and names, processes with their pids, harmless numbers, models' words."""
+    """The knowledge beside the text: identities and names, processes with PIDs, harmless numbers, models' words."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)
@@ -99,13 +99,13 @@ class Known:
     models: frozenset[str] = frozenset()
 
     def may_be_in(self, text: str) -> bool:
-        """Whether an identity, a name or a process that is known stands in the text."""
-        found = (place for known in (self.ids, self.names) for place in known.find(text))
+        """Return whether the text contains a recorded identity, name or process."""
+        found = (span for known in (self.ids, self.names) for span in known.find(text))
         return any(found) or any(name in text for _, name in self.processes)
 
 
 def secrets(text: str, known: Known, announced: Treatment | None = None) -> list[Secret]:
-    """The secrets of a text in order, none within another; `announced` is the treatment that the text's key asks for."""
+    """Return the secrets of a text in order, none within another; `announced` is the treatment for the text's key."""
     if len(text) <= _SHORT and _is_nothing(text, announced) and not known.may_be_in(text):
         return []
     return sorted(_searched(text, known, announced).found, key=lambda secret: secret.start)
@@ -113,30 +113,30 @@ def secrets(text: str, known: Known, announced: Treatment | None = None) -> list
 
 @lru_cache(maxsize=1 << 14)
 def _is_nothing(text: str, announced: Treatment | None) -> bool:
-    """Whether nothing in the text is judged by its key or shape: what is harmless does not matter there, either."""
+    """Return whether no part of the text is judged by its key or shape; harmless words are ignored."""
     search = _searched(text, Known(), announced)
     return not search.found and not search.has_judged
 
 
 def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
     search = _Search(text)
-    search.take((start, end, "whole") for start, end in known.ids.find(text))
+    search.judge((start, end, "whole") for start, end in known.ids.find(text))
     names = known.names.find(text)
-    search.take((start, end, "whole") for start, end in names if text[start:end] not in known.models)
+    search.judge((start, end, "whole") for start, end in names if text[start:end] not in known.models)
     for shape in FIRST_SHAPES:
-        search.take(_of_shape(text, shape, known.harmless))
-    if announced == "each" and is_telling(text):
-        search.take([(0, len(text), announced)])
-    search.take(
-        (start, end, treatment) for start, end, treatment in _below_headings(text) if is_telling(text[start:end])
+        search.judge(_of_shape(text, shape, known.harmless))
+    if announced == "each" and is_identifying(text):
+        search.judge([(0, len(text), announced)])
+    search.judge(
+        (start, end, treatment) for start, end, treatment in _below_headings(text) if is_identifying(text[start:end])
     )
     lower = text.lower()
     for shape in SHAPES:
         if shape.may_be_in(lower):
-            search.take(_of_shape(text, shape, known.harmless))
-    search.take(_of_processes(text, known.processes))
+            search.judge(_of_shape(text, shape, known.harmless))
+    search.judge(_of_processes(text, known.processes))
     if announced == "names":
-        search.take([(0, len(text), announced)])
+        search.judge([(0, len(text), announced)])
     search.keep((start, end, "whole") for start, end in words.odd(text, known.harmless))
     return search
 
@@ -151,11 +151,11 @@ class _Search:
 
     @property
     def has_judged(self) -> bool:
-        """Whether any part of the text was judged."""
+        """Return whether any part of the text was judged."""
         return any(self._judged)
 
-    def take(self, places: Iterable[tuple[int, int, Treatment]]) -> None:
-        """Keep the secrets in these places, unless they were judged before, and mark the places as judged."""
+    def judge(self, places: Iterable[tuple[int, int, Treatment]]) -> None:
+        """Keep the secrets in these spans, unless judged before, and mark the spans as judged."""
         for start, end, treatment in places:
             if treatment in _WORD_BY_WORD or not any(self._judged[start:end]):
                 self.keep(self._parts(start, end, treatment))
@@ -187,7 +187,7 @@ def _of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tup
 
 
 def _of_processes(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """The places of process names that have their pid in the same line, or a key directly before them."""
+    """Yield the spans of process names that have their PID in the same line, or a key directly before them."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -207,7 +207,7 @@ class _Heading:
 
 
 def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """The start and end of each cell below a heading that announces an identity, with its treatment."""
+    """Yield the span of each cell below a heading that announces an identity, with its treatment."""
     heading: _Heading | None = None
     below: list[tuple[int, int]] = []
     start = 0
@@ -222,22 +222,22 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 
 def _blank_heading(line: str) -> list[tuple[int, int]]:
-    """Return where the words of a heading are that announce names, between words that are two blanks apart."""
+    """Return the spans of the words in a heading that announce names, between words that are two blanks apart."""
     if len(line) > _LONGEST_LINE or not _BLANK_HEADING.match(line):
         return []
     return [word.span() for word in _WORD.finditer(line) if _announces_names(word[0])]
 
 
 def _announces_names(word: str) -> bool:
-    """Return whether the heading of a table is one word for hosts or people; `Node` alone may also be a number's key elsewhere."""
+    """Return whether a heading is one word for hosts or people; `Node` alone may also announce a number."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 
 def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the words that are below a word of the heading, if only in part: columns are aligned left or right."""
+    """Yield the words that are at least partly below a word of the heading: columns are aligned left or right."""
     for word in _WORD.finditer(line) if below and len(line) <= _LONGEST_LINE else ():
         is_below = any(word.start() < end and begin < word.end() for begin, end in below)
-        if is_below and _NAME_IN_A_CELL.match(word[0]):  # others have a shape of their own
+        if is_below and _NAME_IN_A_CELL.match(word[0]):  # other identities have a recognizable shape
             yield start + word.start(), start + word.end(), "names"
 
 
@@ -246,14 +246,16 @@ def _heading(line: str) -> _Heading | None:
         if separator not in line:
             continue
         cells = line.split(separator)
-        by_place = {
-            place: treatment_of_key(cell.strip(_ROUND_A_CELL))
-            for place, cell in enumerate(cells)
+        by_column = {
+            column: treatment_of_key(cell.strip(_ROUND_A_CELL))
+            for column, cell in enumerate(cells)
             if len(cell) < _LONGEST_HEADING
         }
-        if separator == "|":  # a table that is drawn may have headings of several lines: only names are sure
-            by_place = {place: "names" if _announces_names(cell.strip()) else None for place, cell in enumerate(cells)}
-        treatments = {place: treatment for place, treatment in by_place.items() if treatment is not None}
+        if separator == "|":  # a drawn table may have several heading lines: only names are certain
+            by_column = {
+                column: "names" if _announces_names(cell.strip()) else None for column, cell in enumerate(cells)
+            }
+        treatments = {column: treatment for column, treatment in by_column.items() if treatment is not None}
         if treatments:
             return _Heading(separator, len(cells), treatments)
     return None
@@ -263,8 +265,8 @@ def _cells(line: str, start: int, heading: _Heading) -> Iterator[tuple[int, int,
     cells = line.split(heading.separator)
     if len(cells) != heading.cells:
         return
-    for place, cell in enumerate(cells):
-        if place in heading.treatments and (value := cell.strip(_ROUND_A_CELL)):
+    for column, cell in enumerate(cells):
+        if column in heading.treatments and (value := cell.strip(_ROUND_A_CELL)):
             begin = start + cell.index(value)
-            yield begin, begin + len(value), heading.treatments[place]
+            yield begin, begin + len(value), heading.treatments[column]
         start += len(cell) + 1

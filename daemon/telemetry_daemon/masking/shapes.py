@@ -1,4 +1,4 @@
-"""The shapes of identities and the keys that announce one, as a table: each row says what is done to what it matches."""
+"""A table of the shapes of identities and the keys that announce them: each row has the treatment of a match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_daemon.masking.tokens import TOKENS
 from telemetry_daemon.masking.words import KNOWN, looks_like_identity
 from telemetry_parsers import units
 
-# What is done to a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for
+# The treatments of a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for
 # each word that looks like an identity (odd).
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
@@ -32,7 +32,7 @@ _NAMES = (
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
-# By what each of them has in it, in small letters.
+# The words by a required part, in small letters.
 _SECRET_WORDS: Mapping[str, str] = {
     "pass": r"passw(?:or)?d[0-9]{0,3}|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
     "pwd": r"(?<![a-z])pwd",
@@ -47,7 +47,7 @@ _SECRET_IDEOGRAPHS = ("密码", "口令", "令牌", "密钥")
 _SECRETS = rf"(?:{'|'.join(_SECRET_WORDS.values())})(?:[_-]?(?:id|key|file))?|{'|'.join(_SECRET_IDEOGRAPHS)}"
 # The value must not be the next key.
 _NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
-# In a log, quotes stand after backslashes.
+# In a log, quotes follow backslashes.
 _ASSIGNED = r"(?:\\{0,4}[\"'\])]){0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}"
 _TO_VALUE = _ASSIGNED + r"(?:\\{0,4}[\"'\[])?" + _NO_KEY
 _QUOTED = r"\\{0,4}([\"'])(?P<value>(?:(?!\1)[^\\\r\n]){1,400})"
@@ -61,7 +61,7 @@ _HEADER_WORD = r"[^\s\"'\\;,]{1,4000}"
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"{_HEX}{{8}}([-_])(?:{_HEX}{{4}}\2){{3}}{_HEX}{{12}}"
 _QUANTITIES = (units.BYTES, units.JOULES, units.HERTZ, units.SECONDS, units.WATTS)
-_UNITS = "|".join(sorted({re.escape(unit) for each in _QUANTITIES for unit in each}))
+_UNITS = "|".join(sorted({re.escape(unit) for units in _QUANTITIES for unit in units}))
 _VERSION = r"[vV]?[0-9]{1,3}\.[0-9]{1,6}(?:\.(?:[0-9]{1,6}|rc[0-9]*|RC[0-9]*|B[0-9]{3}))*"
 _RUNTIMES = "cri-containerd|docker|crio|libpod(?:-payload|-conmon)?|crio-conmon|nerdctl|isulad?|buildkit"
 _BUILD = r"(?:[0-9a-f]{7,10}|[a-zV]{0,8}[0-9]{0,3}(?:\.[0-9]\w{0,3}){0,3}|[0-9]{1,3}-[a-z]{1,10})"
@@ -73,7 +73,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A row of the table: a pattern, what is done to its value, when a match counts, and words of which its texts have one."""
+    """A row of the table: a pattern, the treatment of its value, a condition, and words of which a matching text has one."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -81,12 +81,12 @@ class Shape:
     needs: tuple[str, ...] = ()
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a text in small letters has what it needs: to search without regard to capitals is slow."""
+        """Return whether a text in small letters has a required word, because a case-insensitive search is slow."""
         return not self.needs or any(word in lower for word in self.needs)
 
 
-def is_telling(value: str) -> bool:
-    """Whether a value after such a key identifies anything: not `N/A`, `GPU-XX`, zeros, or what is masked already."""
+def is_identifying(value: str) -> bool:
+    """Return whether a value after such a key is an identity: not `N/A`, `GPU-XX`, zeros, or a masked value."""
     if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
         return False
     words = re.findall(r"[^\W_]+", value.lower())
@@ -94,13 +94,13 @@ def is_telling(value: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address that identifies a machine: not loopback, a netmask or 0.0.0.0."""
+    """Return whether the text is an IP address that identifies a machine: not loopback, a netmask or 0.0.0.0."""
     address = _address(text)
     return address is not None and not (address.is_loopback or address.is_unspecified or text.startswith("255."))
 
 
 def is_private(text: str) -> bool:
-    """Whether it is an IP address of a private network, such as 10.1.2.3: no version looks like that."""
+    """Return whether the text is an IP address of a private network, such as 10.1.2.3, unlike any version."""
     address = _address(text)
     return address is not None and address.is_private and not text.startswith("0.")
 
@@ -108,7 +108,7 @@ def is_private(text: str) -> bool:
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(without_zeros(text))
-    except ValueError:  # that it is none is the answer
+    except ValueError:  # not an address
         return None
 
 
@@ -122,7 +122,7 @@ def _numbered(match: re.Match[str]) -> bool:
 
 
 def _no_version(match: re.Match[str]) -> bool:
-    """Four numbers directly after a word for a version are a version, unless they are a private address."""
+    """Return whether four numbers are not a version: not directly after a word for a version, or a private address."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -133,20 +133,20 @@ def _no_version(match: re.Match[str]) -> bool:
 
 
 def _many_digits(match: re.Match[str]) -> bool:
-    """Whether a hexadecimal number has more than 32 bits, and is no mask of one or two different digits."""
+    """Return whether a hexadecimal number has more than 32 bits and at least three different digits, unlike a mask."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Whether it has capitals, small letters and digits, as keys and tokens have; absolute paths are none."""
+    """Return whether the text has capitals, small letters and digits, as keys and tokens have; absolute paths are excluded."""
     return not match["value"].startswith("/") and all(
         re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]")
     )
 
 
 def _begins_a_uuid(match: re.Match[str]) -> bool:
-    """Whether what looks like a UUID that was cut off is one: no two numbers with a hyphen."""
+    """Return whether the beginning of a UUID is one, and not two numbers with a hyphen."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_telling_id(match) and not head.isdigit() and not head.isalpha())
 
@@ -156,7 +156,7 @@ def _telling_id(match: re.Match[str]) -> bool:
 
 
 def _measured(match: re.Match[str]) -> bool:
-    """Whether a long number stands after a key for something measured, such as `bytes`."""
+    """Return whether a long number follows a key for a measured value, such as `bytes`."""
     return _TO_MEASURE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
@@ -181,13 +181,13 @@ _OF_SECRETS = _rows(
     (rf"(?i:(?:{_SECRETS})(?:{_ASSIGNED}|[ \t]+)){_QUOTED}", "each"),
     (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
     (rf"(?i:(?:{_SECRETS})[ \t]+){_MIXED_WORD}", "each"),
-    # `HF_TOKEN_PROD=…`, `DB_PASSWORD_2=…`: whatever the variable's name has besides.
+    # `HF_TOKEN_PROD=…`, `DB_PASSWORD_2=…`: with any prefix and suffix of the variable's name.
     (rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASS(?:WORD|WD)?|PWD|SECRET|TOKEN|(?:API|ACCESS|PRIVATE)_?KEY|CREDENTIALS?|AUTH|COOKIE)[A-Z0-9_]{{0,60}}=(?:\\{{0,4}}[\"'])?{_WORD}", "each"),
-    (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_telling(match["value"]) and not match["value"].isdigit()),
+    (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_identifying(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip
-# In order: what one row has found, no later one takes.
+# In order: later rows skip the matches of earlier rows.
 SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _OF_SECRETS), *_rows(
-    # What a key announces. What KFD prints in decimal digits, others print in hexadecimal ones.
+    # Values announced by a key. KFD prints decimal digits where others print hexadecimal digits.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t]+){_WORD}", "each"),
@@ -195,17 +195,18 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?i:licen[cs]e(?:[ _-]?(?:key|id|number|no))?[ \t]{0,20}[:=][ \t]{0,20}[\"']?)(?P<value>[0-9A-Za-z]{4,8}(?:-[0-9A-Za-z]{4,8}){2,8})", "whole"),
     (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
     (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
-    (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_telling(match["value"])),
+    (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_identifying(match["value"])),
     (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _numbered),
     (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _long),
-    # What looks like one, whatever is before it.
+    # Values with a recognizable shape, without a key.
     (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _telling_id),
     (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _begins_a_uuid),
-    # Containers and pods, in whose names a runtime stands: `cri-containerd-ID.scope`.
+    # Containers and pods, prefixed by a runtime: `cri-containerd-ID.scope`.
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
     (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
     (r"(?<![\w-])machine-(?P<value>[^/\s\"']{1,200}?)\.scope", "whole"),
-    # Jobs: a number says nothing to who is not of the cluster, and joins what is told of one; the server's name behind it does.
+    # Jobs: a job's number means nothing outside the cluster and joins the records of a job; the server's name behind it
+    # is masked.
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
@@ -221,7 +222,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
     (rf"(?P<value>0[xX]{_HEX}+)", "whole", _many_digits),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
-    # What looks like one and is none: part numbers, versions with what they were built from, measures.
+    # Similar values that are no identities: part numbers, versions with build information, measures.
     (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?P<value>{_VERSION}(?:[+-]{_BUILD})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}|bytes?))(?![\w])", "keep"),
@@ -233,23 +234,23 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
     (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
     (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _measured),
-    # In documents of JSON and XML within a text: a list of names, a name in an object, an attribute.
+    # In JSON and XML documents within a text: a list of names, a name in an object, an attribute.
     (rf"(?i:[\"'](?:{_NAMES})s?\\{{0,4}}[\"'][ \t]*:[ \t\r\n]*\[)(?P<value>[^\]{{}}]{{1,400}})", "names"),
     (r"(?i:[\"'](?:user|owner|host|node)\\{0,4}[\"'][ \t]*:[ \t\r\n]*\{[^{}]{0,200}?[\"'](?:name|id)\\{0,4}[\"'][ \t]*:[ \t]*\\{0,4}[\"'])(?P<value>[^\"'\\]{1,200})", "names"),
     (r"(?i:<(?:node|host|user|server)\b[^<>]{0,200}?\b(?:id|name)=[\"'])(?P<value>[^\"']{1,200})", "names"),
-    # Where names stand.
+    # The position of names.
     (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
     (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
     (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|(?:[ug]id|groups)=[0-9]{1,10}\()|,[0-9]{1,10}\()(?P<value>[^\s,;:()]+)", "names"),
-    # What the doctor says of this machine and of who runs it, also of names that are too short to be known.
+    # The doctor's lines about this machine and the current user, including names too short for the list of names.
     (r"\btelemetry [\w.+-]{1,40} on (?P<value>[^\s,]{1,255})(?=, run as )", "names"),
     (r"\brun as (?P<value>[^\s,]{1,64})", "names"),
     (r", in the groups (?P<value>[^\n;:,]{1,400})", "names"),
-    # Of the kernel's messages: `pid=4242, name=python`.
+    # In kernel messages: `pid=4242, name=python`.
     (r"(?i:\bpid[=: ]{1,2}'?[0-9]{1,10}'?[, ]{1,3}(?:name|comm|process)[=: ]{1,2})(?P<value>[^\s,;]+)", "names"),
-    # Of environments: every value.
+    # In environments: every value.
     (r"^(?:export )?(?!PCI_)[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?P<value>\S+)$", "names"),
-    # Where something lies.
+    # Paths.
     (r"(?P<value>[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s\"'<>|]+)", "names"),
     (r"(?<![\w])(?P<value>(?:[A-Za-z_][\w.+%-]{0,63}@|\w[\w.+%-]{0,63}@(?=[A-Za-z]))[\w.:-]*\w(?:/[\w./~-]*)?)", "names"),
     (r"(?<![\w)])(?P<value>(?:[A-Za-z]:\\{1,2}|\\{2,4}(?=\w+\\))[^\s\"'|,;<>]+)", "names"),
@@ -258,7 +259,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
 ))  # fmt: skip
 
-# Of what a key announces, too: the form tells more than the key.
+# Also in values that a key announces: the shape is more precise than the key.
 FIRST_SHAPES = _rows(
     *(
         (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")
@@ -279,7 +280,7 @@ _LONGEST_KEY = 60
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
-    """What is done to the value of this JSON key, heading or file name; None if it announces no identity."""
+    """Return the treatment for the value of this JSON key, heading or file name, or None if it announces no identity."""
     if len(key) > _LONGEST_KEY:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

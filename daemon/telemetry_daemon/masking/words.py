@@ -1,4 +1,4 @@
-"""Which words are masked: where names stand, all but harmless ones; elsewhere, those that look like an identity."""
+"""Decides which words are masked: in the position of names all but harmless words; elsewhere words that look like an identity."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from telemetry_parsers.sentinels import ALL_BITS
 from telemetry_parsers.text.tool_marks import TOOL_MARKS
 from telemetry_parsers.vendors import VENDORS
 
-# The words of metric names are in every vendor's tools, so they identify no host that has one as its name.
+# The words of metric names occur in every vendor's output, so they do not identify a host of that name.
 _OF_METRICS = {
     part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
 }
-# The words of the vendors and of their tools' names, as in `hy-smi`.
+# The words of vendors and of their tools' names, as in `hy-smi`.
 _OF_VENDORS = {
     part
     for name in (*TOOL_MARKS, *(name for vendor in VENDORS for name in (vendor.word, vendor.demo.source)))
@@ -31,18 +31,18 @@ def _listed(name: str) -> frozenset[str]:
     return _words(Path(__file__).with_name(name).read_text("utf-8"))
 
 
-# Words that stand where names stand and identify no person: of places, programs, environments and tools.
+# Words in the position of names that identify no person: paths, programs, environments and tools.
 KNOWN = _listed("harmless_words.txt").union(_OF_METRICS, _OF_VENDORS)
-# What a tool may print besides: a machine whose name is one of these keeps it, since no number may change its meaning.
+# Other words that tools print: a host with such a name keeps it, because a stand-in could change a value's meaning.
 TOOL_WORDS = KNOWN.union(
     _listed("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
 )
-# Words that make a host's name of a number: `node17`, `dgx-a100-03`.
+# Words that make a host name with a number: `node17`, `dgx-a100-03`.
 HOST_WORDS = _words(
     """node nodes host server srv svr worker wrk rack dgx hgx compute comp login head master slave blade pod cn vm kube k8s
     desktop laptop workstation hpc slurm job ip ec2 ctrl storage nas bastion"""
 )
-# The last part of a name that the domain name system or a cluster gives.
+# The last part of a name in DNS or a cluster.
 TOP_DOMAINS = _words(
     """com net org io ai cn de uk fr jp kr ru in eu us ca au ch nl se it es edu gov mil info biz dev app cloud tech site
     local localdomain lan internal intern corp home private intra cluster svc hpc test example invalid arpa"""
@@ -54,9 +54,9 @@ SUFFIXES = _words(
 Span = tuple[int, int]
 
 _NAME = re.compile(r"[^\W_]+")
-# A number, also with its unit.
+# A number, optionally with its unit.
 _NUMBER = re.compile(r"(?:[vVxX]?[0-9]+(?:\.[0-9]+)*\D{0,4}|0[xX][0-9a-fA-F]+|gfx[0-9a-f]+)\Z")
-# `Gpu` and `Clock` of `GpuClock`; what is not written so is one word.
+# `Gpu` and `Clock` of `GpuClock`; other words are not split.
 _CAPITALIZED = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[^\W_]+")
 _TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _LABEL = re.compile(r"[^.]+")
@@ -71,7 +71,7 @@ _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
 _LONGEST_INDEX = 4
 _SHORTEST_NAME_LEARNT = 3
-# As far as partitions of cards are numbered on a node.
+# The highest number of a card's partition on a node.
 _INDICES = frozenset(("", *map(str, range(64))))
 _SHORTEST_SERIAL = 8
 _MOST_PARTS = 3
@@ -82,14 +82,14 @@ _SHORTEST_NAME = 5
 
 
 def names(text: str) -> Iterator[Span]:
-    """The words of a path, an address or a command line that are not harmless."""
+    """Yield the words of a path, an address or a command line that are not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
 
 
 def is_harmless(word: str) -> bool:
-    """Whether a word identifies nobody: a listed word, a short number or a letter."""
+    """Return whether a word identifies no person or host: a listed word, a short number or a letter."""
     if word.isdigit():
         return len(word) <= _LONGEST_INDEX
     if len(word) == 1 or word.lower() in KNOWN or not word.lower().strip("x"):
@@ -104,7 +104,7 @@ def may_be_name(word: str) -> bool:
         return False
     parts = _NAME.findall(word)
     of_tools = [part for part in parts if _is_of_tools(part)]
-    if of_tools and "_" in word:  # a key that no table may know, as `temperature_vrsoc`
+    if of_tools and "_" in word:  # a key that may be in no table, such as `temperature_vrsoc`
         return False
     return not of_tools or any(len(part) >= _SHORTEST_NAME_LEARNT for part in parts if part not in of_tools)
 
@@ -118,16 +118,16 @@ def _is_of_tools(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether a word is in the tools' texts, also with an index; `node17` is a host."""
+    """Return whether a word is in the tools' output, optionally with an index; `node17` is a host."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 
 
 def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """The words of a tool's text that look like an identity and are not known to be harmless."""
+    """Yield the words of a tool's output that look like an identity and are not harmless."""
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if len(token) < 4 or token.isalpha():  # what is shorter is an index or a unit
+        if len(token) < 4 or token.isalpha():  # shorter words are an index or a unit
             continue
         if token in harmless:
             continue
@@ -146,14 +146,16 @@ def _odd_parts(token: str) -> Iterator[Span]:
 
 
 def _is_harmless_label(label: str, token: str) -> bool:
-    """Whether a label of a domain identifies nobody; one of a file or unit may be of several words, as in `user-1000.slice`."""
+    """Return whether a label of a domain is harmless; a label of a file or unit may have several words, as in
+    `user-1000.slice`.
+    """
     if token.rpartition(".")[2].lower() not in SUFFIXES:
         return is_harmless(label)
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
 
 
 def _is_coded(token: str) -> bool:
-    """Whether a name with dashes has numbers and a word that no tool has: `train-llm-7d9f8`, `PPK-1234-ABCD`."""
+    """Return whether a name with dashes has numbers and an unknown word: `train-llm-7d9f8`, `PPK-1234-ABCD`."""
     words = re.findall(r"[^\W\d_]{3,}", token)
     return any(sign.isdigit() for sign in token) and any(word.lower() not in KNOWN for word in words)
 
@@ -166,7 +168,7 @@ def _is_domain(token: str) -> bool:
 
 
 def looks_like_identity(word: str) -> bool:
-    """Whether a word looks like a serial number: a very long number, or letters and digits mixed as in no model's name."""
+    """Return whether a word looks like a serial number: a very long number, or letters and digits mixed unlike a model's name."""
     if word.isdigit():
         return len(word) > _MOST_DIGITS and word not in _SENTINELS and len(set(word)) > 1
     parts = _PARTS.findall(word)
