@@ -1,4 +1,4 @@
-"""What the daemon can be asked for over the control socket: the arguments of each verb, and its answer."""
+"""The requests to the daemon over the control socket: the arguments and the answer of each verb."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from telemetry_exporters.human import is_moment
 from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 
-# A line between captures: how many before it were not taken in time. With `round_ended`, a time by the monotonic clock, it
-# says that each poll has ended once since the recording began or, where the newest captures are kept, since the daemon did.
+# A line between captures: how many captures before it were lost. `round_ended` is the monotonic time at which each poll
+# had ended once since the recording began or, if the newest captures are kept, since the daemon started.
 LOST_SCHEMA = "telemetry.lost/1"
 _LONGEST_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Forget the lost device with this id, or end the open events of a device that is there."""
+    """Forget the lost device with this ID, or end the open events of a present device."""
 
     id: str
 
@@ -30,7 +30,7 @@ class ForgetLost:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let go of a source for so many seconds, or until it is resumed."""
+    """Release a source for this many seconds, or until it is resumed."""
 
     source: str
     seconds: float | None
@@ -38,7 +38,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceOn:
-    """The node is in maintenance for so many seconds; without a reason, one given before stays."""
+    """Start a maintenance of this many seconds; without a reason, an earlier reason is kept."""
 
     seconds: float
     reason: str | None
@@ -53,12 +53,12 @@ class OfSource:
 
 @dataclass(frozen=True, slots=True)
 class NoArguments:
-    """The whole node as JSON, whether it is in maintenance, or the end of the maintenance."""
+    """Request the whole node as JSON, the state of the maintenance, or its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Do this with the recording that is played: a moment to go to, or a speed, as somebody wrote it."""
+    """Control the played recording: a time to go to, or a speed, as the user wrote it."""
 
     action: str
     value: str
@@ -66,9 +66,9 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """What the sources answer, as it comes; before that the last minutes, or the newest capture of each poll.
+    """Request the sources' captures as they come; before them the last minutes, or the newest capture of each poll.
 
-    If not `live`, nothing more comes after these.
+    Without `live`, only those.
     """
 
     minutes_before: bool
@@ -77,7 +77,7 @@ class Captures:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How many devices were forgotten, the codes of the events that ended, and the devices that are still lost."""
+    """How many devices were forgotten, the codes of the ended events, and the devices that are still lost."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -100,7 +100,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The seconds until the maintenance ends, None without one; and why a restart would undo it, if it would."""
+    """The seconds until the maintenance ends, None without a maintenance; and why a restart would undo it."""
 
     ends_in: float | None
     reason: LongText
@@ -113,7 +113,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEnded:
-    """Whether there was a maintenance; and why a restart would undo this, if it would."""
+    """Whether there was a maintenance; and why a restart would undo its end."""
 
     was_on: bool
     not_kept: LongText
@@ -121,7 +121,7 @@ class MaintenanceEnded:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The place in the recording and its length in seconds, the Unix time that is shown, and how it is played."""
+    """The position in the recording and its length in seconds, the Unix time that is shown, and how it is played."""
 
     place: float
     length: float

@@ -1,4 +1,4 @@
-"""The running daemon's control socket: one JSON line in, one out, for its own user and root only."""
+"""The running daemon's control socket: one JSON line in, one out, only for the daemon's user and root."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
-# What a command reads is bounded, since the process at the socket may not be our daemon. A tool prints at most 8 MiB.
+# The limit of an answer, because another process may listen on the socket. A tool prints at most 8 MiB.
 _ANSWER_LIMIT_BYTES = 16 << 20
 _LONGEST_LINE_BYTES = 32 << 20
 _BYTES_A_SECOND = 16 << 20
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One request that the daemon answers: the dataclass of its arguments, and the function that gets them."""
+    """One request of the daemon: the dataclass of its arguments, and the function that receives them."""
 
     arguments: type
     answer: Callable[[Any], Mapping[str, Plain]]
@@ -47,7 +47,9 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A request whose answer goes on: the dataclass of its arguments, and what answers it, until one of the two sides ends it."""
+    """A request with a continuous answer: the dataclass of its arguments, and the function that answers until one side
+    ends it.
+    """
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -62,7 +64,7 @@ class RefusedError(ControlError):
 
 
 def path_in(runtime_directory: str) -> Path:
-    """Where the socket lies."""
+    """Return the path of the socket."""
     return Path(runtime_directory) / "control.sock"
 
 
@@ -75,7 +77,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen; a socket left by a daemon that is gone is replaced. Raises OSError."""
+        """Listen; a dead daemon's socket is replaced. Raises OSError."""
         listening = await asyncio.to_thread(own_socket, self._path)
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=_LINE_LIMIT_BYTES)
 
@@ -102,7 +104,7 @@ class ControlServer:
     async def _answer(
         self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Mapping[str, Plain] | None:
-        """The answer to a request; None if it was given already."""
+        """Return the answer to a request, or None if the verb has answered already."""
         name = ""
         try:
             request = decode_line(line)
@@ -114,14 +116,14 @@ class ControlServer:
             if isinstance(verb, Stream):
                 await verb.serve(arguments, reader, writer)
                 return None
-            # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
+            # On a thread: releasing a tool may take a second, and scrapes must not wait for it.
             return await asyncio.to_thread(verb.answer, arguments)
         except CodecError as error:
             return {"error": f"{name}: {error}" if name else str(error)}
 
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
-    """The running daemon's answer. Raises ControlError."""
+    """Return the running daemon's answer. Raises ControlError."""
     with _talking(path, verb, arguments) as connection:
         plain = decode_foreign(_read_all(connection))
     if not isinstance(plain, dict):
@@ -131,7 +133,7 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
 
 
 def lines(path: Path, verb: str, until: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield the lines that come until that time (monotonic), which may change meanwhile, or until the daemon closes the connection.
+    """Yield the lines until that monotonic time, which may change meanwhile, or until the daemon closes the connection.
 
     Raises ControlError.
     """
@@ -152,7 +154,7 @@ def lines(path: Path, verb: str, until: Callable[[], float], **arguments: Plain)
 
 
 def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[bytes]:
-    """Yield what is received until that time, then what is on its way, since the caller may be slower than the daemon."""
+    """Yield the bytes received until that time, then those in transit, because the caller may be slower than the daemon."""
     received_bytes = 0
     began, end = time.monotonic(), None
     while (left := (until() if end is None else end) - time.monotonic()) > 0 or end is None:
@@ -163,7 +165,7 @@ def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[b
         connection.settimeout(min(left, LONGEST_WAIT_SECONDS))
         try:
             received = connection.recv(1 << 16)
-        except TimeoutError:  # nothing came yet
+        except TimeoutError:  # nothing received yet
             continue
         received_bytes += len(received)
         if received_bytes > _BYTES_A_SECOND * (time.monotonic() - began + _TIMEOUT_SECONDS):
@@ -175,7 +177,7 @@ def _pieces(connection: socket.socket, until: Callable[[], float]) -> Iterator[b
 
 @contextlib.contextmanager
 def _talking(path: Path, verb: str, arguments: Mapping[str, Plain]) -> Iterator[socket.socket]:
-    """A connection over which this was asked; what goes wrong is a ControlError that says what to do."""
+    """Open a connection and send the request. Errors are raised as ControlError with a remedy."""
     try:
         with connected(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
@@ -208,8 +210,8 @@ def _read_all(connection: socket.socket) -> bytes:
 
 
 def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Return the daemon's answer, whose texts are fit for a terminal. Raises CommandError if none answers, or the daemon refuses."""
-    from telemetry_daemon.remote import lenient  # the daemon itself does without
+    """Return the daemon's answer with texts that are safe for a terminal. Raises CommandError without an answer or on refusal."""
+    from telemetry_daemon.remote import lenient  # the daemon itself does not need it
 
     path = path_in(settings.state.runtime_directory)
     try:

@@ -1,4 +1,4 @@
-"""A snapshot and a history from the documents that a daemon serves; an older daemon's are enough, a newer one's as well."""
+"""Reads a snapshot and a history from a daemon's documents, of older and newer versions, too."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _BASES: frozenset[str] = frozenset(get_args(Basis))
 
 
 class DocumentError(ValueError):
-    """A document that is not what it should be; names the place."""
+    """An invalid document; the text names the position."""
 
-    def __init__(self, place: str, wanted: str) -> None:
-        super().__init__(f"{place} is no {wanted}")
+    def __init__(self, position: str, wanted: str) -> None:
+        super().__init__(f"{position} is no {wanted}")
 
 
 def document_in(body: bytes | str) -> Mapping[str, Any]:
-    """Return the JSON object that an answer has. Raises DocumentError."""
+    """Return the JSON object in an answer. Raises DocumentError."""
     try:
         plain = decode_foreign(body.encode() if isinstance(body, str) else body, _MOST_VALUES)
     except CodecError as error:
@@ -71,7 +71,7 @@ def document_in(body: bytes | str) -> Mapping[str, Any]:
 
 
 def document_as(kind: type[T], document: object) -> T:
-    """The document as its dataclass. Raises DocumentError."""
+    """Return the document as its dataclass. Raises DocumentError."""
     try:
         return lenient.read(kind, document)
     except CodecError as error:
@@ -79,7 +79,7 @@ def document_as(kind: type[T], document: object) -> T:
 
 
 def snapshot_of(document: object) -> Snapshot:
-    """The snapshot; its monotonic clock is at 0 when it was made, and it is never out of date by itself. Raises DocumentError."""
+    """Return the snapshot; its monotonic clock is 0 at its creation, and it never expires by itself. Raises DocumentError."""
     read = document_as(SnapshotJson, document)
     _want("telemetry.snapshot/1", read.schema)
     wall_time = _moment(read.time, "time")
@@ -97,7 +97,7 @@ def snapshot_of(document: object) -> Snapshot:
 
 
 def past_of(document: object) -> Past:
-    """The history. Raises DocumentError."""
+    """Return the history. Raises DocumentError."""
     read = document_as(HistoryJson, document)
     _want("telemetry.history/1", read.schema)
     slots = _count(read.slots, "slots", SLOTS)
@@ -107,8 +107,8 @@ def past_of(document: object) -> Past:
         slot_seconds=max(0.001, read.slot_seconds),
         devices={
             device.id: {
-                metric: _series(one, slots, f"{metric} of {device.id}")
-                for metric, one in device.series.items()
+                metric: _series(series, slots, f"{metric} of {device.id}")
+                for metric, series in device.series.items()
                 if metric in KEPT
             }
             for device in read.devices
@@ -125,8 +125,8 @@ def _want(schema: str, found: str) -> None:
 def _device(read: DeviceJson) -> MergedDevice:
     if not read.id:
         raise DocumentError("a device's id", "text")
-    allocations = tuple(_allocation(one, f"an allocation of {read.id}") for one in read.allocations)
-    owners = {(one.owner.kind, one.owner.name): one.owner for one in allocations}
+    allocations = tuple(_allocation(allocation, f"an allocation of {read.id}") for allocation in read.allocations)
+    owners = {(allocation.owner.kind, allocation.owner.name): allocation.owner for allocation in allocations}
     return MergedDevice(
         vendor=read.vendor,
         index=read.index,
@@ -144,21 +144,21 @@ def _device(read: DeviceJson) -> MergedDevice:
         simulated=read.simulated,
         replayed=read.replayed,
         readings=Readings.of((*_numbers(read.readings, read.origin, read.id), *_absences(read.absent))),
-        processes=tuple(_process(one, read.id, owners) for one in read.processes),
+        processes=tuple(_process(process, read.id, owners) for process in read.processes),
         allocations=allocations,
     )
 
 
 def _labelled(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Metric, label and value of each entry whose metric we know."""
+    """Yield metric, label and value of each entry with a known metric."""
     entries = 0
     for metric, value in values.items():
-        for label, one in value.items() if isinstance(value, dict) else (("", value),):
+        for label, entry in value.items() if isinstance(value, dict) else (("", value),):
             entries += 1
             if entries > bounds.MOST_READINGS:
                 return
             if metric in BY_KEY:
-                yield metric, clean(label[: bounds.LONGEST_NAME]), one
+                yield metric, clean(label[: bounds.LONGEST_NAME]), entry
 
 
 def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> Iterator[MergedReading]:
@@ -173,7 +173,7 @@ def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> 
 
 def _absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
     for metric, label, word in _labelled(values):
-        # A newer daemon may know a reason that we do not.
+        # A newer daemon may have a reason that this version does not know.
         value: Value = _ABSENT.get(word if isinstance(word, str) else "", Absent.NOT_REPORTED)
         yield MergedReading(metric, label, value, "")
 
@@ -186,8 +186,8 @@ def _source(read: SourceJson) -> SourceStatus:
         reason=read.reason,
         detail=read.detail or "",
         version=read.version,
-        problems=tuple(Problem(one.where, one.text) for one in read.problems),
-        polls=tuple(_poll(one, read.source) for one in read.polls),
+        problems=tuple(Problem(problem.where, problem.text) for problem in read.problems),
+        polls=tuple(_poll(poll, read.source) for poll in read.polls),
     )
 
 
@@ -220,28 +220,28 @@ def _recorded(read: ReplayJson) -> Recorded:
     return Recorded(_moment(read.recorded, "the replay's time"), read.hostname or "", shown, read.how or "")
 
 
-def _series(read: SeriesJson, slots: int, place: str) -> Series:
-    last = _slots(read.last, slots, place)
-    highest = _slots(read.highest, slots, place) if read.highest else last
-    return Series(last, highest, tuple(_gap(one, slots, place) for one in read.gaps))
+def _series(read: SeriesJson, slots: int, position: str) -> Series:
+    last = _slots(read.last, slots, position)
+    highest = _slots(read.highest, slots, position) if read.highest else last
+    return Series(last, highest, tuple(_gap(one, slots, position) for one in read.gaps))
 
 
-def _gap(read: GapJson, slots: int, place: str) -> Gap:
-    return Gap(_count(read.first, place, slots), _count(read.slots, place, slots), read.reason)
+def _gap(read: GapJson, slots: int, position: str) -> Gap:
+    return Gap(_count(read.first, position, slots), _count(read.slots, position, slots), read.reason)
 
 
-def _slots(read: tuple[float | None, ...], slots: int, place: str) -> array[float]:
+def _slots(read: tuple[float | None, ...], slots: int, position: str) -> array[float]:
     if len(read) < slots:
-        raise DocumentError(place, f"list of {slots} numbers")
-    numbers = [math.nan if one is None else one for one in read[:slots]]
+        raise DocumentError(position, f"list of {slots} numbers")
+    numbers = [math.nan if number is None else number for number in read[:slots]]
     if any(abs(value) > _LARGEST for value in numbers):
-        raise DocumentError(place, "number that we can hold")
+        raise DocumentError(position, "number that we can hold")
     return array("f", numbers)
 
 
-def _count(found: int, place: str, most: int) -> int:
+def _count(found: int, position: str, most: int) -> int:
     if not 0 <= found <= most:
-        raise DocumentError(place, f"number from 0 to {most}")
+        raise DocumentError(position, f"number from 0 to {most}")
     return found
 
 
@@ -249,19 +249,19 @@ def _event(read: EventJson) -> PastEvent:
     return PastEvent(_moment(read.time, "an event's time"), read.id, read.code, read.text or "")
 
 
-def _allocation(read: AllocationJson, place: str) -> Allocation:
+def _allocation(read: AllocationJson, position: str) -> Allocation:
     if not 0.0 <= read.share <= 1.0:
-        raise DocumentError(f"share of {place}", "number from 0 to 1")
+        raise DocumentError(f"share of {position}", "number from 0 to 1")
     return Allocation(
         owner=_owner(read.owner),
         share=read.share,
-        # A newer daemon may know another one; it is only shown.
+        # A newer daemon may have an unknown kind; it is only displayed.
         basis=read.basis if read.basis in _BASES else "equal",
         is_allocated=read.allocated,
         is_used=read.used,
         sources=read.sources,
         memory_used_bytes=_float(read.memory_used_bytes),
-        started=_moment_or_none(read.started, place),
+        started=_moment_or_none(read.started, position),
     )
 
 
@@ -284,7 +284,7 @@ def _kind(kind: OwnerKind) -> OwnerKind:
 
 
 def _process(read: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    """The process, with the owner of its device that it names."""
+    """Return the process, with the owner of its device that it names."""
     named = None if read.owner is None else Owner(_kind(read.owner.kind), read.owner.name or "")
     return Process(
         device=0,
@@ -306,16 +306,16 @@ def _float(value: int | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _moment_or_none(value: str | None, place: str) -> float | None:
-    return None if value is None else _moment(value, place)
+def _moment_or_none(value: str | None, position: str) -> float | None:
+    return None if value is None else _moment(value, position)
 
 
-def _moment(value: str, place: str) -> float:
-    """A time as RFC 3339 writes it, in Unix seconds."""
+def _moment(value: str, position: str) -> float:
+    """Return the Unix seconds of an RFC 3339 timestamp."""
     try:
         found = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if found.tzinfo is not None:
             return found.timestamp()
     except (ValueError, OverflowError) as error:
-        raise DocumentError(place, "time") from error
-    raise DocumentError(place, "time with an offset")
+        raise DocumentError(position, "time") from error
+    raise DocumentError(position, "time with an offset")

@@ -44,14 +44,14 @@ _MOST_SHOWN = 80
 
 
 class AddressError(ValueError):
-    """An address that is none; names it, with the remedy."""
+    """An invalid address; the text names it, with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a daemon answers, and what it is called on the screen; `unix` is the path of its socket, else empty.
+    """A daemon's address, and its name on the screen; `unix` is the path of its socket, else empty.
 
-    `certificate` is a file with the only certificate that the daemon may show, whatever host names it has.
+    `certificate` is a file with the only accepted certificate of the daemon, for any host name.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """The host and port as HTTP writes them."""
+        """Return the host and port as HTTP writes them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}" if self.port else host
 
 
 def address_of(text: str) -> Address:
-    """The address that the text says. Raises AddressError."""
+    """Return the address in the text. Raises AddressError."""
     if text.startswith(_UNIX_PREFIX):
         return Address(text, unix=text.removeprefix(_UNIX_PREFIX))
     if "@" in text:
@@ -79,7 +79,7 @@ def address_of(text: str) -> Address:
     if found is None or not 0 < int(found["port"] or 1) <= 65535:
         shown = cut(clean(text), _MOST_SHOWN)
         raise AddressError(f"'{shown}' is no node; write HOST, HOST:PORT, [IPV6]:PORT or http(s)://HOST[:PORT][/PATH]")
-    from telemetry_daemon.config.settings import DEFAULT_PORT  # not for the daemon of this node, which has no port
+    from telemetry_daemon.config.settings import DEFAULT_PORT  # the daemon of this node has no port and skips this
 
     scheme = found["scheme"]
     port = int(found["port"] or (_PORTS[scheme] if scheme else DEFAULT_PORT))
@@ -88,7 +88,7 @@ def address_of(text: str) -> Address:
 
 
 def addresses_of(texts: list[str]) -> tuple[Address, ...]:
-    """The addresses, each once, at most 256. Raises AddressError."""
+    """Return the addresses without duplicates, at most 256. Raises AddressError."""
     found = tuple(dict.fromkeys(map(address_of, texts)))
     if len(found) > MOST_NODES:
         raise AddressError(f"{len(found)} nodes are too many; {MOST_NODES} can be watched at once")
@@ -96,17 +96,17 @@ def addresses_of(texts: list[str]) -> tuple[Address, ...]:
 
 
 def listed(content: str) -> list[str]:
-    """The addresses in a file: one on a line, `#` begins a comment."""
+    """Return the addresses in a file: one per line, `#` begins a comment."""
     lines = (line.partition("#")[0].strip() for line in content.splitlines())
     return [line for line in lines if line]
 
 
 class BrokenError(Exception):
-    """What came is no answer."""
+    """The received data is not a valid answer."""
 
 
 class _Connection:
-    """A connection, and what was read of it and not used yet."""
+    """A connection, with the received data that was not used yet."""
 
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._socket = connection
@@ -116,7 +116,7 @@ class _Connection:
         self.is_kept = True
 
     def restart_clock(self) -> None:
-        """From now on an answer may take its time."""
+        """Start the deadline of the next answer."""
         self._until = time.monotonic() + self._seconds
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class _Connection:
         self._socket.close()
 
     def request(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str]]:
-        """Send a request; the status and the headers of its answer, with names in lower case."""
+        """Send a request. Return the status and the headers, with names in lower case."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
         while b"\r\n\r\n" not in self._read:
@@ -140,7 +140,7 @@ class _Connection:
         return int(status[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
     def pieces(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """The body as it comes."""
+        """Yield the body as it arrives."""
         if headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._chunks()
         elif (length := headers.get("content-length", "")).isdecimal() and length.isascii():
@@ -182,7 +182,7 @@ class _Connection:
             yield piece
 
     def _fill(self, *, beyond: bool = False) -> bool:
-        """Read more; False at the end of what comes. `beyond` drops what was read before."""
+        """Receive more; return False at the end. `beyond` drops the earlier data."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -195,7 +195,7 @@ class _Connection:
 
 
 class NodeError(Exception):
-    """A node that gave no answer: why, and what to do; `status` is that of HTTP if it refused."""
+    """No answer from a node: the reason and a remedy; `status` is the HTTP status of a refusal."""
 
     def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
@@ -203,20 +203,20 @@ class NodeError(Exception):
 
     @property
     def is_absent(self) -> bool:
-        """Whether no process listens there; a socket that this user may not use counts as a daemon's."""
+        """Return whether no process listens there; a socket without permission counts as a daemon's."""
         return isinstance(self.__cause__, FileNotFoundError | ConnectionRefusedError)
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user with a password, and the file of certificates to trust; empty where none is given."""
+    """A user with a password, and the file of trusted certificates; empty if not given."""
 
     user: str = ""
     password: str = field(default="", repr=False)
     ca_file: str = ""
 
     def headers(self) -> Mapping[str, str]:
-        """What a request has to say of them."""
+        """Return the request headers with the credentials."""
         if not self.user:
             return {}
         return {"Authorization": f"Basic {b64encode(f'{self.user}:{self.password}'.encode()).decode()}"}
@@ -231,7 +231,7 @@ class Answer:
 
 
 class Client:
-    """Asks one daemon; for one thread."""
+    """Sends requests to one daemon, from one thread."""
 
     def __init__(self, address: Address, credentials: Credentials | None = None, seconds: float = 5.0) -> None:
         self._address = address
@@ -240,18 +240,18 @@ class Client:
         self._connection: _Connection | None = None
 
     def get(self, target: str) -> Answer:
-        """The answer to a request. Raises NodeError."""
+        """Return the answer to a request. Raises NodeError."""
         kept = self._connection is not None
         try:
             return self._ask(target)
         except (BrokenError, OSError) as error:
             self.close()
-            if kept and not isinstance(error, TimeoutError):  # it may have given up a connection that was kept
+            if kept and not isinstance(error, TimeoutError):  # the daemon may have closed an idle connection
                 return self.get(target)
             raise _node_error(error) from error
 
     def events(self, target: str) -> Iterator[tuple[str, str]]:
-        """Server-sent events as they come: name and data. Raises NodeError at their end, too."""
+        """Yield server-sent events as they arrive: name and data. Raises NodeError, also at the end of the stream."""
         try:
             connection = self._connected()
             status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))
@@ -324,7 +324,7 @@ def _context(address: Address, credentials: Credentials) -> SSLContext:
 
 
 class _RefusedError(BrokenError):
-    """An answer with another status than 200."""
+    """An answer with a status other than 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__(_REASONS.get(status, f"it answers with status {status}"))
@@ -337,7 +337,7 @@ def _check(status: int) -> None:
 
 
 def _without_end(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
-    """The pieces of a body that may go on for ever: each of them may take its time."""
+    """Yield the pieces of an endless body, each with a new deadline."""
     for piece in connection.pieces(headers):
         connection.restart_clock()
         yield piece
@@ -357,7 +357,7 @@ def _events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _node_error(error: Exception) -> NodeError:
-    """Why there was no answer, in words that fit on a line."""
+    """Return the reason for a missing answer, in one line."""
     if isinstance(error, TimeoutError):
         why = "no answer in time"
     elif isinstance(error, FileNotFoundError | ConnectionRefusedError):

@@ -1,4 +1,6 @@
-"""The dataclasses of documents from what another machine sent: keys may be missing or new, values have their types, texts are clean and of bounded length."""
+"""Reads dataclasses of documents from other machines: keys may be missing or new, types are checked, texts are cleaned
+and shortened.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ _Read = Callable[[Plain], Any]
 
 
 def read(kind: type[T], plain: Plain) -> T:
-    """The dataclass of this object. What is missing or null is None, empty or false; a number must be there. Raises CodecError."""
+    """Return the dataclass of this object.
+
+    Missing or null becomes None, empty or false; a number is required. Raises CodecError.
+    """
     value: T = _object(kind)(plain)  # type: ignore[arg-type]  # a class is hashable
     return value
 
@@ -28,7 +33,7 @@ def read(kind: type[T], plain: Plain) -> T:
 @cache
 def _object(kind: Any) -> _Read:
     hints = get_type_hints(kind, include_extras=True)
-    readers = tuple((one.name, _reader(hints[one.name])) for one in fields(kind))
+    readers = tuple((item.name, _reader(hints[item.name])) for item in fields(kind))
 
     def read_object(plain: Plain) -> Any:
         if not isinstance(plain, dict):
@@ -47,11 +52,11 @@ def _object(kind: Any) -> _Read:
 def _reader(kind: Any, most: int | None = None) -> _Read:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _reader(arguments[0], next((one.most for one in arguments[1:] if isinstance(one, AtMost)), most))
+        return _reader(arguments[0], next((limit.most for limit in arguments[1:] if isinstance(limit, AtMost)), most))
     if origin in (Union, UnionType):
-        (inner,) = (one for one in arguments if one is not NoneType)
+        (inner,) = (argument for argument in arguments if argument is not NoneType)
         return _or_none(_reader(inner, most))
-    if kind is str or origin is Literal:  # a later version may have further words
+    if kind is str or origin is Literal:  # a later version may have additional words
         return _text(bounds.LONGEST_NAME if most is None else most)
     if origin is tuple:
         (item, *_) = arguments
@@ -66,7 +71,7 @@ def _is_object(kind: Any) -> bool:
 
 
 def _or_none(reader: _Read) -> _Read:
-    """Null for what is unknown, and for an empty text."""
+    """Return a reader that returns None for null and for an empty text."""
 
     def read_known(plain: Plain) -> Any:
         value = None if plain is None else reader(plain)
@@ -99,7 +104,7 @@ def _items(reader: _Read, most: int | None) -> _Read:
 
 
 def _values(kind: Any) -> _Read:
-    """An object whose keys the data chooses."""
+    """Return a reader of an object with arbitrary keys."""
     if kind is Any:
         return _table
     reader = _reader(kind)

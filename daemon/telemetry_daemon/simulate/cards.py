@@ -1,4 +1,6 @@
-"""One simulated card: power follows load, heat follows power, and both can hold the clocks down; and the value of each metric that this gives."""
+"""One simulated card: power follows load, heat follows power, and both may limit the clocks; and the resulting value of
+each metric.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ Played = float | dict[str, float]
 
 @dataclass(slots=True)
 class CardState:
-    """How a card is now, and what it counted since it was last started; for its job it was busy, and did work, since that began."""
+    """The state of a card, and its counters since the last start; its job's busy time and work count since the job began."""
 
     demo: Demo
     position: int
@@ -82,11 +84,13 @@ class CardState:
 
     @property
     def model(self) -> Card:
-        """What its model is like."""
+        """Return the properties of its model."""
         return self.demo.card
 
     def come_back(self) -> None:
-        """Be on the bus again after a loss, or be reset, with all counters at 0 as after a driver's start; `errors_before` goes on."""
+        """Return to the bus after a loss or a reset, with all counters at 0 as after a driver's start; `errors_before`
+        continues.
+        """
         corrected, uncorrected = self.errors_before
         self.errors_before = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
@@ -96,15 +100,15 @@ class CardState:
         self.lost_from, self.lost_until, self.reset_at = float("inf"), 0.0, 0.0
 
     def is_lost(self, now: float) -> bool:
-        """Whether the card is off the bus."""
+        """Return whether the card is off the bus."""
         return self.lost_from <= now < self.lost_until
 
     def is_slow(self) -> bool:
-        """Whether something that the card does not tell holds it down."""
+        """Return whether the card is slow without reporting why."""
         return self.now < self.slow_until
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
-        """One second more with this job."""
+        """Advance by one second with this job."""
         self.now = now
         if job is None or self.job is None or job.pid != self.job.pid:
             self.busy_seconds = self.work_done = 0.0
@@ -126,7 +130,7 @@ class CardState:
         self.pcie_bytes += self.pcie_bytes_per_second
 
     def _draw(self, intensity: float, random: Random) -> None:
-        """Power follows what the load demands, up to the limit of cap and temperature."""
+        """Set the power to the demand of the load, up to the limit of cap and temperature."""
         model = self.model
         span = model.cap_watts - model.idle_watts
         demand = model.idle_watts + span * intensity * self.load
@@ -161,7 +165,7 @@ class CardState:
 
 
 def memory_used_bytes(card: CardState) -> float:
-    """Return the memory that driver and job use, which is in the partitions alone if the card has any."""
+    """Return the memory that driver and job use, which is only in the partitions if the card has any."""
     model = card.model
     parts = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
     usable = parts or [model.memory_mib - model.memory_reserved_mib]
@@ -196,8 +200,8 @@ def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
 
 
 def _errors(words: tuple[str, ...], count: int) -> Played:
-    """All of them under the first word."""
-    return {word: float(count if place == 0 else 0) for place, word in enumerate(words)}
+    """Return all errors under the first word."""
+    return {word: float(count if position == 0 else 0) for position, word in enumerate(words)}
 
 
 def _limit(card: CardState, above_slowdown: float = 0.0) -> Played:

@@ -1,4 +1,4 @@
-"""The course of one vendor's cards with their faults, second by second; the same seed gives the same course, however often it is polled."""
+"""The course of one vendor's cards with their faults, second by second. The same seed gives the same course at any poll rate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.workload import Workload
 from telemetry_parsers.vendor import Vendor
 
-# Who looks first sees a node at work and whole, not one that was just switched on.
+# The first poll sees a node at work and whole, not a node that was just switched on.
 WARM_UP_SECONDS = 300
-# After a longer pause the course goes on from here and leaves out what nobody saw.
+# After a longer pause the course skips the unseen part.
 _MOST_SECONDS_AT_ONCE = 3600
-# An event that announces a loss comes this long before it, so that a poll sees it while the card is there.
+# An event that announces a loss comes this long before it, so that a poll sees it while the card is present.
 _WARNING_SECONDS = 5.0
 _MOST_EVENTS_KEPT = 100
 # Staged faults begin when the daemon has listed all cards.
@@ -26,13 +26,13 @@ _FLAP_SECONDS = 60.0
 
 
 def course_random(*seed: object) -> Random:
-    """Random numbers that are the same for the same seed."""
+    """Return random numbers that are the same for the same seed."""
     return Random("/".join(map(str, seed)))  # noqa: S311  # a play, not a secret
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Rates per hour: of a card, except `failed_polls`, `slow_nodes` and `big_jobs`, which are of a source.
+    """Rates per hour: per card, except `failed_polls`, `slow_nodes` and `big_jobs`, which are per source.
 
     A slow card or node is slow in a big job: a training over all cards of the source.
     """
@@ -53,7 +53,7 @@ class Faults:
 
 
 NO_FAULTS = Faults()
-# On a node of eight cards something shows every few minutes, and mostly all is well.
+# On a node of eight cards a fault occurs every few minutes, and usually all is well.
 SOME_FAULTS = Faults(
     events=0.2,
     fatal_events=0.02,
@@ -71,7 +71,7 @@ SOME_FAULTS = Faults(
 
 
 class Course:
-    """The cards and all that befalls them; `events` are (second, position, code) until someone takes them."""
+    """The cards and their faults; `events` are (second, position, code) until they are collected."""
 
     def __init__(self, vendor: Vendor, count: int, seed: int, faults: Faults, staged: Sequence[str] = ()) -> None:
         self._demo = vendor.demo
@@ -86,7 +86,7 @@ class Course:
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MOST_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
-        """Go on until this many seconds after the beginning, in whole seconds."""
+        """Advance to this many seconds after the beginning, in whole seconds."""
         goal = float(int(seconds)) + WARM_UP_SECONDS
         self.now = max(self.now, goal - _MOST_SECONDS_AT_ONCE)
         while self.now < goal:
@@ -94,11 +94,11 @@ class Course:
             self._second()
 
     def present(self) -> list[CardState]:
-        """The cards that are on the bus."""
+        """Return the cards that are on the bus."""
         return [card for card in self.cards if not card.is_lost(self.now)]
 
     def fails(self) -> bool:
-        """Whether the source fails to answer just now."""
+        """Return whether the source fails to answer at present."""
         return self.now < self._fails_until
 
     def _second(self) -> None:
@@ -160,7 +160,7 @@ class Course:
             self.events.append((self.now, card.position, code))
 
     def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
-        """What may happen, with its rate per hour for all cards together."""
+        """Return the possible faults, with their rate per hour for all cards together."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._tell_event),
@@ -184,12 +184,12 @@ class Course:
         self.events.append((self.now, card.position, self._random.choice(self._demo.events)))
 
     def _need_reset(self, card: CardState) -> None:
-        """An event after which the card is reset, some minutes later."""
+        """Emit an event after which the card is reset, some minutes later."""
         card.reset_at = self.now + self._random.uniform(300.0, 1200.0)
         self.events.append((self.now, card.position, self._demo.fatal_event))
 
     def _lose(self, card: CardState) -> None:
-        """One card at a time leaves the bus for some minutes."""
+        """Remove one card at a time from the bus for some minutes."""
         if any(self.now < other.lost_until for other in self.cards):
             return
         card.lost_from = self.now + _WARNING_SECONDS
@@ -215,7 +215,7 @@ class Course:
         self.workload.hang((card.position,), self.now + self._long_enough())
 
     def _hang_job(self, card: CardState) -> None:
-        """A job waits for ever on all of its cards."""
+        """Let a job hang on all of its cards."""
         cards = card.job.cards if card.job is not None else ()
         self.workload.hang(cards, self.now + self._long_enough())
 
@@ -228,11 +228,11 @@ class Course:
             slow.slow_until = until
 
     def _begin_big_job(self, _card: CardState) -> float:
-        """The second at which it ends."""
+        """Start a big job and return the second at which it ends."""
         until = self.now + self._long_enough()
         self.workload.train_everywhere(self.now, until)
         return until
 
     def _long_enough(self) -> float:
-        """Long enough for an alert, which waits for half an hour."""
+        """Return a duration that is long enough for an alert, which waits for half an hour."""
         return self._random.uniform(2700.0, 5400.0)

@@ -1,4 +1,4 @@
-"""What `--demo` is given: `8xnvidia,4xhygon` to a list of simulated cards, or one line that says what is wrong."""
+"""Parses the value of `--demo`: `8xnvidia,4xhygon` becomes a list of simulated cards, or an error in one line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LONGEST_QUOTE = 48
 
 
 class DemoError(ValueError):
-    """A demo node that cannot be made; the text names the part and shows an example."""
+    """An invalid demo node; the text names the part and shows an example."""
 
 
-# What a word stands for: a vendor with its usual model, or with another.
+# The meaning of a word: a vendor with its usual model, or with another model.
 PLAYED: Mapping[str, Vendor] = {
     **{vendor.word: vendor for vendor in VENDORS},
     **{word: replace(vendor, demo=demo) for vendor in VENDORS for word, demo in vendor.other_demos},
@@ -30,7 +30,7 @@ MIXED: Groups = (("nvidia", 4), ("amd", 2), ("hygon", 2), ("moorethreads", 2), (
 
 
 def parse_demo(text: str) -> Groups:
-    """The node that the text describes, a mixed one for a blank text; raises DemoError."""
+    """Return the node that the text describes, a mixed node for a blank text. Raises DemoError."""
     if not text.strip():
         return MIXED
     counts: dict[str, int] = {}
@@ -67,7 +67,7 @@ def parse_faults(text: str) -> tuple[str, ...]:
 
 
 def by_vendor(groups: Groups) -> dict[str, int]:
-    """How many cards of each vendor these groups have."""
+    """Return how many cards of each vendor these groups have."""
     return {PLAYED[word].word: count for word, count in groups}
 
 
@@ -78,7 +78,7 @@ def _group(part: str) -> tuple[str, int]:
     if match is None:
         raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
     if match[2] not in PLAYED:
-        from difflib import get_close_matches  # most demos name their vendors rightly
+        from difflib import get_close_matches  # most demos spell their vendors correctly
 
         near = get_close_matches(match[2], PLAYED, n=1)
         raise _error(part, f"did you mean {match[1]}x{near[0]}?" if near else f"the vendors are {', '.join(PLAYED)}")

@@ -1,4 +1,4 @@
-"""The simulated node of `--demo`: cards with their owners and the steps of their jobs; the host's readings are this machine's."""
+"""The simulated node of `--demo`: cards with their owners and their jobs' steps; the host's readings are of this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from telemetry_parsers.ownership import Claim, DeviceName, Owner
 _SCHEDULER = "scheduler"
 _CLAIMS = Poll("claims", Library("simulator", (_SCHEDULER,)), interval=10.0, lists_devices=False)
 _POD = ("llm", "serve-0", "server")
-# In turn, so that what reports owners can be seen without a cluster; a card with two is shared by them, one with none is free.
+# Assigned in turn, to show owners without a cluster; two owners share a card, and a card without owners is free.
 _TURNS: tuple[tuple[Owner, ...], ...] = (
     (Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch"),),
     (Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch"),),
@@ -46,7 +46,7 @@ _COMMUNICATION = 0.24
 
 
 class DemoNode(Node):
-    """Simulated sources that take the place of this machine's."""
+    """Simulated sources that replace this machine's."""
 
     def __init__(self, text: str, clock: Clock, on_capture: OnCapture = no_capture, faults: str | None = None) -> None:
         try:
@@ -62,43 +62,46 @@ class DemoNode(Node):
         self._counts = by_vendor(groups)
 
     def names(self) -> tuple[str, ...]:
-        """The names of the simulated sources, and the host's."""
+        """Return the names of the simulated sources, and the host's."""
         return (*self._simulated, host.PARSER.name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources, with those of owners and steps where that is switched on."""
+        """Return all sources, with those of owners and steps if enabled."""
         owners = (_SCHEDULER,) if settings.attribution.enabled and not only else ()
         of_steps = (steps.SOURCE,) if settings.steps.enabled and not only else ()
         return super().sources(settings, (*(only or self.names()), *owners, *of_steps))
 
     def source(self, name: str, settings: Settings) -> Source:
-        """One source, made again."""
+        """Return a new source of that name."""
         parser: Parser = host.PARSER
         reader: Reader = HostReader()
         if name == _SCHEDULER:
             parser, reader = owners_parser(self._groups), owners_reader(self._clock)
         elif name == steps.SOURCE:
-            parser, reader = steps.PARSER, steps_reader([one.reader for one in self._simulated.values()], self._clock)
+            parser, reader = (
+                steps.PARSER,
+                steps_reader([simulated.reader for simulated in self._simulated.values()], self._clock),
+            )
         elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
         readers = {poll.name: reader for poll in parser.polls}
         return Source(parser, readers, settings.source(name), no_bus, self._clock, self._on_capture)
 
     def pci_counts(self) -> dict[str, int]:
-        """As many cards on the bus as are simulated, the lost ones included."""
+        """Return as many cards on the bus as are simulated, lost cards included."""
         return self._counts
 
 
 @dataclass(frozen=True, slots=True)
 class _JobsReader(Reader):
-    """Answers the polls of a source about jobs; `data` makes what the capture holds."""
+    """Answers the polls of a source about jobs; `data` creates the capture's data."""
 
     source: str
     clock: Clock
     data: Callable[[], Plain]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are known without targets
-        """What is known of the jobs now."""
+        """Return the current data about jobs."""
         begun = time.thread_time()
         output = Output(poll.name, status=0, data=self.data())
         return Capture(
@@ -113,35 +116,35 @@ class _JobsReader(Reader):
 
 
 def owners_reader(clock: Clock) -> Reader:
-    """Answers that it was asked: the parser knows the owners, who are the same at every poll."""
+    """Return a reader with empty captures: the parser knows the owners, which never change."""
     return _JobsReader(_SCHEDULER, clock, lambda: None)
 
 
 def owners_parser(groups: Groups) -> SourceParser:
-    """The source that gives these cards their owners."""
+    """Return the parser that assigns owners to these cards."""
     claims = tuple(_claims(groups))
     return SourceParser(_SCHEDULER, "", (), (_CLAIMS,), lambda _: Report(claims=claims, form="data"))
 
 
 def _claims(groups: Groups) -> Iterator[Claim]:
-    place = 0
+    position = 0
     for word, count in groups:
         for index in range(count):
-            owners = _TURNS[place % len(_TURNS)]
+            owners = _TURNS[position % len(_TURNS)]
             name = DeviceName(f"{PLAYED[word].word}{index}", "index", str(index), PLAYED[word].word)
             for number, owner in enumerate(owners):
                 replica = str(number) if len(owners) > 1 else ""
                 yield Claim(owner, (f"simulated:{owner.name}",), (name,), replica)
-            place += 1
+            position += 1
 
 
 def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
-    """Answers with a file for each card of a job that counts its steps: a card that is held down holds up its whole job."""
+    """Return a reader with a file for each card of a job that counts its steps: a slow card slows its whole job."""
     return _JobsReader(steps.SOURCE, clock, lambda: [file for reader in readers for file in reader.look(_step_files)])
 
 
 def _step_files(course: Course, devices: Sequence[Device]) -> list[Plain]:
-    """Those of each job that has links and all of its cards: without one it does not go on."""
+    """Return the files of each job that has links and all of its cards: without a card a job does not continue."""
     present = {card.position: card for card in course.present()}
     files: list[Plain] = []
     for card in present.values():

@@ -1,4 +1,4 @@
-"""The simulated sources of a node: each with the parser and the reader that the real one would have."""
+"""The simulated sources of a node: each with the parser and the reader that a real source would have."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ _LOADS_OF_PARTS = (1.0, 0.55, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class _Simulated:
-    """A capture's data: the report without its readings, and those of each device as numbers, numbers by label, or reasons why absent, by metric.
-
-    So a capture of 128 cards takes a fifth of the report in full.
+    """A capture's data: the report without its readings, and each device's readings as numbers, numbers by label, or
+    reasons for absence, by metric. So a capture of 128 cards takes a fifth of the full report.
     """
 
     report: Report
@@ -60,7 +59,9 @@ class _Simulated:
 
 
 class SimulatedReader(Reader):
-    """Answers the polls of one vendor's source from the course of its cards; `first_slot` keeps the node's bus addresses apart."""
+    """Answers the polls of one vendor's source from the course of its cards; `first_slot` keeps the node's bus
+    addresses apart.
+    """
 
     def __init__(
         self, vendor: Vendor, course: Course, clock: Clock, *, seed: int = DEFAULT_SEED, first_slot: int = 0
@@ -76,7 +77,7 @@ class SimulatedReader(Reader):
         ]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # cards have no targets to repeat
-        """How the cards are now; a timeout while the course lets the source fail."""
+        """Return the current state of the cards, or a timeout while the simulated source fails."""
         monotonic_time, wall_time, cpu = self._clock.monotonic(), self._clock.wall(), time.thread_time()
         with self._lock:
             self._course.advance(monotonic_time - self._begun)
@@ -96,18 +97,18 @@ class SimulatedReader(Reader):
         )
 
     def look(self, at: Callable[[Course, Sequence[Device]], _T]) -> _T:
-        """What somebody sees at the cards while they do not change."""
+        """Return the result of `at`, called while the cards do not change."""
         with self._lock:
             return at(self._course, self._devices)
 
     def _data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
-        """The cards that are on the bus with their partitions, and the values of these keys, as `_Simulated` has them."""
+        """Return the cards on the bus with their partitions, and the values of these keys, in the form of `_Simulated`."""
         demo, present = self._demo, self._course.present()
-        parts = [part for place, card in enumerate(present) for part in self._parts(card, place)]
+        parts = [part for position, card in enumerate(present) for part in self._parts(card, position)]
         report = Report(
             outcome="ok" if present else "no_devices",
             devices=(*(self._devices[card.position] for card in present), *(device for device, _ in parts)),
-            events=tuple(self._events({card.position: place for place, card in enumerate(present)}, wall_time)),
+            events=tuple(self._events({card.position: index for index, card in enumerate(present)}, wall_time)),
             processes=tuple(_processes(present)) if "processes" in keys else (),
             facts=(("tool_version", demo.tool_version),),
             index_space=demo.source,
@@ -125,8 +126,8 @@ class SimulatedReader(Reader):
         ]
         return {"report": to_plain(Report, report), "values": values}
 
-    def _parts(self, card: CardState, place: int) -> Iterator[tuple[Device, CardState]]:
-        """The partitions of a card, each a small card at work for a while of the time."""
+    def _parts(self, card: CardState, index: int) -> Iterator[tuple[Device, CardState]]:
+        """Yield the partitions of a card, each a small card that is busy from time to time."""
         whole = self._devices[card.position]
         for number, part in enumerate(card.demo.partitions):
             model = replace(
@@ -137,22 +138,22 @@ class SimulatedReader(Reader):
                 model=f"{whole.model} MIG {part.profile}",
                 uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{whole.uuid}{number}')}",
                 partition=str(number),
-                parent=place,
+                parent=index,
                 facts=(("profile", part.profile),),
             )
             load = card.load * _LOADS_OF_PARTS[number % len(_LOADS_OF_PARTS)]
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
-    def _events(self, places: Mapping[int, int], wall_time: float) -> Iterator[Event]:
-        """What happened to these cards since the last poll."""
+    def _events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
+        """Yield the events of these cards since the last poll."""
         for second, position, code in self._course.events:
-            if position in places:
-                yield Event(places[position], code, wall_time=round(wall_time - (self._course.now - second), 3))
+            if position in indexes:
+                yield Event(indexes[position], code, wall_time=round(wall_time - (self._course.now - second), 3))
         self._course.events.clear()
 
 
 def parse(capture: Capture) -> Report:
-    """The report in a capture of a simulated source; `failed` where there is none in it."""
+    """Return the report in a capture of a simulated source, or a failed report without valid data."""
     try:
         simulated = from_plain(_Simulated, capture.outputs[0].data if capture.outputs else None)
         _check(simulated)
@@ -163,15 +164,17 @@ def parse(capture: Capture) -> Report:
 
 
 def _check(simulated: _Simulated) -> None:
-    """Refuse what a damaged recording may have: metrics and devices that there are not. Raises CodecError."""
+    """Reject unknown metrics and devices, which a damaged recording may have. Raises CodecError."""
     report, wholes = simulated.report, [device.parent is None for device in simulated.report.devices]
-    places = range(len(wholes))
-    if len(simulated.values) != len(places) or any(values.keys() - BY_KEY for values in simulated.values):
+    indexes = range(len(wholes))
+    if len(simulated.values) != len(indexes) or any(values.keys() - BY_KEY for values in simulated.values):
         raise CodecError("values", "expected metrics of the catalogue for each device")
     devices = {*(event.device for event in report.events), *(process.device for process in report.processes)}
-    if not devices.issubset(places):
+    if not devices.issubset(indexes):
         raise CodecError("report", "expected events and processes of its devices")
-    if any(not (one.parent is None or (one.parent in places and wholes[one.parent])) for one in report.devices):
+    if any(
+        not (device.parent is None or (device.parent in indexes and wholes[device.parent])) for device in report.devices
+    ):
         raise CodecError("report.devices", "expected whole cards as parents")
     if any(device.vendor not in VENDOR_WORDS for device in report.devices):
         raise CodecError("report.devices", f"expected a vendor of {' '.join(VENDOR_WORDS)}")
@@ -187,7 +190,7 @@ def _readings(of_devices: Iterable[Mapping[str, object]]) -> Iterator[Reading]:
 
 
 class SimulatedSource:
-    """One vendor's simulated cards: `parser` says what to poll, `reader` answers."""
+    """One vendor's simulated cards: `parser` has the polls, `reader` answers them."""
 
     def __init__(
         self,
@@ -224,7 +227,7 @@ def simulated_sources(
 
 
 def parser_of(vendor: Vendor) -> SourceParser:
-    """The parser of a vendor's simulated source."""
+    """Return the parser of a vendor's simulated source."""
     keys = _keys(vendor.demo)
     return SourceParser(
         name=vendor.demo.source,
@@ -236,14 +239,14 @@ def parser_of(vendor: Vendor) -> SourceParser:
 
 
 def simulated_parser(capture: Capture) -> SourceParser | None:
-    """The parser for a capture that the simulator made, as in a recording of a demo; None for any other."""
+    """Return the parser for a capture of the simulator, as in a recording of a demo, or None for any other."""
     if not isinstance(capture.request, Library) or capture.request.reader != _READER:
         return None
     return next((parser_of(vendor) for vendor in VENDORS if vendor.demo.source == capture.source), None)
 
 
 def _keys(demo: Demo) -> dict[str, tuple[str, ...]]:
-    """The keys of the metrics in each poll that has any."""
+    """Return the keys of the metrics in each poll that has any."""
     keys = {"readings": demo.fast, "slow": demo.slow, "inventory": demo.inventory}
     return {poll: of_poll for poll, of_poll in keys.items() if of_poll}
 
@@ -253,9 +256,9 @@ def _not_supported(_card: CardState) -> str:
 
 
 def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
-    for place, card in enumerate(cards):
+    for index, card in enumerate(cards):
         if card.job is not None:
-            yield Process(place, card.job.pid, card.job.kind.name, memory_used_bytes(card))
+            yield Process(index, card.job.pid, card.job.kind.name, memory_used_bytes(card))
 
 
 def _device(vendor: Vendor, position: int, seed: int, slot: int) -> Device:

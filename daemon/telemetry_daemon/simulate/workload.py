@@ -1,4 +1,4 @@
-"""Jobs that come, keep some cards busy in their own manner, and end."""
+"""Jobs that start, keep some cards busy with a certain pattern, and end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _IDLE_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A manner of work: its load, how that waves, its pauses, and the share of memory and link traffic it takes.
+    """A pattern of work: its load, waves and pauses, and its share of memory and link traffic.
 
-    `intensity` is the share of the full power that it draws at full load; above 1 it runs into the power cap.
-    `progress` is 0 once its kernel has stopped to make any.
+    `intensity` is the share of the full power at full load; above 1 it reaches the power cap. `progress` is 0 once its
+    kernel makes no progress.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Kind:
     progress: float = 1.0
 
     def hung(self) -> Kind:
-        """The same when nothing of it goes on: fully busy at hardly more than idle power."""
+        """Return the pattern of the same work when hung: fully busy at hardly more than idle power."""
         return replace(self, load=1.0, wave=0.0, pause_seconds=0.0, noise=0.0, intensity=_HUNG_INTENSITY, progress=0.0)
 
 
-# 137 to 300 of 700 W were measured while an H200 decoded, about 100 W told of H100s in a hung job.
+# An H200 used 137 to 300 of 700 W while decoding; about 100 W were reported for H100s in a hung job.
 _DECODE_INTENSITY, _HUNG_INTENSITY = 0.22, 0.04
 KINDS = (
     Kind("train.py", 0.97, 0.02, 240.0, 9.0, 0.015, (0.70, 0.95), (8.0, 45.0), 1.06, 0.5),
@@ -53,7 +53,7 @@ IDLE = Kind("", 0.0, 0.0, 1.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0), 1.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job: its manner, the cards it has, and when it began and ends, in seconds of the course."""
+    """One job: its pattern, its cards, and its start and end, in seconds of the course."""
 
     kind: Kind
     cards: tuple[int, ...]
@@ -63,7 +63,7 @@ class Job:
     pid: int
 
     def load(self, now: float, random: Random) -> float:
-        """The share of time in which it keeps a card busy just now."""
+        """Return the share of time in which the job keeps a card busy at present."""
         kind = self.kind
         age = now - self.begins
         if age % kind.period_seconds < kind.pause_seconds:
@@ -72,13 +72,13 @@ class Job:
         return min(max(kind.load + wave + random.uniform(-kind.noise, kind.noise), 0.0), 1.0)
 
     def memory(self, now: float) -> float:
-        """The share of a card's memory that it has taken; it takes it step by step."""
+        """Return the job's share of a card's memory, which grows in steps."""
         steps = min(int((now - self.begins) / _SECONDS_PER_MEMORY_STEP) + 1, _MEMORY_STEPS)
         return self.memory_share * steps / _MEMORY_STEPS
 
 
 class Workload:
-    """Starts jobs on free cards, the first one at once; the same numbers in give the same jobs out."""
+    """Starts jobs on free cards, the first at once; the same random numbers give the same jobs."""
 
     def __init__(self, cards: int, random: Random) -> None:
         self._random = random
@@ -86,7 +86,7 @@ class Workload:
         self.jobs: list[Job | None] = [None] * cards
 
     def advance(self, now: float, usable: Sequence[bool]) -> None:
-        """One second more: end what is due, and perhaps start a job on some of the usable cards that are free."""
+        """Advance by one second: end due jobs, and perhaps start a job on some of the usable free cards."""
         for index, job in enumerate(self.jobs):
             if job is not None and (now >= job.ends or not usable[index]):
                 self.jobs[index] = None
@@ -96,7 +96,7 @@ class Workload:
             self._start(now, free)
 
     def train_everywhere(self, now: float, until: float) -> None:
-        """One training takes all cards, or goes on for longer if it has them already."""
+        """Start a training on all cards, or extend the running training if it has them already."""
         cards = tuple(range(len(self.jobs)))
         job = next((job for job in self.jobs if job is not None and job.cards == cards), None)
         if job is None:
@@ -104,7 +104,7 @@ class Workload:
         self.jobs = [replace(job, ends=until)] * len(cards)
 
     def hang(self, cards: Sequence[int], until: float) -> None:
-        """What these cards do makes no progress any more, and is ended then."""
+        """Simulate a hung job: utilization stays high, progress stops, and the job is killed at the end."""
         for index in cards:
             job = self.jobs[index]
             if job is not None:
