@@ -78,10 +78,8 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argp
 
 def add_faults(parser: argparse.ArgumentParser) -> None:
     """`--fault`."""
-    from telemetry_daemon.simulate.demo import STAGED_FAULTS
-
-    faults = "; ".join(f"{name}: {words}" for name, words in STAGED_FAULTS.items())
-    parser.add_argument("--fault", metavar="NAMES", help=f"with --demo: stage these faults alone, by commas. {faults}")
+    text = "with --demo: stage only these faults, such as lost,hot; an unknown name is answered with the known ones"
+    parser.add_argument("--fault", metavar="NAMES", help=text)
 
 
 def check_faults(arguments: argparse.Namespace) -> None:
