@@ -1,4 +1,4 @@
-"""`telemetry completions`: what lets a shell complete our commands, for whoever installed us without it."""
+"""`telemetry completions`: prints the shell completion, for installations without it."""
 
 from __future__ import annotations
 

@@ -90,9 +90,9 @@ def _compare(arguments: argparse.Namespace, table: Peer) -> int:
     asked = asked_names(_document(arguments.dashboard))
     if not asked:
         raise CommandError(f"{arguments.dashboard}: no query asks for a metric; give a dashboard as Grafana exports it")
-    told = _told_names(arguments)
-    print(doc.dashboard_list(table, asked, told), end="")
-    return exits.OK if told.issuperset(asked) else exits.PROBLEMS
+    reported = _reported_names(arguments)
+    print(doc.dashboard_list(table, asked, reported), end="")
+    return exits.OK if reported.issuperset(asked) else exits.PROBLEMS
 
 
 def _document(path: str) -> object:
@@ -103,7 +103,7 @@ def _document(path: str) -> object:
         raise CommandError(f"{path}: is no JSON: {error}; give a dashboard as Grafana exports it") from None
 
 
-def _told_names(arguments: argparse.Namespace) -> frozenset[str]:
+def _reported_names(arguments: argparse.Namespace) -> frozenset[str]:
     """The names of the samples on the page of the daemon here, or of the node."""
     from telemetry_daemon.commands import daemons
 

@@ -106,10 +106,10 @@ def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
         recorded.add(capture.source)
         if capture.source == parser.name:
             newest[capture.poll] = capture
-    told = [f"'{name}': {text}" for text in damage.lines()]
+    lines = [f"'{name}': {text}" for text in damage.lines()]
     if not recorded:
-        raise CommandError(f"{told[0] if told else repr(name)}; give a recording, or what the tool printed")
-    for text in told:
+        raise CommandError(f"{lines[0] if lines else repr(name)}; give a recording, or what the tool printed")
+    for text in lines:
         streams.say(text)
     if not newest:
         raise CommandError(f"'{name}' has no capture of '{parser.name}'; it has some of {', '.join(sorted(recorded))}")

@@ -60,7 +60,7 @@ def table(
 
 
 def colour() -> Colour:
-    """Colours where they are understood and nobody asked for none (https://no-color.org)."""
+    """Return whether colours are supported and not switched off (https://no-color.org)."""
     from telemetry_exporters.terminal.style import Colour
 
     is_wanted = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

@@ -176,7 +176,7 @@ def _reported_by_daemon(arguments: argparse.Namespace) -> Answer | None:
 
 
 def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
-    """Not where tools are to be read anew: `--timeout` is for tools, and `--all` wants the slow polls, too, as they are now."""
+    """Return whether the daemon's snapshot will do: `--timeout` is for tools, and `--all` wants current slow polls."""
     instead = arguments.origin or arguments.demo is not None
     is_narrowed = arguments.source or arguments.timeout is not None or arguments.all is not None
     return not instead and not is_narrowed and arguments.format in _OF_DAEMONS
@@ -242,7 +242,7 @@ def _is_same(process: Process, task: Task, seen: float) -> bool:
 
 
 def _with_task(process: Process, task: Task | None) -> Process:
-    """The process as the kernel tells of it; its owner is the one that was told, if one was."""
+    """Return the process as the kernel reports it, with the owner that the source reported, if any."""
     if task is None:
         return process
     return replace(
