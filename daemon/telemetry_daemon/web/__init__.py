@@ -1,1 +1,1 @@
-"""HTTP serving: connections in server/, TLS and passwords in access/, and what both share."""
+"""HTTP serving: connections in server/, TLS and passwords in access/, and shared modules here."""

@@ -1,4 +1,6 @@
-"""Listen addresses as text, such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`; the errors of a server that cannot serve as it is set."""
+"""Parses listen addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and defines the errors of a
+server that cannot serve.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,15 @@ _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*
 
 
 class WebError(Exception):
-    """The server cannot serve as its settings say: one line that names the thing and the remedy."""
+    """The server cannot serve with its settings; the text names the cause and the remedy in one line."""
 
 
 class ListenError(WebError):
-    """The system does not let the server listen there now; later it may."""
+    """The system does not let the server listen at present; a later try may succeed."""
 
 
 class WebConfigError(WebError):
-    """The web configuration file, or a file that it names, cannot be used."""
+    """The web configuration file, or a file that it names, is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,15 @@ class UnixAddress:
 
 
 def local_socket_in(runtime_directory: str) -> Path:
-    """Where the site is served to root and to the daemon's own user, besides the addresses of the settings.
+    """Return the socket of the site for root and the daemon's user.
 
-    Not `web.sock`: that name was the example for `web.listen_address`, and may be in use.
+    The name is not `web.sock`, which was the example for `web.listen_address` and may be in use.
     """
     return Path(runtime_directory) / "local.sock"
 
 
 def parse_address(text: str) -> TcpAddress | UnixAddress:
-    """The address that a text means; a WebError says what is wrong with it."""
+    """Return the address in a text. Raise WebError if it is invalid."""
     if text.startswith("vsock:"):
         raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):

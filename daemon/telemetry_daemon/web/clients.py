@@ -1,4 +1,4 @@
-"""Who counts as one client, and how often each may do something: a token bucket for each of the last 4,096; log lines once a minute."""
+"""Identifies clients and limits their requests: a token bucket for each of the last 4,096 clients; log lines once a minute."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _SELDOM_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """The client at the other end of one connection, and the address of ours that it connected to."""
+    """The client of one connection, and the local address of the connection."""
 
     client: str
     local_address: object
 
 
 def host_of(peer: object) -> str:
-    """How a log line names the other end, by its address as `getpeername` gives it."""
+    """Return the name of the peer in log lines, from the address that `getpeername` returns."""
     return str(peer[0]) if isinstance(peer, tuple) else "a local client"
 
 
 def client_of(peer: object) -> str:
-    """The client that owns an address, as `getpeername` gives it; everybody at a Unix socket is one client."""
+    """Return the client of an address that `getpeername` returns; all users of a Unix socket are one client."""
     if not isinstance(peer, tuple):
         return LOCAL_CLIENT
     address = ip_address(str(peer[0]))
@@ -39,14 +39,14 @@ def client_of(peer: object) -> str:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address in a text, such as 10.0.0.7 for `::ffff:10.0.0.7`; a ValueError if it is none."""
+    """Return the address in a text, such as 10.0.0.7 for `::ffff:10.0.0.7`. Raise ValueError if it is invalid."""
     address = ipaddress.ip_address(text)
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
 class TokenBucket:
-    """Holds `burst` tokens and gets one back in each interval. Moments are monotonic seconds."""
+    """A bucket of `burst` tokens that gains one per interval. Times are monotonic seconds."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -55,25 +55,25 @@ class TokenBucket:
         self._counted_at = 0.0
 
     def spent(self, now: float) -> float:
-        """How many tokens are missing at that moment."""
+        """Return how many tokens are missing at that time."""
         self._spent = max(0.0, self._spent - (now - self._counted_at) / self._interval)
         self._counted_at = now
         return self._spent
 
     def allow(self, now: float) -> bool:
-        """Take a token if there is one."""
+        """Take a token if the bucket has one; return whether it had."""
         if self.spent(now) > self._burst - 1.0:
             return False
         self.take(now)
         return True
 
     def take(self, now: float) -> None:
-        """Take a token, or the rest of one."""
+        """Take a token, or the remaining part of one."""
         self._spent = min(self._burst, self.spent(now) + 1.0)
 
 
 class Buckets:
-    """A bucket for each client; beyond `MOST_CLIENTS` the least recently used one is forgotten."""
+    """A bucket for each client; beyond `MOST_CLIENTS` the least recently used bucket is dropped."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -81,7 +81,7 @@ class Buckets:
         self._buckets: dict[Hashable, TokenBucket] = {}
 
     def of(self, client: Hashable) -> TokenBucket:
-        """The client's bucket; a new client has a full one."""
+        """Return the client's bucket; a new client has a full bucket."""
         bucket = self._buckets.pop(client, None) or TokenBucket(self._interval, self._burst)
         self._buckets[client] = bucket
         if len(self._buckets) > MOST_CLIENTS:
@@ -90,14 +90,14 @@ class Buckets:
 
 
 class RateLimits:
-    """How often each client may ask; all listeners that share these limits count together."""
+    """Limits how often each client may send requests; all listeners that share these limits count together."""
 
     def __init__(self) -> None:
         self._terms = (0.0, 0)
         self._buckets: Buckets | None = None
 
     def use(self, interval_seconds: float, burst: int) -> None:
-        """Let these limits be in force; an interval of 0 means none. What was counted stays while they do not change."""
+        """Apply these limits; an interval of 0 means none. Counts are kept if the limits do not change."""
         if (interval_seconds, burst) != self._terms:
             self._terms = interval_seconds, burst
             self._buckets = Buckets(interval_seconds, burst) if interval_seconds else None
@@ -108,7 +108,7 @@ class RateLimits:
 
 
 class SeldomLogger:
-    """Passes on at most one message a minute, and says how many it left out since."""
+    """Logs at most one message a minute, and how many were left out since."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
@@ -116,7 +116,7 @@ class SeldomLogger:
         self._left_out = 0
 
     def warning(self, message: str, *arguments: object) -> None:
-        """Log a warning, unless one was logged a moment ago."""
+        """Log a warning, unless one was logged within the last minute."""
         now = time.monotonic()
         if now < self._quiet_until:
             self._left_out += 1

@@ -1,4 +1,7 @@
-"""What passes between the parts of the web server: requests and responses, and bytes between the socket and HTTP. No sockets here."""
+"""The messages between the parts of the web server: requests, responses, and bytes between the socket and HTTP.
+
+No sockets here.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ LOCAL_SOCKET = "local.sock"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD whose head was read whole; header names are lower case, `authority` is the host (and port) asked for, `client` who asks."""
+    """A GET or HEAD request with a complete head; header names are lower case, `authority` is the requested host and
+    port, `client` the sender.
+    """
 
     method: str
     path: str
@@ -24,24 +29,26 @@ class Request:
 
 
 class Pieces(Protocol):
-    """The rest of a body, made piece by piece while the client takes it."""
+    """The rest of a body, produced piece by piece while the client reads."""
 
     def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
-        """The client has the head now. `more` says that there is a piece again, `drop` hangs up; both on the event loop."""
+        """Start after the head was sent. `more` signals a new piece, `drop` closes the connection; both run on the event loop."""
         ...
 
     def next(self) -> bytes | None:
-        """The next piece; empty while there is none, None after the last one."""
+        """Return the next piece, empty if none is ready, or None after the last."""
         ...
 
     def close(self) -> None:
-        """Nobody takes any more: all was taken, or the client is gone."""
+        """End the body: all pieces were read, or the client is gone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer whose body is ready, in parts so that cached bytes are never copied, or its beginning with pieces to follow."""
+    """An answer with a complete body, in parts so that cached bytes are never copied, or with its beginning and pieces
+    to follow.
+    """
 
     status: int
     body: tuple[bytes, ...]
@@ -51,7 +58,7 @@ class Response:
 
     @property
     def phrase(self) -> str:
-        """The words that HTTP has for the status, such as `Not Found`; empty where it has none."""
+        """Return the status text, such as `Not Found`, or an empty text for other statuses."""
         try:
             return http.HTTPStatus(self.status).phrase
         except ValueError:  # HTTP allows a status without words
@@ -63,7 +70,7 @@ Handler = Callable[[Request], Response]
 
 
 def status_page(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """A response that says its status in words and nothing else."""
+    """Return a response with only the status text."""
     return Response(status, (f"{http.HTTPStatus(status).phrase}\n".encode(),), headers=headers)
 
 
@@ -72,7 +79,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What came out of bytes from the socket: bytes for HTTP, bytes to send back, whether the client closed."""
+    """The result of received bytes: bytes for HTTP, bytes to send back, whether the client closed."""
 
     data: bytes
     reply: bytes = b""
@@ -80,7 +87,7 @@ class Received:
 
 
 class HandshakeError(Exception):
-    """Client and server did not agree on TLS; `alert` is what to send before hanging up."""
+    """The TLS handshake failed; `alert` is sent before the connection is closed."""
 
     def __init__(self, reason: str, alert: bytes) -> None:
         super().__init__(reason)
@@ -88,16 +95,16 @@ class HandshakeError(Exception):
 
 
 class Channel:
-    """Turns the socket's bytes into HTTP's bytes, and back; this one lets them pass as they are."""
+    """Converts between the socket's bytes and HTTP's bytes; this class leaves them unchanged."""
 
     def receive(self, data: bytes) -> Received:
-        """What comes of bytes from the socket."""
+        """Return the result of bytes from the socket."""
         return Received(data)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """The bytes to put on the socket for a piece of a response; here the same, uncopied."""
+        """Return the bytes to send for a piece of a response; unchanged and uncopied here."""
         return data
 
     def farewell(self) -> bytes:
-        """The last bytes to put on the socket."""
+        """Return the last bytes to send."""
         return b""

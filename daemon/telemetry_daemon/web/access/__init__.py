@@ -1,1 +1,1 @@
-"""Who may read: the exporter-toolkit's web configuration, TLS, passwords and host names."""
+"""Access control: the exporter-toolkit's web configuration, TLS, passwords and host names."""

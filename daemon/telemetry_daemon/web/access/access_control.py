@@ -1,4 +1,4 @@
-"""Who is let in, by the web configuration file, which is read again when it changes, and by host name (DNS rebinding)."""
+"""Grants access by the web configuration file, which is read again when it changes, and by host name (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4",
 
 logger = logging.getLogger(__name__)
 
-# Is called with the refusal of a request, or with None to let it through.
+# Called with the refusal of a request, or with None to allow it.
 Decision = Callable[[Response | None], None]
 _OTHER_HOST = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
@@ -46,7 +46,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A web configuration file with everything loaded that it names, and a watch over all these files."""
+    """A web configuration file with all files that it names loaded, and a watch over them."""
 
     file: str
     watch: Watch
@@ -57,13 +57,13 @@ class Rules:
 
     @property
     def client_demands(self) -> object:
-        """What a client's certificate has to be; equal for two files that demand the same."""
+        """Return the requirements for a client's certificate; equal for two files with equal requirements."""
         tls = self.config.tls
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
 
 
 def load_rules(file: str) -> Rules:
-    """The rules of a web configuration file, plain HTTP for everybody if none is named."""
+    """Return the rules of a web configuration file, or plain HTTP for all clients without a file."""
     if not file:
         return Rules("", Watch(()))
     config, watch = _read_under_watch(file)
@@ -78,7 +78,7 @@ def load_rules(file: str) -> Rules:
 
 
 def _read_under_watch(file: str) -> tuple[WebConfig, Watch]:
-    """The configuration, and a watch over its files that began before they were read."""
+    """Return the configuration, and a watch over its files that began before they were read."""
     names: tuple[str, ...] = (file,)
     while True:
         watch = Watch(names)
@@ -94,7 +94,7 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 
 
 class AccessControl:
-    """Decides by the rules in force; while their files are bad every request is refused, and the log says why."""
+    """Decides by the current rules; while their files are invalid every request is refused, and the log says why."""
 
     def __init__(self, rules: Rules, limits: RateLimits | None = None) -> None:
         self._rules = rules
@@ -108,31 +108,33 @@ class AccessControl:
 
     @property
     def password_checks(self) -> int:
-        """How many passwords bcrypt has checked."""
+        """Return how many passwords bcrypt has checked."""
         return self._auth.checks_done
 
     @property
     def waiting_for_password_check(self) -> int:
-        """How many callers wait for bcrypt."""
+        """Return how many callers wait for bcrypt."""
         return self._auth.waiting
 
     @property
     def client_demands(self) -> object:
-        """What a client's certificate has to be now; a connection made under other demands is not served."""
+        """Return the current requirements for a client's certificate; connections made under other requirements are not
+        served.
+        """
         return self._rules.client_demands
 
     @property
     def terms(self) -> object:
-        """On what terms callers are let in; while they are equal, whoever was let in would be let in again."""
+        """Return the terms of access; while they are equal, an accepted caller would be accepted again."""
         return self._rules.config.users, self.client_demands, self._trouble
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers that the operator wants on every answer."""
+        """Return the headers that the operator adds to every answer."""
         return self._rules.config.headers
 
     def reload_if_changed(self) -> None:
-        """Read the files again if they changed; they are looked at once a second at most."""
+        """Read the files again if they changed; they are checked at most once a second."""
         now = time.monotonic()
         if not self._rules.file or now - self._looked_at < SECONDS_BETWEEN_LOOKS:
             return
@@ -141,7 +143,7 @@ class AccessControl:
             self._reload()
 
     def use(self, rules: Rules) -> None:
-        """Let these rules be in force from now on."""
+        """Apply these rules from now on."""
         new = rules.config
         self._rules = rules
         self._trouble = ""
@@ -149,17 +151,17 @@ class AccessControl:
         self._limits.use(new.rate_interval_seconds, new.rate_burst)
 
     def allow_hosts(self, names: Sequence[str], listening_at: Sequence[object]) -> None:
-        """Answer from now on for these host names, and as always for the addresses themselves."""
+        """Answer for these host names from now on, and always for the addresses themselves."""
         self._host_rule = HostRule(names, listening_at)
 
     def channel(self, first_byte: int) -> Channel | None:
-        """What a new connection speaks through; None if it begins without TLS where only TLS is spoken."""
+        """Return the channel of a new connection, or None if it starts without TLS where TLS is required."""
         if self._rules.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
             return None
         return self._rules.channel()
 
     def decide(self, request: Request, caller: Caller, then: Decision) -> None:
-        """Call `then` with the refusal or None, at once or when the password is checked."""
+        """Call `then` with the refusal or None, at once or after the password check."""
         credentials = request.headers.get("authorization", "")
         user = self._auth.recognise(credentials)
         if self._trouble:
@@ -175,20 +177,23 @@ class AccessControl:
             then(None)
 
     def forget(self, caller: Caller) -> None:
-        """Decide nothing more for a caller who has hung up."""
+        """Drop the pending decision for a caller that has disconnected."""
         if self._auth.required:
             self._auth.forget(caller)
 
     def refuse_waiting(self) -> None:
-        """Tell all who wait for the check of their password to come again."""
+        """Ask all callers that wait for a password check to try again later."""
         self._auth.refuse_waiting()
 
     async def close(self) -> None:
-        """End the password checks."""
+        """Stop the password checks."""
         await self._auth.close()
 
     def _is_within_limit(self, client: str, user: bytes | None) -> bool:
-        """Count the request. A logged-in user has a limit of their own, apart from others at the same address."""
+        """Count the request and return whether it is allowed.
+
+        A logged-in user has a separate limit, apart from others at the same address.
+        """
         return self._limits.allow((client, user), time.monotonic())
 
     def _reload(self) -> None:
@@ -209,20 +214,20 @@ class AccessControl:
 
 
 class Watch:
-    """Some files as they are when the watch begins; a missing file counts as one state."""
+    """Files as they are when the watch begins; a missing file is a state, too."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that are watched."""
+        """Return the watched files."""
         return tuple(self._stamps)
 
     def changed(self) -> bool:
-        """Whether a file differs from its first state, and none was written in the last half second.
+        """Return whether a file differs from its first state, and none was written in the last half second.
 
-        Half of a file may be a valid file: an empty web configuration lets everybody in.
+        Half of a file may be valid: an empty web configuration allows all clients.
         """
         now = {file: _stamp(file) for file in self._stamps}
         return now != self._stamps and all(_settled(stamp) for stamp in now.values())
@@ -255,7 +260,7 @@ class HostRule:
         )
 
     def answers(self, authority: str, local_address: object) -> bool:
-        """Whether to answer a request for this authority (host and port) that came to this local address."""
+        """Return whether to answer a request for this authority (host and port) on this local address."""
         address = local_address if isinstance(local_address, tuple) else ()
         if not authority or not (self._allowed or address[:2] in self._loopback):
             return True  # no browser leaves the host out
@@ -272,7 +277,7 @@ class HostRule:
 
 
 def _canonical(host: str) -> str:
-    """A host for comparing: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
+    """Return a host in comparable form: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
     try:
         return str(ip_address(host.partition("%")[0]))
     except ValueError:  # a name

@@ -16,21 +16,21 @@ from queue import SimpleQueue
 
 from telemetry_daemon.web.clients import Buckets, Caller
 
-# So 32 guessers and a scraper at one address all get their turn: at bcrypt cost 12, within 10 seconds.
+# With these limits 32 guessers and a scraper at one address all get their turn: at bcrypt cost 12, within 10 seconds.
 LONGEST_QUEUE = 64
-# More failures than these make no client worse: a scraper at the address of many guessers gets its turn as well.
+# More failures than these do not delay a client further: a scraper at the address of many guessers gets its turn, too.
 FAILURES_HELD_AGAINST = 16
 SECONDS_TO_FORGIVE_ONE = 15.0
 MOST_REMEMBERED = 100
 CLOSING_LOOKS = 200  # two seconds in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
-BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others cut
-# The hash that an unknown user's password is checked against. Nobody knows a password for it.
+BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others truncate
+# The hash for checks of unknown users. No password for it is known.
 _NOBODY = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
 
 class LoginResult(Enum):
-    """What came of a name and a password."""
+    """The result of a name and password."""
 
     RIGHT = "the password is right"
     WRONG = "no name and password, or wrong ones"
@@ -42,7 +42,7 @@ Then = Callable[[LoginResult], None]
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A password to check; `key` stands for user, hash and password together."""
+    """A password to check; `key` identifies user, hash and password together."""
 
     key: bytes
     user: bytes
@@ -75,31 +75,32 @@ class BasicAuth:
         self.checks_done = 0
 
     def set_users(self, users: Sequence[tuple[str, str]]) -> None:
-        """Let these users in from now on, and nobody else."""
+        """Allow exactly these users from now on."""
         self._users = {name.encode(): hashed.encode() for name, hashed in users}
-        # An unknown user's check takes as long as the slowest known one's, so that its time does not tell who is known.
+        # A check for an unknown user takes as long as the slowest check for a known user, so that the time does not
+        # reveal known users.
         cost = max((int(hashed[4:6]) for _, hashed in users), default=10)
         self._nobody = _NOBODY.format(cost=cost).encode()
 
     @property
     def required(self) -> bool:
-        """Whether a password is needed at all."""
+        """Return whether a password is required."""
         return bool(self._users)
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for a check, the running one included."""
+        """Return how many callers wait for a check, the running check included."""
         return sum(len(check.then) for check in self._unfinished())
 
     def recognise(self, header: str) -> bytes | None:
-        """The user, if this is their password and was checked before; else None."""
+        """Return the user if this password was checked before and is right, else None."""
         credentials = parse_basic(header) if self.required else None
         if credentials is None or self._remembered.get(self._attempt(*credentials).key) is not LoginResult.RIGHT:
             return None
         return credentials[0]
 
     def check(self, header: str, caller: Caller, then: Then) -> None:
-        """Call `then` with the result: at once if it is remembered, else when bcrypt has checked."""
+        """Call `then` with the result: at once if it is remembered, else after the bcrypt check."""
         credentials = parse_basic(header)
         if credentials is None:
             then(LoginResult.WRONG)
@@ -112,7 +113,7 @@ class BasicAuth:
             self._wait(attempt, caller, then)
 
     def forget(self, caller: Caller) -> None:
-        """Tell a caller nothing any more. The password is still checked: an honest client will ask again."""
+        """Drop the pending answer to this caller. The password check still completes, because the client will retry."""
         for check in self._unfinished():
             check.then.pop(caller, None)
 
@@ -132,7 +133,7 @@ class BasicAuth:
             then(LoginResult.TOO_MANY)
 
     def _make_room(self, client: str) -> bool:
-        """Refuse the newest check of the client that has the most; False if that would be this client."""
+        """Refuse the newest check of the client that has the most. Return False if this is the same client."""
         counts = Counter(check.client for check in self._waiting.values())
         counts[client] += 1
         failures = self._failures_now()
@@ -144,7 +145,7 @@ class BasicAuth:
         return True
 
     def _check_next(self) -> None:
-        """Begin with the oldest check of the client that has failed least."""
+        """Start the oldest check of the client with the fewest failures."""
         if self._running is None and self._waiting:
             failures = self._failures_now()
             first = min(self._waiting.values(), key=lambda check: failures(check.client))
@@ -152,11 +153,11 @@ class BasicAuth:
             self._hand_over(first.attempt)
 
     def _failures_now(self) -> Callable[[str], float]:
-        now = time.monotonic()  # one moment for all: failures are forgiven with time
+        now = time.monotonic()  # one time for all: failures are forgiven with time
         return lambda client: self._failures.of(client).spent(now)
 
     def refuse_waiting(self) -> None:
-        """Tell all who wait that there are too many."""
+        """Refuse all waiting callers as too many."""
         checks = self._unfinished()
         self._waiting.clear()
         for check in checks:
@@ -164,9 +165,9 @@ class BasicAuth:
             check.then.clear()
 
     async def close(self) -> None:
-        """End the worker; its running check has two seconds."""
+        """End the worker; a running check has two seconds."""
         self._attempts.put(None)
-        # An interpreter that ends while a thread is within bcrypt aborts.
+        # An interpreter that exits while a thread is within bcrypt aborts.
         for _ in range(CLOSING_LOOKS):
             if self._worker is None or not self._worker.is_alive():
                 return
@@ -193,13 +194,13 @@ class BasicAuth:
             result = LoginResult.RIGHT if _bcrypt_matches(attempt.password, attempt.hashed) else LoginResult.WRONG
             try:
                 loop.call_soon_threadsafe(self._finish, attempt, result)
-            except RuntimeError:  # the loop has ended, and with it everybody who waited
+            except RuntimeError:  # the loop has ended, with all waiting callers
                 return
 
     def _finish(self, attempt: _Attempt, result: LoginResult) -> None:
         self.checks_done += 1
         if self._users.get(attempt.user) != attempt.hashed:
-            result = LoginResult.WRONG  # unknown all along, or gone or changed since the check was asked for
+            result = LoginResult.WRONG  # an unknown user, or removed or changed since the check was requested
         self._remembered.put(attempt.key, result)
         check, self._running = self._running, None
         if check is not None:
@@ -215,22 +216,22 @@ def _answer(check: _Check, result: LoginResult) -> None:
 
 
 class _Memory:
-    """The newest results. Anybody can send wrong passwords, so a wrong one never pushes out a right one."""
+    """The newest results. Any client can send wrong passwords, so a wrong result never replaces a right one."""
 
     def __init__(self) -> None:
         self._results: dict[LoginResult, dict[bytes, None]] = {LoginResult.RIGHT: {}, LoginResult.WRONG: {}}
 
     def get(self, key: bytes) -> LoginResult | None:
-        """The result for a key, if it is remembered."""
+        """Return the remembered result for a key, or None."""
         for result, keys in self._results.items():
             if key in keys:
                 del keys[key]
-                keys[key] = None  # used now, so forgotten last
+                keys[key] = None  # just used, so dropped last
                 return result
         return None
 
     def put(self, key: bytes, result: LoginResult) -> None:
-        """Remember a result; if there are too many, the oldest wrong one is forgotten."""
+        """Remember a result; if there are too many, the oldest wrong result is dropped."""
         if sum(map(len, self._results.values())) >= MOST_REMEMBERED:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]
@@ -238,13 +239,13 @@ class _Memory:
 
 
 def parse_basic(header: str) -> tuple[bytes, bytes] | None:
-    """User and password of an `Authorization: Basic …` header, None for anything else."""
+    """Return user and password of an `Authorization: Basic …` header, or None for anything else."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None
     try:
         user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-    except (binascii.Error, ValueError):  # what is not base64 is nobody's password
+    except (binascii.Error, ValueError):  # invalid base64 is never a password
         return None
     return (user, password) if colon else None
 

@@ -1,4 +1,4 @@
-"""YAML read strictly: each value by name and kind; anything else is an error with file, line and key."""
+"""A strict YAML reader: each value is read by name and type; anything else is an error with file, line and key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping in the file; empty for a mapping that is absent or null."""
+    """A mapping in the file; empty if the mapping is absent or null."""
 
     file: str
     path: str = ""
@@ -28,37 +28,37 @@ class Table:
     entries: tuple[tuple[str, int, yaml.Node], ...] = ()
 
     def error(self, key: str, problem: str) -> WebConfigError:
-        """What is wrong with a key of this table, in one line with file, line and full path."""
+        """Return the error for a key of this table, in one line with file, line and full path."""
         line = next((line for name, line, _ in self.entries if name == key), self.line)
         return _error(self.file, line, self._path_of(key), problem)
 
     def only(self, known: Collection[str], what: str = "unknown key; known here: ") -> None:
-        """Refuse every key that is not known."""
+        """Raise an error for every unknown key."""
         for name, _, _ in self.entries:
             if name not in known:
                 raise self.error(name, f"{what}{', '.join(known)}")
 
     def has(self, key: str) -> bool:
-        """Whether the key is there with any value but null."""
+        """Return whether the key has a value other than null."""
         return self._node(key) is not None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All keys, in the file's order."""
+        """Return all keys, in the file's order."""
         return tuple(name for name, _, _ in self.entries)
 
     def text(self, key: str) -> str:
-        """A text, empty if it is absent or null; a number is taken as it is written."""
+        """Return a text, empty if absent or null; a number is returned as written."""
         node = self._node(key)
         return "" if node is None else self._text_of(key, node)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts, empty if it is absent or null."""
+        """Return a list of texts, empty if absent or null."""
         node = self._typed_node(key, yaml.SequenceNode, "a list")
         return () if node is None else tuple(self._text_of(key, entry) for entry in node.value)
 
     def flag(self, key: str) -> bool | None:
-        """True or false; None if it is absent or null."""
+        """Return True, False, or None if absent or null."""
         word = self.text(key).lower()
         if word in _TRUE:
             return True
@@ -69,14 +69,14 @@ class Table:
         return None
 
     def whole_number(self, key: str) -> int:
-        """A number without a fraction and a sign, 0 if it is absent or null."""
+        """Return a number without fraction and sign, 0 if absent or null."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")
         return int(text)
 
     def table(self, key: str) -> Table:
-        """A mapping within this one, empty if it is absent or null."""
+        """Return a mapping within this one, empty if absent or null."""
         node = self._typed_node(key, yaml.MappingNode, "a mapping of keys to values")
         return Table(self.file, self._path_of(key)) if node is None else _table_of(self.file, self._path_of(key), node)
 
@@ -102,11 +102,11 @@ class Table:
 
 
 def read_table(file: str, content: bytes) -> Table:
-    """The file's outermost table; an empty file gives the empty table."""
+    """Return the file's outermost table; an empty file has an empty table."""
     try:
         node = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        # The error's own text quotes the file, which may hold a key or a hash, so only the place is passed on.
+        # The parser's error quotes the file, which may hold a key or a hash, so only the position is reported.
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation there") from None
     except (yaml.YAMLError, RecursionError):

@@ -39,7 +39,7 @@ _VERIFY_MODES = {
 
 
 def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
-    """The context of a TLS configuration; errors in an inline PEM name `file`, the web configuration."""
+    """Return the context of a TLS configuration; errors in an inline PEM name `file`, the web configuration."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if config.prefers_server_ciphers:
@@ -54,7 +54,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """A function that says what is wrong with a client whose handshake is done; empty means nothing."""
+    """Return a function that reports the error of a client after its handshake, or an empty text."""
     if not allowed_sans:
         return lambda _: ""
     allowed = frozenset(map(canonical_san, allowed_sans))
@@ -63,13 +63,13 @@ def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str
         names = subject_names(tls)
         if allowed.intersection(map(canonical_san, names)):
             return ""
-        return f"the client's certificate is for {', '.join(map(repr, names)) or 'nobody'}, not in client_allowed_sans"
+        return f"the client's certificate is for {', '.join(map(repr, names)) or 'no name'}, not in client_allowed_sans"
 
     return check
 
 
 def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
-    """The DNS names, e-mail addresses, IP addresses and URIs that the peer's certificate is for."""
+    """Return the DNS names, e-mail addresses, IP addresses and URIs of the peer's certificate."""
     certificate = tls.getpeercert() or {}
     kinds = {"DNS", "email", "IP Address", "URI"}
     names = certificate.get("subjectAltName", ())
@@ -77,7 +77,7 @@ def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
 
 
 def canonical_san(name: str) -> str:
-    """The name itself, or an IP address in its short form: ::1 for 0:0:0:0:0:0:0:1."""
+    """Return the name itself, or an IP address in its short form: ::1 for 0:0:0:0:0:0:0:1."""
     import ipaddress
 
     try:
@@ -87,7 +87,7 @@ def canonical_san(name: str) -> str:
 
 
 def pem_bytes(pem: Pem) -> bytes:
-    """The bytes of a PEM, from its file or from the configuration."""
+    """Return the bytes of a PEM, from its file or from the configuration."""
     return read_small_file(pem.file, pem.key) if pem.file else pem.text.encode()
 
 
@@ -148,7 +148,7 @@ def _place(pem: Pem, file: str) -> str:
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A path at which OpenSSL finds the bytes. They stay in memory: they may be a key."""
+    """Create a path at which OpenSSL finds the bytes, in memory only, because they may be a key."""
     descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as memory:
@@ -159,13 +159,13 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 
 def _words(error: Exception) -> str:
-    """OpenSSL's reason without its source lines."""
+    """Return OpenSSL's reason without its source lines."""
     reason = getattr(error, "reason", None)
     return str(reason).replace("_", " ").lower() if reason else str(error)
 
 
 class TlsChannel(Channel):
-    """TLS in memory; made only once the client has sent its first byte."""
+    """TLS in memory; created once the client has sent its first byte."""
 
     def __init__(self, context: ssl.SSLContext, check_client: Callable[[ssl.SSLObject], str]) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -175,7 +175,7 @@ class TlsChannel(Channel):
         self._established = False
 
     def receive(self, data: bytes) -> Received:
-        """The decrypted bytes and TLS's own reply; a HandshakeError or an SSLError ends the connection."""
+        """Return the decrypted bytes and TLS's reply; a HandshakeError or an SSLError ends the connection."""
         self._incoming.write(data)
         if not self._established and not self._shake_hands():
             return Received(b"", self._outgoing.read())
@@ -190,20 +190,20 @@ class TlsChannel(Channel):
         return Received(b"".join(pieces), self._outgoing.read(), closed)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """The encrypted bytes."""
+        """Return the encrypted bytes."""
         self._tls.write(data)
         return self._outgoing.read()
 
     def farewell(self) -> bytes:
-        """TLS's own goodbye: it tells the client that nothing was cut off."""
-        with contextlib.suppress(ssl.SSLError):  # nobody waits for the client's own goodbye, which unwrap asks for
+        """Return TLS's close message, which shows the client that nothing was cut off."""
+        with contextlib.suppress(ssl.SSLError):  # do not wait for the client's close message, which unwrap requests
             self._tls.unwrap()
         return self._outgoing.read()
 
     def _shake_hands(self) -> bool:
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:  # the client's turn
+        except ssl.SSLWantReadError:  # the client sends next
             return False
         except ssl.SSLError as error:
             raise HandshakeError(error.reason or str(error), self._outgoing.read()) from error

@@ -1,4 +1,4 @@
-"""The web configuration file in the format of the Prometheus exporter-toolkit, read into checked, frozen data."""
+"""Reads the web configuration file, in the format of the Prometheus exporter-toolkit, into validated, frozen data."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 
 class ClientCertificate(Enum):
-    """What is asked of a client."""
+    """The requirement for a client's certificate."""
 
     NOT_ASKED_FOR = "none"
     VERIFIED_IF_GIVEN = "verified if given"
@@ -77,7 +77,7 @@ class ClientCertificate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """Certificates or a key: in a file of their own, or as text in the configuration."""
+    """Certificates or a key, in a file or inline in the configuration."""
 
     key: str
     file: str = ""
@@ -86,7 +86,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """How TLS is spoken; `client_ca` None means the authorities that the system trusts."""
+    """The TLS settings; `client_ca` None means the system's trusted authorities."""
 
     certificate: Pem
     private_key: Pem
@@ -112,7 +112,7 @@ class WebConfig:
 
 
 def load_web_config(file: str) -> WebConfig:
-    """The configuration that a file holds; an empty file means plain HTTP for everybody."""
+    """Return the configuration in a file; an empty file means plain HTTP for all clients."""
     from telemetry_daemon.web.access.strict_yaml import read_table
 
     top = read_table(file, read_small_file(file, "the web configuration file"))
@@ -128,7 +128,7 @@ def load_web_config(file: str) -> WebConfig:
 
 
 def read_small_file(file: str, what: str) -> bytes:
-    """A file's bytes; a WebConfigError says why it cannot be read."""
+    """Return a file's bytes. Raise WebConfigError if it cannot be read."""
     try:
         return read_file(file, LARGEST_FILE_BYTES)
     except OSError as error:
@@ -190,7 +190,7 @@ def _client_certificate(table: Table) -> ClientCertificate:
         raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
     if word and word not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
-    # With RequestClientCert nobody checks the certificate, so we do not ask for it.
+    # With RequestClientCert the certificate is not verified, so it is not requested.
     return {
         "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
         "RequireAndVerifyClientCert": ClientCertificate.REQUIRED,
@@ -231,7 +231,7 @@ def _version(table: Table, key: str, default: str) -> str:
 
 
 def _curve(table: Table) -> str:
-    """OpenSSL's name of the only curve that is allowed; empty for all of them."""
+    """Return OpenSSL's name of the only allowed curve, or an empty text for all."""
     words = table.texts("curve_preferences")
     for word in words:
         if word not in CURVES:
@@ -283,7 +283,7 @@ def _rate_limit(table: Table) -> tuple[float, int]:
 
 
 def _duration(table: Table, key: str) -> float:
-    """Seconds of a duration as Go writes them (1s, 500ms, 1m30s)."""
+    """Return the seconds of a duration in Go's format (1s, 500ms, 1m30s)."""
     text = table.text(key) or "0"
     if re.fullmatch(r"0+", text):
         return 0.0

@@ -286,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._conversation.is_whole:  # the client asked for the head only
             pieces.close()
             return
-        # What nobody reads must not pile up in the kernel either.
+        # Unread data must not accumulate in the kernel, either.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
         self._pieces = pieces
         self._terms = self._shared.access.terms

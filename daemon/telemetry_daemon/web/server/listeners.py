@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
 PROC = Path("/proc")
-# A node can hold millions of open files, and nobody waits for that answer.
+# A node can hold millions of open files, and no caller waits for that answer.
 PATIENCE_SECONDS = 0.5
 _LISTENING = "0A"
 _WORD_BYTES = 4
