@@ -120,9 +120,8 @@ def add_vendor(house: House) -> None:
     house.insert(f"{VENDORS}/npu_records.py", "CAMBRICON = ", (ADDED / "vendor.txt").read_text())
     house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    npus.ANVIL,\n")
     house.insert(MARKS, '    "amdgpu-sysfs"', '    "acme-smi": ("Acme System Management",),\n')
-    house.write(f"{VENDORS}/anvil/__init__.py", '"""Acme: its tool."""\n')
-    house.write(f"{VENDORS}/anvil/acme_smi.py", plugins_parser())
-    house.insert("pyproject.toml", "amd-smi = ", 'acme-smi = "telemetry_parsers.vendors.anvil.acme_smi:PARSER"\n')
+    house.write(f"{VENDORS}/acme_smi.py", plugins_parser())
+    house.insert("pyproject.toml", "amd-smi = ", 'acme-smi = "telemetry_parsers.vendors.acme_smi:PARSER"\n')
     for capture in sorted((PLUGIN / "captures").glob("*.txt")):
         house.write(f"tests/captures/acme-smi/{capture.name}", f"# Acme, {capture.stem}\n# ---\n{capture.read_text()}")
     house.write("docs/vendors/anvil.md", "# Acme\n")
@@ -147,7 +146,7 @@ def add_metric(house: House) -> None:
         '    _device("coolant_flow_ratio", "ratio", "Coolant flow as a share of the maximum (0-1).", 0, 1),\n',
     )
     house.insert(
-        f"{VENDORS}/anvil/acme_smi.py",
+        f"{VENDORS}/acme_smi.py",
         '    "core load"',
         '    "coolant flow": Field("coolant_flow_ratio", units.RATIO),\n',
     )

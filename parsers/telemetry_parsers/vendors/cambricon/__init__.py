@@ -1,1 +1,0 @@
-"""Cambricon: its tool."""

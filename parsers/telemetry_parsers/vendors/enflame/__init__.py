@@ -1,1 +1,0 @@
-"""Enflame: its tool."""

@@ -1,1 +1,0 @@
-"""Hygon: its tool."""

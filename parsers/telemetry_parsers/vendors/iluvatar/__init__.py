@@ -1,1 +1,0 @@
-"""Iluvatar: its tool."""

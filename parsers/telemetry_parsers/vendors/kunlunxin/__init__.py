@@ -1,1 +1,0 @@
-"""Kunlunxin: its tool."""

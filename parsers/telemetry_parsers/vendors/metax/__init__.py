@@ -1,1 +1,0 @@
-"""MetaX: its tool."""
