@@ -1,4 +1,4 @@
-"""The project's own rules that no other tool checks; prints one line for each place that breaks one."""
+"""The project's rules that no other tool checks; prints a line for each violation."""
 
 from __future__ import annotations
 
@@ -21,6 +21,20 @@ _HOSTS = re.compile(
 )
 _MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
 _BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
+
+# Commits before this one have the words and subjects of earlier releases.
+_CHECKED_SINCE = "bc5e98fcdbac100426749c7d5911c0c3c25ebe73"
+LONGEST_SUBJECT = 72
+_STANDARD_WORDS = {
+    "told": "reported, printed, shown or returned",
+    "anew": "again, rebuilt or reset",
+    "nobody": "no user, no owner or unallocated",
+    "whoever": "the user, the client or the caller",
+}
+_OLD_WORD = re.compile(rf"\b({'|'.join(_STANDARD_WORDS)})\b", re.IGNORECASE)
+_QUOTED = re.compile(r"""(["'`(])nobody(["'`)])""")  # the word for unallocated use in documents
+_MAY_NAME_OLD_WORDS = frozenset({".ci/checks.py", "docs/architecture.md"})
+_HUNK = re.compile(r"@@ -\S+ \+(\d+)")
 
 # How Python and the shell let an error go by.
 _SWALLOWS = re.compile(r"""\bsuppress\(|ignore_(?:cleanup_)?errors=True|filter\("ignore"|\|\| true\b""")
@@ -101,6 +115,29 @@ def silent_swallows(file: File) -> Iterator[str]:
             yield f"{file.name}:{number}: say beside it why that error may go by"
 
 
+def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
+    """Lines that were added in these commits use standard words: docs/architecture.md, "Words"."""
+    name, number = "", 0
+    changes = _git(checkout, "diff", "--unified=0", "--no-color", commit_range, "--", "*.py", "*.md") or ""
+    for line in changes.splitlines():
+        if line.startswith("+++ b/"):
+            name = line[6:]
+        elif hunk := _HUNK.match(line):
+            number = int(hunk[1]) - 1
+        elif line.startswith("+"):
+            number += 1
+            for word in _OLD_WORD.findall(_QUOTED.sub("", line)):
+                if name not in _MAY_NAME_OLD_WORDS:
+                    yield f"{name}:{number}: write {_STANDARD_WORDS[word.lower()]} instead of '{word}'"
+
+
+def long_subjects(commit_range: str, checkout: Path) -> Iterator[str]:
+    """Subjects of these commits have at most 72 characters and no full stop."""
+    for subject in (_git(checkout, "log", "--format=%s", commit_range) or "").splitlines():
+        if len(subject) > LONGEST_SUBJECT or subject.endswith("."):
+            yield f"commit '{subject}': at most {LONGEST_SUBJECT} characters, without a full stop"
+
+
 CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
     long_modules,
     long_functions,
@@ -122,14 +159,21 @@ def project_files(checkout: Path) -> Iterator[File]:
 
 
 def _names(checkout: Path) -> list[str]:
-    # The checkout may belong to somebody else, which git refuses unless told otherwise.
-    told = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-    command = ("git", "-C", str(checkout), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    try:
-        listed = subprocess.run(command, env=os.environ | told, capture_output=True, check=True, text=True)
-    except (OSError, subprocess.CalledProcessError):  # no git, or an unpacked archive: every file counts
+    listed = _git(checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if listed is None:
         return sorted(str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_file())
-    return sorted(set(listed.stdout.split("\0")) - {""})
+    return sorted(set(listed.split("\0")) - {""})
+
+
+def _git(checkout: Path, *arguments: str) -> str | None:
+    """Return what git prints; None without git or these commits, as in an unpacked archive."""
+    # The checkout may belong to another user, which git refuses otherwise.
+    trusted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    command = ("git", "-C", str(checkout), *arguments)
+    try:
+        return subprocess.run(command, env=os.environ | trusted, capture_output=True, check=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def main(arguments: list[str]) -> int:
@@ -137,6 +181,8 @@ def main(arguments: list[str]) -> int:
     checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
     files = list(project_files(checkout))
     complaints = [line for file in files for check in CHECKS for line in check(file)]
+    since = f"{_CHECKED_SINCE}..HEAD"
+    complaints += [*old_words(since, checkout), *long_subjects(since, checkout)]
     sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"{len(files)} files keep the project's rules\n")
     return 1 if complaints else 0
 

@@ -60,6 +60,31 @@ def test_a_broken_rule_is_named(
     assert complaint in shown
 
 
+def test_old_words_and_long_subjects_of_new_commits_are_named(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=n", "-c", "user.email=n@example.com")
+        command = ("git", "-C", str(tmp_path), *identity, *arguments)
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+
+    def commit(text: str, subject: str) -> str:
+        planted(tmp_path, "docs/a.md", text)
+        git("add", ".")
+        git("commit", "--quiet", "-m", subject)
+        return git("rev-parse", "HEAD")
+
+    git("init", "--quiet")
+    base = commit("it is t" + "old\n", "x" * 80)
+    fine = commit("it is t" + 'old\nthe owner `nobody`, "nobody"\n', "Add an owner")
+    commit("it is t" + "old\nthe owner\n\nmade A" + "new\n", "y" * 73)
+    assert [*checks.old_words(f"{base}..{fine}", tmp_path), *checks.long_subjects(f"{base}..{fine}", tmp_path)] == []
+    assert list(checks.old_words(f"{fine}..HEAD", tmp_path)) == [
+        "docs/a.md:4: write again, rebuilt or reset instead of 'A" + "new'"
+    ]
+    assert [line.partition(":")[0] for line in checks.long_subjects(f"{fine}..HEAD", tmp_path)] == [
+        f"commit '{'y' * 73}'"
+    ]
+
+
 def planted(folder: Path, name: str, text: str) -> None:
     """Put a file into a checkout."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
