@@ -1,4 +1,1 @@
-"""Parses tools that print like nvidia-smi: a framed table of cards, lists of keys, XML, rows of `--query-gpu`.
-
-This package has no vendor knowledge. A new tool of this kind is a module of tables in `vendors/`, such as `iluvatar/ixsmi.py`.
-"""
+"""Parses tools that print like nvidia-smi: framed tables, lists of keys, XML, `--query-gpu`. A new tool is a module of tables in `vendors/`."""

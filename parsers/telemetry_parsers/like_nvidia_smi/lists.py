@@ -1,7 +1,4 @@
-"""Lists of `key : value` below the heading of each card, and the XML of `-q -x`, which is read as such a list.
-
-The section of a key is the last one named, so that lost indentation does no harm.
-"""
+"""Lists of `key : value` below each card's heading, and XML as such lists. The section of a key is the last one named, whatever the indentation."""
 
 from __future__ import annotations
 
@@ -235,10 +232,7 @@ def markup(shape: CardList) -> Shape:
 
 
 def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
-    """`<power_draw>87.00 W</power_draw>` as `power_draw : 87.00 W`; an element around others as the name of a section.
-
-    Behind them the elements that nothing closes.
-    """
+    """Return `<power_draw>87.00 W</power_draw>` as `power_draw : 87.00 W`, elements around others as sections, and the elements that are not closed."""
     tags = list(islice((tag for line in lines for tag in _tags(line)), _MOST_TAGS + 1))
     if len(tags) > _MOST_TAGS:
         return [], []

@@ -19,10 +19,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """One tool's monitor: what its heading lines begin with, its columns by name and unit in lower case.
-
-    A mark that is no word of its own, `*`, is left off the first name.
-    """
+    """One tool's monitor: the start of its heading lines, and its columns by name and unit in lower case (without the mark `*`)."""
 
     marks: tuple[str, ...]
     index: str

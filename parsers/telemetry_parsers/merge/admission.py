@@ -85,10 +85,7 @@ def _names(device: Device) -> tuple[str, ...]:
 
 
 def _fewer_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
-    """Return the report with the devices seen in the most polls, in the order of the list.
-
-    Partitions are dropped before whole devices.
-    """
+    """Return the report with the devices seen in the most polls, in the order of the list; partitions are dropped first."""
     devices = report.devices
     if len(devices) <= bounds.MOST_DEVICES:
         return report

@@ -27,10 +27,7 @@ _OTHERS = Owner("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class OwnersOf:
-    """The owners of one device, its processes with their ranks, and the memory used by processes of other owners.
-
-    `foreign_bytes` is None on an unallocated device.
-    """
+    """The owners of one device, its processes with their ranks, and the memory of foreign processes (None on an unallocated device)."""
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()

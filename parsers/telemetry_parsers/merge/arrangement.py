@@ -25,10 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The position of a device's or the host's readings: `values` picks them from the row of all reports.
-
-    `shape` has the keys of the readings, `reports` the numbers of all reports about the device.
-    """
+    """The keys of a device's or the host's readings (`shape`), their positions in the row of all reports, and the reports about it."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -37,11 +34,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A listed device without its readings, their positions, and the positions of the device in the reports.
-
-    `parts` are (report, position) pairs, the most preferred first. `listings` are the newest lists that contain the
-    device. `polls` is the number of lists that contained the device before this process started.
-    """
+    """A listed device with the positions of its readings. `parts` are (report, position) pairs, the most preferred first; `listings` the newest lists with it."""
 
     device: MergedDevice
     readings: Positions
@@ -52,10 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, and the state before and after they were arranged.
-
-    `holds_until` is the time of day at which a lost device is forgotten.
-    """
+    """The devices in order, and the state before and after they were arranged. `holds_until` is when a lost device is forgotten."""
 
     shape: object
     pending: frozenset[str]
@@ -73,10 +63,7 @@ class Arrangement:
         return state.is_as(self.before) and self.after.is_as(self.before)
 
     def holds(self, fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
-        """Return whether the same steps with these reports and this state would give the same arrangement.
-
-        This is true if only values are new and the last merge left the state unchanged.
-        """
+        """Return whether these reports and this state would give the same arrangement: only values are new, and the state is unchanged."""
         return (
             self.may_hold(state) and wall < self.holds_until and pending == self.pending and fresh.shape() == self.shape
         )
@@ -85,10 +72,7 @@ class Arrangement:
 def arrange(
     fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the devices of the node from the lists of all reports, and the reading of each metric that counts.
-
-    Shapes in `reusable` are used again if they fit.
-    """
+    """Return the devices of the node, and the reading of each metric that counts; shapes in `reusable` are used again if they fit."""
     recalled = numbering.recall(sightings(fresh.reports), fresh.reports, state.learnt)
     joined = joining.join(recalled.sightings)
     naming = identity.name(joined.groups, state, pending)

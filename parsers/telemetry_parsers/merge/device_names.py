@@ -82,10 +82,7 @@ def _digits(text: str) -> str:
 
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Return the position of each device among its vendor's device files, which schedulers count in order.
-
-    Cards with render nodes are ordered by these, others by physical id or by the tool's index.
-    """
+    """Return each device's position among its vendor's device files (by render node, else physical id, else index), which schedulers count."""
     keys: dict[str, list[tuple[int, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

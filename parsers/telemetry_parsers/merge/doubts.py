@@ -35,10 +35,7 @@ class Weighed:
 
 
 def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
-    """Return which new devices to doubt; `present` are known devices that the previous lists contained and these do not.
-
-    Partitions are accepted at once: they appear and disappear at the same addresses.
-    """
+    """Return which new devices to doubt; `present` were in the previous lists and are missing now. Partitions are accepted at once."""
     weighed, slots = Weighed(), _Slots(present)
     for group in newcomers:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id

@@ -114,10 +114,7 @@ class _Remembered:
 
 
 def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
-    """Return the sort key of an identity at the device's address: the most likely one sorts first.
-
-    A replaced card had the same address. So an identity that is not lost sorts first, then the one seen more often.
-    """
+    """Return the sort key of an identity at the device's address: first an identity that is not lost, then the one seen more often."""
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
@@ -227,11 +224,7 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Return every group with its remembered or new identity.
-
-    A new device of a pending vendor is left out until the vendor's first inventory is over. A doubted new device counts
-    as the known device in its slot.
-    """
+    """Return every group with its identity. New devices of pending vendors are left out; a doubted device counts as the known device in its slot."""
     remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
     named: dict[int, Named] = {}
@@ -263,10 +256,7 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
 
 
 def _weighed(new_groups: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
-    """Return the doubts about new devices, if previously listed devices are missing now.
-
-    The identities of the doubted slots are claimed.
-    """
+    """Return the doubts about new devices if listed devices disappeared, and claim the identities of the doubted slots."""
     present = [
         identity
         for identity in remembered.identities.values()

@@ -23,11 +23,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device as one source reports it, over all fresh polls of the source.
-
-    `parts` are the reports about the device, each with its position there. An `attached` sighting comes from a source
-    without a device list, such as hccn-tool: it describes devices that other sources list.
-    """
+    """A device in all fresh reports of one source. An `attached` source, such as hccn-tool, describes devices that others list."""
 
     source: str
     rank: tuple[int, str]

@@ -34,10 +34,7 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The remembered devices, the lost ones among them, events, and the number of devices forgotten for lack of room.
-
-    `forgotten` counts by vendor and source, as long as there is no room for more lost devices of the vendor.
-    """
+    """The remembered devices, the lost ones, events, and the devices forgotten for lack of room by vendor and source."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
@@ -89,11 +86,7 @@ class _Returned:
                 )
 
     def replaces(self, identity: Identity) -> bool:
-        """Return whether a missing device is to be forgotten because a returned device has its slot again.
-
-        A device that was reported only once is also forgotten when any device of its kind, or one with its index,
-        returns.
-        """
+        """Return whether a missing device is forgotten because a returned device has its slot (or, if it was reported once, its kind or index)."""
         if not self._kinds:
             return False
         if identity.polls < doubts.ENOUGH_WITNESSES:

@@ -99,11 +99,7 @@ def _ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """All of a report except values and times. Compared by identity: reports that differ only in these share the object.
-
-    `no_numbers` are the absences, by position; None for a memory ratio that cannot be derived. `by_device` has the
-    positions of each device's readings, `ranks` how informative each reading is (the lowest is best).
-    """
+    """A report without values and times, shared by reports that differ only in these: absences, readings by device, and their ranks."""
 
     columns: Columns
     no_numbers: Mapping[int, Absent | None]
@@ -170,11 +166,7 @@ NodeShape = tuple[tuple[tuple[str, str], ...], tuple[ReportShape, ...], tuple[in
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The reports by number, in the order of their names.
-
-    `turns` are their ranks by source and age, the newest first. `offsets` are the offsets of each report's values in
-    the row of all values. `host` has the numbers of the reports with readings of the host, the newest last.
-    """
+    """The reports by number: their ranks by source and age (`turns`), the offsets of their values, and those about the host."""
 
     offered: tuple[Offered, ...]
     number_of: Mapping[tuple[str, str], int]

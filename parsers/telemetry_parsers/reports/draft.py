@@ -71,10 +71,7 @@ class Draft:
         return key in self._places
 
     def device(self, key: Hashable, template: Device | None = None) -> int:
-        """Return the position of the device with this key; create it at the first mention. A whole number is its index.
-
-        `template` is the initial device if the key alone does not describe it.
-        """
+        """Return the position of the device with this key, created at the first mention from `template`. A whole number is its index."""
         position = self._places.get(key)
         if position is None:
             position = self._places[key] = len(self._devices)

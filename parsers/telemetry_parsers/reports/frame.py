@@ -28,11 +28,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture, or why there are none; `silent` explains an empty output.
-
-    Prompts, commands and notes of ssh or kubectl are removed before parsing. Exit statuses in `quiet_statuses` are no
-    problem if there is output.
-    """
+    """Return one report on all outputs of a capture without prompts and notes of ssh or kubectl, or why there are none."""
     commands = _commands(capture.request)
     outputs = tuple(_on_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, silent, quiet_statuses)
@@ -143,11 +139,7 @@ def _report_of(output: Output, tool: Tool) -> Report:
 
 
 def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
-    """Return the answers of the first way to read the lines that lists a device, else of the first with any answer.
-
-    For a tool that answers for one device at a time, the first way with any answer counts: the next ways may lose the
-    name of the device.
-    """
+    """Return the answers of the first way to read the lines that lists a device (any answer of a tool for one device counts), else the first answers."""
     best: list[_Answer] = []
     for way in _ways_to_read(stdout, tool):
         answers = _answers(way, output, tool)
@@ -158,10 +150,7 @@ def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
 
 
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines with and without a launcher's prefix, then without command lines that are not heads of answers.
-
-    If the prefix is certain, the lines without it come first: the lines with it may be parsed in part.
-    """
+    """Yield the lines without and with a launcher's prefix (the certain way first), then without command lines."""
     bare = without_prefix(stdout)
     ways = [stdout] if bare == stdout else [bare, stdout] if begins_a_document(stdout, bare) else [stdout, bare]
     yield from ways

@@ -138,11 +138,7 @@ def _column_at(line: str, start: int) -> _Placed:
 
 
 def _cells_of(line: str, columns: Sequence[_Placed]) -> list[str] | None:
-    """The text of each cell of a row, as far as that is certain; None for a line that does not fit the headings.
-
-    Certain is a row whose cells all look like their columns, or one that stands under its headings, or one that has as
-    many words as there are columns. A cell that does not look like its column is given all the same, for others to judge.
-    """
+    """Return the text of each cell of a row; None unless all cells look like their columns, are below their headings, or are as many as the columns."""
     if len(line) > _LONGEST_LINE:
         return None
     return _by_look(line, columns) or _by_place(line, columns) or _by_count(line, columns)
@@ -235,10 +231,7 @@ class _Table:
 
 
 def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """The listing of the tables in these lines, None when there is no heading of one.
-
-    `plain_sensor` is what the tool means by a temperature whose heading names no sensor.
-    """
+    """Return the listing of the tables in these lines, None without a heading. `plain_sensor` is the sensor of an unnamed temperature."""
     table: _Table | None = None
     listing = Listing()
     seen = False

@@ -19,11 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """What one text holds of each card, by the card's number, and of the node; a reader fills it line by line.
-
-    A key may come twice. `is_cut`: the text shows that it does not list all cards. `unknown` are headings that no table
-    knows.
-    """
+    """What a text says about each card and the node. `is_cut`: not all cards are listed; `unknown` are headings without a table row."""
 
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     system: list[Entry] = field(default_factory=list)

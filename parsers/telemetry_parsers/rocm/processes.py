@@ -1,7 +1,4 @@
-"""Which processes use which card: AMD's `--showpids` and `--showpidgpus`, and Hygon's indented list.
-
-AMD's `--showpids` says how many cards a process uses, not which: `--showpidgpus` alone names them, as Hygon's list does.
-"""
+"""Processes by card from AMD's `--showpids` with `--showpidgpus`, which alone names the cards, and Hygon's indented list."""
 
 from __future__ import annotations
 
@@ -40,10 +37,7 @@ class _User:
 
 @dataclass(slots=True)
 class Usage:
-    """The processes by card; `whole` once it is sure that none is missing.
-
-    `stray` is a line whose process is lost, `titled` a title below which nothing has come yet.
-    """
+    """The processes by card; `whole` if none is missing, `stray` after a line without process, `titled` after a title."""
 
     users: dict[int, _User] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
@@ -85,10 +79,7 @@ def _take_line(line: Line, usage: Usage) -> None:
 
 
 def _still(user: _User, line: Line, usage: Usage) -> _User | None:
-    """Read a line below a process; the process, None when the list is over.
-
-    A rule ends it; any other line may be a spoilt one of the list, so that who is in it is not sure any more.
-    """
+    """Return the process that this line below it still describes, or None at the end of the list; an unknown line makes the list incomplete."""
     if not line.ended:
         return None
     if _INDICES.match(line.text):

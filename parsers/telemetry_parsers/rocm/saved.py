@@ -141,11 +141,7 @@ def _entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry
 
 
 def _mended(cells: list[str], count: int) -> list[str]:
-    """The cells of a row, of more than this many those put together again that hy-smi's own commas have torn.
-
-    It puts no quotes round `Co., Ltd.` and `32.0GT/s, x16 1100Mhz`; what stands behind such a comma begins with a blank,
-    as no cell does.
-    """
+    """Return the cells of a CSV row, rejoined where hy-smi's unquoted commas (`Co., Ltd.`) split them; such a part begins with a blank."""
     if len(cells) <= count:
         return cells
     whole: list[str] = []

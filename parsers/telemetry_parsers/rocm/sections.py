@@ -1,8 +1,4 @@
-"""The text of `-a` and of every `--show…` as a listing: `GPU[0] : key: value`, also with DCU or HCU, and tables of blocks.
-
-What proves that a text is whole: `End of SMI Log` below its last line of a card. Below `GPU[0]: RAS INFO` stands a table of
-errors by block, or of retired pages.
-"""
+"""The text of `-a` and `--show…` as a listing: `GPU[0] : key: value` and tables of errors or pages by block. `End of SMI Log` proves that it is whole."""
 
 from __future__ import annotations
 

@@ -34,10 +34,7 @@ def _any_listing(text: Text) -> Listing | None:
 
 
 def _read_tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """The listing of concise tables, sections and tables of blocks, None where there is none.
-
-    `plain_sensor` is what the tool means by a temperature without a sensor's name.
-    """
+    """Return the listing of concise tables, sections and tables of blocks, None if there is none."""
     concise = read_concise(lines, plain_sensor)
     readings = (concise, read_sections(lines), read_blocks(lines))
     listings = [listing for listing in readings if listing is not None]
@@ -99,11 +96,7 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """The differences between the two tools.
-
-    `plain_sensor` is the meaning of a temperature without a sensor's name. `is_other` recognises output of the `other`
-    tool. `gives` are the metrics that the tool is known to print.
-    """
+    """The differences between the two tools: the sensor of an unnamed temperature, how to recognise the other tool, and the metrics."""
 
     name: str
     vendor: str

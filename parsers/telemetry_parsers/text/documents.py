@@ -89,10 +89,7 @@ def find_documents(text: str, openings: re.Pattern[str] = _AT_LINES) -> Document
 def past_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """What is read in a text, or in the text without foreign lines where that leads further; and those lines.
-
-    `progress` is whether all was read, and how much; blanks in place of the lines keep every place.
-    """
+    """Return what was read in a text, or in the text with foreign lines blanked if more is read then, and these lines."""
     as_it_is = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else as_it_is

@@ -120,10 +120,7 @@ def _is_note(text: str) -> bool:
 
 
 def _command_in(text: str, commands: Collection[str]) -> str | None:
-    """What was typed at a shell, as this line repeats it: empty behind a bare prompt, None for a line of output.
-
-    Without a prompt that no tool prints, a line is a command only if it runs one of these.
-    """
+    """Return the command that this line repeats from a shell: empty after a bare prompt, None for a line of output."""
     prompt = _PROMPT.match(text)
     if prompt is not None:
         return text[prompt.end() :].strip()

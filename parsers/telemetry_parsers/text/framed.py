@@ -1,8 +1,4 @@
-"""Framed tables: cells between `|`, several lines a device, read by their headings and rules and never by offsets.
-
-A record is handed over whole, for tables in which one cell says what another means: npu-smi chooses the memory among the
-cells of HBM and DDR, and a card with its chip is one place. Where each cell stands for itself, like_nvidia_smi/ reads the table.
-"""
+"""Framed tables with several lines a device, read by headings and rules. Records are returned whole, because npu-smi's cells depend on each other."""
 
 from __future__ import annotations
 
@@ -74,11 +70,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All that a framed table holds.
-
-    `closed` is False when the text stops before the rule that ends the table; `unread` are lines that are none of
-    headings, rules, records and blanks; `unknown` are headings that the shape does not know, as printed.
-    """
+    """The content of a framed table. `closed`: the closing rule was there; `unread` lines and `unknown` headings are reported."""
 
     headed: bool
     closed: bool

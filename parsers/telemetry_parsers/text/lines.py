@@ -31,10 +31,7 @@ class Line:
 
 
 def plain(text: str) -> str:
-    """Return the text without colours, which some tools print even without a terminal, and without copying artefacts.
-
-    These are a byte order mark, sudo's prompt, and the non-breaking blanks of web pages.
-    """
+    """Return the text without colours, byte order mark, sudo's prompt, and the non-breaking blanks of web pages."""
     text = _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
     return _PROMPT.sub("", text) if "[sudo]" in text else text
 

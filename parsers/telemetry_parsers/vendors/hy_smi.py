@@ -1,7 +1,4 @@
-"""Hygon's hy-smi: what to ask it, and how it differs from AMD's rocm-smi, whose name it also bears.
-
-`rocm/keys.py` has the table from its keys to metrics, `rocm/concise_table.py` the headings of its tables.
-"""
+"""Hygon's hy-smi: its polls and its differences from AMD's rocm-smi, whose name it also has; keys and headings are in `rocm/`."""
 
 from __future__ import annotations
 

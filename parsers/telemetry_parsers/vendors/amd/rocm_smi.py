@@ -1,7 +1,4 @@
-"""AMD's rocm-smi, every version since ROCm 1.6: what to ask it, and how it differs from Hygon's tool of the same name.
-
-`rocm/keys.py` has the table from its keys to metrics, `rocm/concise_table.py` the headings of its tables.
-"""
+"""AMD's rocm-smi since ROCm 1.6: its polls and its differences from Hygon's tool of that name; keys and headings are in `rocm/`."""
 
 from __future__ import annotations
 

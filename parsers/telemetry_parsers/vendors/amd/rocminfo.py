@@ -1,7 +1,4 @@
-"""rocminfo of ROCm and of Hygon's DTK: which accelerators the HSA runtime sees, with their memory and compute units.
-
-Headings separate the blocks of its text, not indentation. A key that no table names is an unknown field.
-"""
+"""rocminfo of ROCm and DTK: the accelerators of the HSA runtime with memory and compute units. Headings separate the blocks, not indentation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Huawei's hccn_tool: the network port of each chip, its state, its flaps and its counters.
-
-Answers of its sub-commands come alone or one after another with their command lines. They have lines `key : value`, counters,
-and since Ascend 950 framed tables.
-"""
+"""Huawei's hccn_tool: state, flaps and counters of each chip's port, from one or several answers with their command lines."""
 
 from __future__ import annotations
 
@@ -144,10 +140,7 @@ def _digits(text: str) -> str:
 
 @dataclass(slots=True)
 class _Answer:
-    """What is known so far of an answer: its device and port, and which lines it has.
-
-    `is_listing`: the lines stand below a title and may hold anything.
-    """
+    """An answer so far: its device, port and lines. `is_listing`: the lines below a title may be anything."""
 
     draft: Draft
     device: int | None

@@ -91,10 +91,7 @@ def _system_report(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _may_be_refused(report: Report, output: Output) -> Report:
-    """What is no answer and no known failure is asked again with fewer flags; the bare table is never refused.
-
-    No document shows what versions print that do not know a flag.
-    """
+    """Return an unknown output as a wrong request, so that fewer flags are tried: no document shows how old versions refuse a flag."""
     no_answer = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = no_answer and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report

@@ -17,10 +17,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value with its unit as printed, and the keys that lead to it.
-
-    `group` separates the items of a list: the processes, the links, the pages of a block.
-    """
+    """A value with its unit as printed, its keys, and the `group` that separates items of a list."""
 
     path: Path
     text: str
@@ -30,10 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """What an output holds of the device of this kind and number; `gpu` is a card or a partition of one.
-
-    `open_at` is the path at which the text ends, where it does not show that the block is whole.
-    """
+    """The content about one device (`gpu`: a card or partition). `open_at` is the path at which a truncated text ends."""
 
     kind: str
     index: int | None
@@ -93,10 +87,7 @@ def above_zero(text: str, _unit: str = "") -> Value:
 
 
 def link_up(text: str, _unit: str = "") -> Value:
-    """1 for a link that is enabled or up; one that was disabled on purpose (`X`) is no link.
-
-    Of several between the same two devices, as in `U/D`, 1 when none is down.
-    """
+    """Return 1 for a link that is up, or if none of several between two devices is down; a disabled link (`X`) is no link."""
     absent = units.placeholder(text)
     if absent is not None:
         return absent

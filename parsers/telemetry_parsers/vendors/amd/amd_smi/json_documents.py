@@ -1,7 +1,4 @@
-"""amd-smi's JSON: lists of devices, with or without the envelope of 7.x, several documents in a row, cut-off lists.
-
-`amd-smi --json` alone prints an overview; its cards are put into the form of the other commands.
-"""
+"""amd-smi's JSON: lists of devices with or without the envelope of 7.x, the overview, several documents in a row, truncated lists."""
 
 from __future__ import annotations
 

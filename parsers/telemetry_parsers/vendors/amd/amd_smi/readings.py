@@ -164,10 +164,7 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
 
 
 class _Choice:
-    """The number that counts for each metric of one card, where several keys have one.
-
-    `chosen` are the readings, each with whether it is only a spare one.
-    """
+    """The number that counts for each metric of a card if several keys have one; `chosen` marks spare readings."""
 
     def __init__(self, draft: Draft, device: int, open_at: Path | None) -> None:
         self._draft = draft

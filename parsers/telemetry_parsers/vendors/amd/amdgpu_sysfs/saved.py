@@ -73,10 +73,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved(printed: Sequence[Line]) -> list[Output]:
-    """The files in a text, empty when none of them is a card's or a node's.
-
-    A path that ends at the card is the beginning of a longer one, where the text was cut.
-    """
+    """Return the files in a text, none if it has no card or node. A path that ends at the card is a truncated path."""
     saved = [output for output in _saved_files(printed) if not is_folder(output.name)]
     tree = tree_of(saved)
     return saved if tree.nodes or any(card.vendor for card in tree.cards.values()) else []

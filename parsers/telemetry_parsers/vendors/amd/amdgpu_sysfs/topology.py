@@ -188,10 +188,7 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Join the nodes to the cards by their address, and add the partitions of cards.
-
-    Only cards that are awake, and those that KFD alone lists, get numbers.
-    """
+    """Join the nodes to the cards by address, and add partitions. Only awake cards, and cards that KFD alone lists, get numbers."""
     places = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     alone = {node.bus_id for node in nodes if node.bus_id not in places}
     for node in nodes:

@@ -34,10 +34,7 @@ _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 @dataclass(slots=True)
 class CardFiles:
-    """One card's files by their name below its folder, those of its sensors without the number of the hwmon folder.
-
-    `listed` means that its folder is there, though its files may have been left alone.
-    """
+    """One card's files by name below its folder, without the number of the hwmon folder. `listed`: the folder exists."""
 
     driver: str = ""
     bus_id: str = ""
@@ -63,10 +60,7 @@ class CardFiles:
 
     @property
     def vendor(self) -> str:
-        """Whose card it is, by its PCI vendor, else by a file that only Hygon's driver has, else by its driver.
-
-        Empty for what is no card of these drivers.
-        """
+        """Return the card's vendor by PCI vendor, Hygon's own file or driver; empty for other devices."""
         reported = self.text("vendor") or self._vendor_of_uevent()
         if reported:
             return VENDORS.get(reported, "") if self._is_accelerator() else ""

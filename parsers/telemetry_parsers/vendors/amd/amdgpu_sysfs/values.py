@@ -80,10 +80,7 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
 
 
 def bad_pages(text: str) -> tuple[float, float] | None:
-    """How many pages are out of use, and 1 when some wait for it; None for a list that does not read as one.
-
-    The driver prints an empty list also when it has none to print.
-    """
+    """Return the number of retired pages, and 1 if some are pending; None for an empty or unreadable list, since the driver may keep no list."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     flags = [match[1] for match in matches if match is not None]
     if not flags or len(flags) != len(matches):

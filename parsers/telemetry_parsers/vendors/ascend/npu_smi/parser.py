@@ -144,10 +144,7 @@ _TOOL = Tool(
 
 
 def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
-    """A poll that asks every card, since one call costs a third of a second and answers for one card only.
-
-    Some answers want a chip: they are asked of the card's first one, and of the whole card where there are no chips.
-    """
+    """Return a poll that calls the tool for every card, because a call takes a third of a second; answers that need a chip use the first one."""
     line = (TOOL, "info", "-t", kind, "-i", "{card}")
     lines = ((*line, "-c", "0"), line) if first_chip else (line,)
     request = Command(alternatives=lines, folders=_FOLDERS, per="card")
