@@ -89,10 +89,7 @@ class Document:
 
 
 def given_word(path: str | None, environment: Mapping[str, str]) -> str:
-    """Return a fingerprint of file and environment, unchecked: the same inputs read the same.
-
-    Empty if the file cannot be read.
-    """
+    """Return a fingerprint of file and environment, unchecked: the same inputs read the same. Empty if the file cannot be read."""
     try:
         content = _content(path, environment)
     except (OSError, ValueError):  # the check reports the error

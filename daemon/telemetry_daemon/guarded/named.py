@@ -97,10 +97,7 @@ class Claim:
         return os.pread(self._held, most_bytes, 0)
 
     def put(self, content: bytes) -> int:
-        """Replace the name in one step by a new file with this content, for its owner alone.
-
-        Return a descriptor to write on. Raises OSError.
-        """
+        """Replace the name in one step by a new file with this content, for its owner alone. Return a descriptor to write on. Raises OSError."""
         with _folder_of(self._path) as folder:
             self._check(folder)
             with folders.replacing(folder, self._path.name) as descriptor:
@@ -216,10 +213,7 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
 
 
 def bound(path: Path) -> socket.socket:
-    """Return a socket bound to the path; a socket without a listener is replaced.
-
-    Raises OSError, FileExistsError for another file.
-    """
+    """Return a socket bound to the path; a socket without a listener is replaced. Raises OSError, FileExistsError for another file."""
     with _folder_of(path) as folder:
         _clear(folder, path)
         with new_socket() as listener:

@@ -1,6 +1,4 @@
-"""Folders held open: private folders, which no other user can write to (state, locks, runtime), and inboxes, where
-others leave files.
-"""
+"""Folders held open: private folders, which no other user can write to (state, locks, runtime), and inboxes, where others leave files."""
 
 from __future__ import annotations
 
@@ -73,10 +71,7 @@ class OwnFolder:
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
     def append(self, name: str, content: bytes, most_bytes: int, older: str) -> None:
-        """Append whole lines to a file, which is created if missing.
-
-        A file that would become too large becomes the older file.
-        """
+        """Append whole lines to a file, which is created if missing. A file that would become too large becomes the older file."""
         with contextlib.ExitStack() as undo:
             descriptor = self.lock_file(name)
             undo.callback(os.close, descriptor)
@@ -168,10 +163,7 @@ class OwnFolder:
 
 
 def own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Return a socket in a private folder, by default for this user and root alone; a dead daemon's socket is replaced.
-
-    Raises OSError.
-    """
+    """Return a socket in a private folder, by default for this user and root alone; a dead daemon's socket is replaced. Raises OSError."""
     if answers(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.made(path.parent) as folder:
@@ -274,9 +266,7 @@ class Inbox:
         return {name: entry for name, entry in found if entry is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file that was created by root, this user or the folder's owner, or by any
-        user if allowed.
-        """
+        """Return the content of a regular file that was created by root, this user or the folder's owner, or by any user if allowed."""
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
             raise UnsafeError(f"it belongs to user {owner}, who has no business here; remove it")

@@ -146,9 +146,7 @@ def _odd_parts(token: str) -> Iterator[Span]:
 
 
 def _is_harmless_label(label: str, token: str) -> bool:
-    """Return whether a label of a domain is harmless; a label of a file or unit may have several words, as in
-    `user-1000.slice`.
-    """
+    """Return whether a label of a domain is harmless; a label of a file or unit may have several words, as in `user-1000.slice`."""
     if token.rpartition(".")[2].lower() not in SUFFIXES:
         return is_harmless(label)
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))

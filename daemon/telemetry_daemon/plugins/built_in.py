@@ -36,10 +36,7 @@ def imported_when_needed(parser: DescribedParser, target: str) -> Parser:
 
 
 class _ImportedParse:
-    """Returns the report of a capture, or a failed report if the parser cannot be imported.
-
-    Each capture tries the import again.
-    """
+    """Returns the report of a capture, or a failed report if the parser cannot be imported. Each capture tries the import again."""
 
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser

@@ -153,10 +153,7 @@ def _load_isolated(
 
 
 def _sorted_out(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Return the parsers that get their names and metrics, by priority.
-
-    A built-in name stays reserved even if its parser fails.
-    """
+    """Return the parsers that get their names and metrics, by priority. A built-in name stays reserved even if its parser fails."""
     names = {attempt.candidate.plugin: attempt for attempt in attempts if attempt.candidate.built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []

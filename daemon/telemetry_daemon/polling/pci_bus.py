@@ -1,6 +1,4 @@
-"""A vendor's devices on the PCI bus: which exist (read rarely), which are suspended, and which are missing from a
-source's list.
-"""
+"""A vendor's devices on the PCI bus: which exist (read rarely), which are suspended, and which are missing from a source's list."""
 
 from __future__ import annotations
 

@@ -201,10 +201,7 @@ class Poller:
         return has_ended
 
     def spread_again(self) -> None:
-        """Realign all polls after the wall clock was set; expired polls run at once.
-
-        The clock is also set when a suspended machine wakes up.
-        """
+        """Realign all polls after the wall clock was set; expired polls run at once. The clock is also set when a suspended machine wakes up."""
         respread(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:
@@ -264,10 +261,7 @@ class Poller:
             self._take_in(source, poll, answer)
 
     def _answer(self, source: Source, poll: Poll) -> Answer:
-        """Return the answer to a poll.
-
-        The poll is repeated if the machine slept meanwhile, because parts of the answer may be old.
-        """
+        """Return the answer to a poll. The poll is repeated if the machine slept meanwhile, because parts of the answer may be old."""
         slept = self._clock.slept()
         answer = source.ask(poll, self._targets(source, poll))
         if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:

@@ -39,10 +39,7 @@ def running(module: str) -> tuple[str, ...]:
 
 
 class Asked:
-    """A process that starts up while the caller does something else.
-
-    The question is sent when the caller waits for the answer.
-    """
+    """A process that starts up while the caller does something else. The question is sent when the caller waits for the answer."""
 
     def __init__(self, command: Sequence[str], question: str, descriptors: Sequence[int] = ()) -> None:
         """Start the process, which inherits these descriptors. Raises NoAnswerError if it cannot be started."""
@@ -54,10 +51,7 @@ class Asked:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
     def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> Ended:
-        """Return how the process exited.
-
-        Raise NoAnswerError with the hint if the deadline, counted from its start, has passed.
-        """
+        """Return how the process exited. Raise NoAnswerError with the hint if the deadline, counted from its start, has passed."""
         left = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._question, timeout=left)

@@ -167,10 +167,7 @@ def wait_for(condition: Callable[[], bool], patience_seconds: float) -> bool:
 
 
 def _watch(process: Process, pipes: Pipes, until: float, closing: threading.Event) -> Cause:
-    """Read until the process exits, the deadline passes or the limit is reached.
-
-    Poll for the exit, because pidfd_open needs Linux 5.3.
-    """
+    """Read until the process exits, the deadline passes or the limit is reached. Poll for the exit, because pidfd_open needs Linux 5.3."""
     while_open, after_end = _FIRST_LOOK_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.exited():
         left = until - time.monotonic()

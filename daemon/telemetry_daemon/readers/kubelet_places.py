@@ -46,10 +46,7 @@ def log_folders(root: str) -> list[Plain]:
 
 
 def log_links(root: str) -> list[Plain]:
-    """Return the ID of each container that has a link to its log:
-
-    `{"namespace", "pod_name", "container_name", "container_id"}`.
-    """
+    """Return the ID of each container that has a link to its log: `{"namespace", "pod_name", "container_name", "container_id"}`."""
     return _matching(f"{root}/var/log/containers", _LINK)
 
 

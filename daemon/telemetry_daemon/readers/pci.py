@@ -1,6 +1,4 @@
-"""Finds the accelerators on the PCI bus, which of them are suspended, and reboots and driver reloads, without waking a
-card or blocking.
-"""
+"""Finds the accelerators on the PCI bus, which of them are suspended, and reboots and driver reloads, without waking a card or blocking."""
 
 from __future__ import annotations
 

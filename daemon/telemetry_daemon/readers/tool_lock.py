@@ -122,10 +122,7 @@ class ToolLocks:
         self._warned = False
 
     def take(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
-        """Return the tool's lock after waiting up to the monotonic time `until`.
-
-        Raise ToolBusyError if another process keeps it.
-        """
+        """Return the tool's lock after waiting up to the monotonic time `until`. Raise ToolBusyError if another process keeps it."""
         while True:
             try:
                 return self._try(tool)

@@ -18,10 +18,7 @@ from telemetry_daemon.guarded.folders import ROOT, other_writer
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file as found; equal while the file is unchanged.
-
-    `distrusted` says why the file must not be run and what to do, or is empty.
-    """
+    """A tool's file as found; equal while the file is unchanged. `distrusted` says why the file must not be run and what to do, or is empty."""
 
     name: str
     path: str

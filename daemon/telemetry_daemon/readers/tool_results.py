@@ -1,6 +1,4 @@
-"""Turns a tool's run into an output to parse or a failure with a remedy, and remembers which command lines the
-installed version accepts.
-"""
+"""Turns a tool's run into an output to parse or a failure with a remedy, and remembers which command lines the installed version accepts."""
 
 from __future__ import annotations
 

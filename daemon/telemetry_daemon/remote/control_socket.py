@@ -47,9 +47,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A request with a continuous answer: the dataclass of its arguments, and the function that answers until one side
-    ends it.
-    """
+    """A request with a continuous answer: the dataclass of its arguments, and the function that answers until one side ends it."""
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -133,10 +131,7 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
 
 
 def lines(path: Path, verb: str, until: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield the lines until that monotonic time, which may change meanwhile, or until the daemon closes the connection.
-
-    Raises ControlError.
-    """
+    """Yield the lines until that monotonic time, which may change meanwhile, or until the daemon closes the connection. Raises ControlError."""
     with _talking(path, verb, arguments) as connection:
         waiting = bytearray()
         for received in _pieces(connection, until):

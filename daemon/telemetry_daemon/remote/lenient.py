@@ -1,6 +1,4 @@
-"""Reads dataclasses of documents from other machines: keys may be missing or new, types are checked, texts are cleaned
-and shortened.
-"""
+"""Reads dataclasses of documents from other machines: keys may be missing or new, types are checked, texts are cleaned and shortened."""
 
 from __future__ import annotations
 
@@ -22,10 +20,7 @@ _Read = Callable[[Plain], Any]
 
 
 def read(kind: type[T], plain: Plain) -> T:
-    """Return the dataclass of this object.
-
-    Missing or null becomes None, empty or false; a number is required. Raises CodecError.
-    """
+    """Return the dataclass of this object. Missing or null becomes None, empty or false; a number is required. Raises CodecError."""
     value: T = _object(kind)(plain)  # type: ignore[arg-type]  # a class is hashable
     return value
 

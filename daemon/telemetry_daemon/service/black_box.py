@@ -105,9 +105,7 @@ class BlackBox:
         return trouble
 
     def _times(self) -> Iterator[float]:
-        """Yield when the files were written, by the monotonic clock, so that a daemon that restarts repeatedly does not
-        exceed the limit.
-        """
+        """Yield when the files were written, by the monotonic clock, so that a daemon that restarts repeatedly does not exceed the limit."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         # After the clock was set back the age of a file is unknown: the file counts as new.
         return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)

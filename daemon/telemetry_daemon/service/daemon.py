@@ -86,9 +86,7 @@ _FIXED = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The arguments of a service; `reload_settings` reads the configuration again, `given` returns a fingerprint of its
-    inputs.
-    """
+    """The arguments of a service; `reload_settings` reads the configuration again, `given` returns a fingerprint of its inputs."""
 
     settings: Settings
     reload_settings: Callable[[], Settings]

@@ -1,6 +1,4 @@
-"""One simulated card: power follows load, heat follows power, and both may limit the clocks; and the resulting value of
-each metric.
-"""
+"""One simulated card: power follows load, heat follows power, and both may limit the clocks; and the resulting value of each metric."""
 
 from __future__ import annotations
 
@@ -88,9 +86,7 @@ class CardState:
         return self.demo.card
 
     def come_back(self) -> None:
-        """Return to the bus after a loss or a reset, with all counters at 0 as after a driver's start; `errors_before`
-        continues.
-        """
+        """Return to the bus after a loss or a reset, with all counters at 0 as after a driver's start; `errors_before` continues."""
         corrected, uncorrected = self.errors_before
         self.errors_before = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0

@@ -59,9 +59,7 @@ class _Simulated:
 
 
 class SimulatedReader(Reader):
-    """Answers the polls of one vendor's source from the course of its cards; `first_slot` keeps the node's bus
-    addresses apart.
-    """
+    """Answers the polls of one vendor's source from the course of its cards; `first_slot` keeps the node's bus addresses apart."""
 
     def __init__(
         self, vendor: Vendor, course: Course, clock: Clock, *, seed: int = DEFAULT_SEED, first_slot: int = 0

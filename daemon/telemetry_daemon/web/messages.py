@@ -1,7 +1,4 @@
-"""The messages between the parts of the web server: requests, responses, and bytes between the socket and HTTP.
-
-No sockets here.
-"""
+"""The messages between the parts of the web server: requests, responses, and bytes between the socket and HTTP. No sockets here."""
 
 from __future__ import annotations
 
@@ -46,9 +43,7 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer with a complete body, in parts so that cached bytes are never copied, or with its beginning and pieces
-    to follow.
-    """
+    """An answer with a complete body, in parts so that cached bytes are never copied, or with its beginning and pieces to follow."""
 
     status: int
     body: tuple[bytes, ...]

@@ -1,7 +1,4 @@
-"""The files of jobs: written at a job's start, marked at its end, removed an hour later.
-
-The running daemon is notified of each change.
-"""
+"""The files of jobs: written at a job's start, marked at its end, removed an hour later. The running daemon is notified of each change."""
 
 from __future__ import annotations
 

@@ -54,10 +54,7 @@ class Slot:
         return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
     def _with_watched(self, tier: str, answer: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """Return the answer of the fast tier with `watched`: whether events would arrive now.
-
-        Without it, no events mean nothing.
-        """
+        """Return the answer of the fast tier with `watched`: whether events would arrive now. Without it, no events mean nothing."""
         return {**answer, "watched": self._events.is_watched(bus_id)} if tier == "fast" else answer
 
     def begin_gpm(self) -> None:

@@ -118,9 +118,7 @@ class AccessControl:
 
     @property
     def client_demands(self) -> object:
-        """Return the current requirements for a client's certificate; connections made under other requirements are not
-        served.
-        """
+        """Return the current requirements for a client's certificate; connections made under other requirements are not served."""
         return self._rules.client_demands
 
     @property
@@ -190,10 +188,7 @@ class AccessControl:
         await self._auth.close()
 
     def _is_within_limit(self, client: str, user: bytes | None) -> bool:
-        """Count the request and return whether it is allowed.
-
-        A logged-in user has a separate limit, apart from others at the same address.
-        """
+        """Count the request and return whether it is allowed. A logged-in user has a separate limit, apart from others at the same address."""
         return self._limits.allow((client, user), time.monotonic())
 
     def _reload(self) -> None:

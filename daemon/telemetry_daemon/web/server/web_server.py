@@ -49,10 +49,7 @@ class Statistics:
 
 
 class WebServer:
-    """Serves a site on addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`.
-
-    All methods belong to one event loop.
-    """
+    """Serves a site on addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`. All methods belong to one event loop."""
 
     def __init__(
         self,
