@@ -23,7 +23,7 @@ def dead(root: Path) -> None:
     ("prepare", "why", "to_do"),
     [
         (lambda _root: None, "no kubelet has a socket here", "nothing, if the node has none"),
-        (dead, "the kubelet is down, or restarts", "docs/owners.md says what this source needs"),
+        (dead, "the kubelet is down or restarting", "docs/owners.md says what this source needs"),
     ],
 )
 def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:

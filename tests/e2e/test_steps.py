@@ -63,6 +63,6 @@ def test_what_a_job_writes_as_documented_stands_beside_its_card(tmp_path: Path) 
         )
         daemon.until(
             lambda: any(
-                "fits none" in one["text"] for source in daemon.document()["sources"] for one in source["problems"]
+                "is not on this node" in one["text"] for source in daemon.document()["sources"] for one in source["problems"]
             )
         )
