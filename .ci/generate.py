@@ -1,4 +1,4 @@
-"""Writes the generated files anew, or with --check says which of them are out of date."""
+"""Writes the generated files, or with --check reports those that are out of date."""
 
 from __future__ import annotations
 

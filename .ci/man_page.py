@@ -18,58 +18,58 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
 
-# The day on which the sentences below were last changed; whoever changes them changes it.
-_REVISED = "2026-11-22"
+# The day of the last change of the sentences below.
+_REVISED = "2026-11-27"
 _WIDTH = 79
 
 _DESCRIPTION = f"""
-`telemetry` reads the accelerators of a node, whoever made them, through the vendors' own tools, libraries and driver
-files. It shows temperature, power, power cap, memory, utilization and more, with the same names, units and labels for
-all vendors. `telemetry serve` is the daemon that Prometheus scrapes, by default at http://{DEFAULT_ADDRESS}/metrics. The other
-commands read once, explain what is found, or talk to the daemon.
+`telemetry` reads the accelerators of a node through the vendors' tools, libraries and driver files. It shows
+temperature, power, power cap, memory, utilization and more, with the same names, units and labels for all vendors.
+`telemetry serve` is the daemon that Prometheus scrapes, by default at http://{DEFAULT_ADDRESS}/metrics. The other
+commands read once, explain the result, or use the daemon.
 
-A reading is fresh, or it is absent with a reason; a failure is never shown as a number.
+A reading is fresh, or absent with a reason. A failure is never shown as a number.
 """
 
 _OF_COMMANDS: Mapping[str, str] = {
     "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
     "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
-    "snapshot": "A running daemon that reads by the same configuration answers first, and the heading tells how old its "
-    "readings are; else, and with `--source`, `--timeout` or `--all`, all sources are read in parallel. If a running daemon is "
-    "using a tool, its readings are taken from the daemon.",
-    "top": "Shows the last half hour and each second anew; it changes nothing. On a node with a daemon it shows what that knows; without "
-    "one it polls itself. Of several nodes it shows a line each, the worst first. The keys are at the bottom of the screen and behind ?.",
-    "jobs": "Adds up the records of owners that have ended, and of those that the daemon counts now, where `attribution.enabled` "
-    "is true. Hours are those of cards, times the share of a card that an owner had. `nobody` has what no owner had, so that the total is the machine's. "
-    "Lines that are no records are skipped and told.",
-    "profile": "Reads what profilers wrote: a file, or a folder with those of all ranks. What a file is, its content says. The answer begins with "
-    "the reason why a step is slow; below is how its time was spent, by unions of intervals on each card. Nothing of the node or the job but the "
-    "names of kernels, models and steps is shown. Files are read side by side, each in a process of its own; the first Ctrl-C ends the reading "
-    "and shows what was read.",
-    "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
-    "same node and give one document.",
-    "record": "Writes each answer of a tool, file or library as a line of JSON: what the running daemon polls if it reads the same, else what this "
-    "command polls as the daemon does. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
-    "replay": "Asks the daemon that runs with `serve --replay`, and says where in the recording it is. In `telemetry top --replay` keys do the same.",
-    "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
-    "why; holds the PCI bus, the kernel's drivers and device nodes, the running daemon and its limits against that; and ends with its findings, "
-    "each with its remedy. The exit status is 2 where there is any. `--bundle` writes all that a bug report needs, masked, and prints what it is.",
-    "check": "Asks the daemon, else reads the tools once, and ends as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
-    "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. What a card does not tell is neutral; what nobody knows is unknown, and never ok.",
-    "metrics": "Prints the name, kind, labels and meaning of each metric; with `--names` what these are under the names of another exporter.",
-    "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
-    "each comes from; `default` prints a file with all settings and what they do. `peaks` prints the best that any card reached in a `roofline.csv` of rocprofiler-compute as a section of the file: what those cards are held against then.",
-    "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
-    "until it is forgotten. The open events of a device that is there end, too: after a repair that the daemon did not see.",
+    "snapshot": "Shows the readings of a running daemon with the same configuration, with their age in the heading. Without "
+    "one, and with `--source`, `--timeout` or `--all`, it polls all sources in parallel. If the daemon is using a tool, its "
+    "readings come from the daemon.",
+    "top": "Shows the last half hour, updated every second, and changes nothing. It shows the daemon's data, or polls without a "
+    "daemon. Several nodes have a line each, the worst first. The keys are at the bottom of the screen; ? shows all.",
+    "jobs": "Adds up the records of owners that have ended or are counted now, if `attribution.enabled` is true. Hours are card "
+    "hours times the owner's share. `nobody` is unallocated use, so that the total is the machine's. Invalid lines are "
+    "skipped and reported.",
+    "profile": "Reads the output of profilers: a file, or a folder with the files of all ranks, recognised by content. It says first "
+    "why a step is slow, then how its time was spent, by unions of intervals on each card. Only names of kernels, models and "
+    "steps are shown. Files are read in parallel, each in a process of its own; the first Ctrl-C stops reading and shows "
+    "the result so far.",
+    "parse": "Parses saved output of a tool, or a recording; no card is needed. Several files are outputs of the same node and "
+    "give one document.",
+    "record": "Writes each output of a tool, file or library as a line of JSON: the polls of a running daemon with the same "
+    "configuration, else its own. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
+    "replay": "Controls the daemon that runs with `serve --replay`, or shows its position. In `telemetry top --replay` keys do the same.",
+    "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, and absent readings with "
+    "reasons. It compares them with the PCI bus, the kernel's drivers and device nodes, the running daemon and its limits, and "
+    "lists its findings with remedies. The exit status is 2 if there are any. `--bundle` writes a masked bug report and prints its content.",
+    "check": "Uses the daemon, else polls the tools once, and exits as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
+    "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. Readings that a card does not report are neutral.",
+    "metrics": "Prints the name, kind, labels and meaning of each metric, or of those with these words; `--names` prints another exporter's names.",
+    "config": "`check` reports every mistake with its line and remedy; `show` prints the settings in force with their origin; "
+    "`default` prints a file with all settings. `peaks` prints the best values of a `roofline.csv` of rocprofiler-compute as a section for the file.",
+    "forget": "A lost device keeps accelerator_up 0 until it returns, for seven days, or until it is forgotten. The open events of "
+    "a present device end, too: use it after a repair that the daemon did not notice.",
     "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
     "driver unloaded.",
     "resume": "Undoes `telemetry release`.",
-    "maintenance": "`on` announces that the node is worked on: until `off`, or the announced end, its alerts are held back, even "
-    "while it is down; what is still wrong then is told then. Without an argument it says what holds. Prometheus must "
-    "have scraped the node once before it goes down.",
-    "job": "The prolog and epilog of Slurm or Flux, or a hook of PBS, calls it with the job in its environment. It ends within two seconds, "
-    "always with status 0, and says on standard error what went wrong: schedulers take a node out of service whose hook fails.",
-    "completions": "Packages and wheels bring these files, too; this is for shells that do not find them there.",
+    "maintenance": "`on` announces work on the node: its alerts are held back until `off` or the announced end, even while it is "
+    "down. Alerts that are still firing are sent then. Without an argument it shows the maintenance. Prometheus must have "
+    "scraped the node once before it goes down.",
+    "job": "The prolog and epilog of Slurm or Flux, or a hook of PBS, calls it with the job in its environment. It always exits within "
+    "two seconds with status 0, and reports errors on standard error: schedulers drain nodes whose hooks fail.",
+    "completions": "Packages and wheels install these files, too; this command is for other shells.",
     "version": "Prints the versions of telemetry and of Python.",
 }
 

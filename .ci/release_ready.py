@@ -12,7 +12,7 @@ from pathlib import Path
 _VERSION = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 _SECTION = re.compile(r"^## \[(.*?)\](.*)$", re.MULTILINE)
 _DATE = re.compile(r" - 20\d\d-\d\d-\d\d")
-# The checkout may belong to somebody else, which git refuses unless told otherwise.
+# The checkout may belong to another user, which git refuses otherwise.
 _TRUSTING = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
 
@@ -30,7 +30,7 @@ def of_the_changelog(text: str, version: str) -> Iterator[str]:
 
 
 def of_the_tree(checkout: Path) -> Iterator[str]:
-    """Files that are not as the commit has them: nobody could build the same from it."""
+    """Return the files that differ from the commit, so that the build could not be repeated."""
     git = ["git", "-C", str(checkout), "status", "--porcelain"]
     listed = subprocess.run(git, check=False, env=os.environ | _TRUSTING, capture_output=True, text=True)
     if listed.returncode:

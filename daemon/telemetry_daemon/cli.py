@@ -92,7 +92,7 @@ def build_parser(command: str | None) -> _Parser:
     if command is None:
         parser = _Parser(
             prog="telemetry",
-            description="Reads every accelerator of a node, whoever made it, and exports metrics.",
+            description="Reads every accelerator of a node and exposes metrics.",
             epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' describes each command.",
             formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=streams.columns() - 2),
             usage="telemetry COMMAND [OPTION …]",
