@@ -28,7 +28,7 @@ class Collector(BaseCollector):
         self._timeout = timeout
 
     def describe(self) -> list[ClientMetric]:
-        """Nothing: to register it asks nobody."""
+        """Yield nothing, so that registration reads nothing."""
         return []
 
     def collect(self) -> Iterator[ClientMetric]:

@@ -139,7 +139,7 @@ def _asked(client: Client, address: Address, path: str = _PATH) -> Any:
 
 def _parsed(text: bytes, said: bytes) -> Any:
     if not text.strip():
-        raise NotReachableError(said.decode("utf-8", "replace").strip() or "the tools of this node told nothing")
+        raise NotReachableError(said.decode("utf-8", "replace").strip() or "the tools of this node printed nothing")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -147,7 +147,7 @@ def _parsed(text: bytes, said: bytes) -> Any:
 
 
 def _of_tools(interval: float) -> Iterator[Any]:
-    """The documents that one process prints, a line each; it ends when nobody asks any more."""
+    """The documents that one process prints, a line each; it exits when the reader is gone."""
     command = [*_COMMAND, "--watch", f"{interval:.3f}"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL

@@ -19,7 +19,7 @@ from device_telemetry.visible import numbered
 from telemetry_daemon.terminal.suggestions import nearest_or_all
 
 _PATIENCE_SECONDS = 30.0
-# So long results are held back for the energy counters: a daemon reads them anew when a stretch ends.
+# So long results are held back for the energy counters: a daemon reads them again when a stretch ends.
 _COUNTERS_SECONDS = 2.0
 # A daemon reads counters once more at most so often, and has done so after that time.
 _EXACT_APART_SECONDS, _EXACT_AFTER_SECONDS = 1.0, 0.25

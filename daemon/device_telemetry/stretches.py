@@ -131,20 +131,20 @@ class Stretch:
 
     def numbers(self) -> dict[str, float]:
         """Return all numbers by `device/metric/statistic`. If a counter was not read since, mean power covers the rest, and the stretch is not exact."""
-        told = {"seconds": self.seconds}
+        results = {"seconds": self.seconds}
         for (name, metric), figure in sorted(self._figures.items()):
-            told[f"{name}/{metric}/mean"] = figure.weighted / figure.seconds
-            told[f"{name}/{metric}/min"] = figure.least
-            told[f"{name}/{metric}/max"] = figure.most
+            results[f"{name}/{metric}/mean"] = figure.weighted / figure.seconds
+            results[f"{name}/{metric}/min"] = figure.least
+            results[f"{name}/{metric}/max"] = figure.most
         rests = {name: self._uncounted_joules(name) for name in self._joules}
         energies = {name: joules + rests[name] for name, joules in sorted(self._joules.items())}
         for name, joules in energies.items():
-            told[f"{name}/{'energy_estimated_joules' if name in self._estimated else 'energy_joules'}"] = joules
+            results[f"{name}/{'energy_estimated_joules' if name in self._estimated else 'energy_joules'}"] = joules
         if energies:
             word = "energy_estimated_joules" if self._estimated else "energy_joules"
-            told[word] = sum(energies.values())
-            told["exact"] = float(self._is_exact and not self._estimated and not any(rests.values()))
-        return told
+            results[word] = sum(energies.values())
+            results["exact"] = float(self._is_exact and not self._estimated and not any(rests.values()))
+        return results
 
     def _uncounted_joules(self, name: str) -> float:
         """Return what the device drew, by its mean power, while its energy was not counted."""

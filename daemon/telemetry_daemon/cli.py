@@ -168,7 +168,7 @@ def _main(arguments: list[str]) -> int:
         _discard_output()
         streams.say(f"cannot write to standard output: {error.strerror}; make room, or send it elsewhere")
         return exits.OUTPUT
-    except Exception as error:  # noqa: BLE001  # the last resort: a bug is told in one line, whole on request
+    except Exception as error:  # noqa: BLE001  # the last resort: a bug is reported in one line, in full on request
         return _bug(error)
     return status
 

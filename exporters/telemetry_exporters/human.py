@@ -177,12 +177,12 @@ def _without_unit(metric: Metric) -> str:
 
 # Of devices without memory of their own.
 SHARED = "shared with host"
-# `memory_used_bytes` and `memory_used_ratio` are told apart by their units.
+# `memory_used_bytes` and `memory_used_ratio` are distinguished by their units.
 _SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 
 def who(owner: Owner) -> str:
-    """The owner in a few words: `job 1234 (alice)`, `pod ml/train-0/main`; the kind alone where its name is not told."""
+    """The owner in a few words: `job 1234 (alice)`, `pod ml/train-0/main`; the kind alone if the name is hidden."""
     if owner.kind == "others":
         return "others"
     words = cut(f"{owner.kind} {owner.name}".rstrip(), _LONGEST)

@@ -74,14 +74,14 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
         [listing("nvml", cards=2)],
         devices(A),
         "PCI bus",
-        "the bus has 2 nvidia cards, and 1 is told",
+        "2 nvidia cards on the PCI bus, 1 reported",
     ),
     "cards that are told twice": (
         [A, B],
         [listing("nvml", A, B)],
         devices(A, B, "", ""),
         "PCI bus",
-        "4 nvidia devices are told, and the bus has 2: some are told twice",
+        "4 nvidia devices reported, 2 on the PCI bus: some are reported twice",
     ),
 }
 
@@ -115,5 +115,5 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
 )
 def test_another_node_is_judged_by_its_numbers(on_bus: int, told: list[MergedDevice], is_twice: bool) -> None:
     found = contradictions_afar({"nvidia": on_bus}, [replace(one, id=f"id{at}") for at, one in enumerate(told)])
-    twice = ["4 nvidia devices are told, and the bus has 2: some are told twice"]
+    twice = ["4 nvidia devices reported, 2 on the PCI bus: some are reported twice"]
     assert [finding.what for finding in found] == twice * is_twice

@@ -308,14 +308,14 @@ def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
     node.close()
 
 
-@pytest.mark.parametrize("why", ["No such file", "another file was put in its place; begin anew to play that"])
+@pytest.mark.parametrize("why", ["No such file", "the file was replaced; start again to play the new one"])
 def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="20s") as it:
         assert it.comes(61.0, 50.0)
         it.node.controls.pause()
-        if why.startswith("another"):
+        if why.startswith("the file"):
             made(tmp_path, [capture(at, "20 20") for at in range(60)])
         else:
             (tmp_path / "recording.jsonl.gz").unlink()

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             (files.begin if arguments.action == "start" else files.end)(folder, job, now)
     except (OSError, files.NoRoomError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise CommandError(f"{job.scheduler} job {job.id} is not told of: {directory}: {why}") from None
+        raise CommandError(f"{job.scheduler} job {job.id} is not recorded: {directory}: {why}") from None
     nudge(of_daemon, job.scheduler)
     return exits.OK
 

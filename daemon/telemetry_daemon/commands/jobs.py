@@ -136,7 +136,7 @@ def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecord]:
-    """The records in a file; what is none is told, and noted."""
+    """Yield the records in a file; invalid lines are reported and noted."""
     from telemetry_parsers.codec.plain import CodecError
 
     wrong: list[str] = []

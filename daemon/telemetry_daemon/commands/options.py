@@ -207,7 +207,7 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
     speed = partial(_parsed, playback_clock.speed)
     parser.add_argument("--speed", type=speed, metavar="TIMES", help=text)
     parser.add_argument(
-        "--once", action="store_true", help="stay at the end of the recording, in place of beginning anew"
+        "--once", action="store_true", help="stop at the end of the recording instead of starting again"
     )
 
 

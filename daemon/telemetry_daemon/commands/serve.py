@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop; does not return when it served."""
+    """Serve until a signal; does not return after serving."""
     options.check_replay(arguments)
     options.check_faults(arguments)
     inputs = options.inputs(arguments)

@@ -129,7 +129,7 @@ def _line_of_refused(item: Mapping[str, Any], document: Document) -> tuple[int, 
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
-    """One line for each source and vendor of a valid document that nobody knows."""
+    """Yield a line for each unknown source and vendor of a valid document."""
     checks: tuple[tuple[KeyPath, str, Iterable[str] | None], ...] = (
         (("sources",), "no such source", inputs.known_sources),
         (("expect", "devices"), "no such vendor", VENDOR_WORDS),

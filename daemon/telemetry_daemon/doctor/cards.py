@@ -32,8 +32,8 @@ _OF_DRIVERS = {
 }
 _REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of devices that are allowed here"}
 _LOG = "see the kernel's log (dmesg), and whether this process may see only some of them (CUDA_VISIBLE_DEVICES and the like)"
-_OFF_THE_BUS = "a card fell off the bus, or the tool is wrong: see dmesg, then load the driver anew or reboot"
-_DISAGREED = "see dmesg for a card that is going, and whether one of them is told to show only some cards"
+_OFF_THE_BUS = "a card fell off the bus, or the tool is wrong: see dmesg, then reload the driver or reboot"
+_DISAGREED = "see dmesg for a card that is going, and whether one of them is configured to show only some cards"
 _BUG = "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes"
 
 
@@ -152,9 +152,7 @@ def _unread(machine: Machine, sources: VendorSources, cards: int) -> Iterator[Fi
 
 def _without_nodes(machine: Machine, vendor: str) -> Finding:
     paths = patterns_of(vendor)
-    remedy = (
-        "run the vendor's tool once as root, which makes them, or load the driver anew; dmesg says why it made none"
-    )
+    remedy = "run the vendor's tool once as root, which makes them, or reload the driver; dmesg says why it made none"
     if machine.container:
         given = f"give it each of {' '.join(paths)} with --device"
         remedy = f"{_by_runtime(vendor)}{given}; in Kubernetes use the chart's pool of the vendor"
@@ -187,7 +185,7 @@ def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
             return f"give the container the device: --device {node.path}; in Kubernetes through the vendor's device plugin or runtime"
         return f"allow it in a drop-in (systemctl edit telemetry): DeviceAllow={node.path} rw; then restart the service"
     if error != errno.EACCES:
-        return "look into the kernel's log (dmesg), and load the vendor's driver anew"
+        return "look into the kernel's log (dmesg), and reload the vendor's driver"
     if not node.mode & _READABLE_BY_GROUP or node.group == "root":
         return (
             f"mode {node.mode:04o} of {node.owner}:{node.group} lets root alone in: run as root, or give the nodes to a "
@@ -196,7 +194,7 @@ def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
     if machine.container:
         return f"start the container with the nodes' group: --group-add {node.group}; in Kubernetes supplementalGroups"
     return (
-        f"usermod -aG {node.group} {machine.user} and log in anew; for the service SupplementaryGroups={node.group} "
+        f"usermod -aG {node.group} {machine.user} and log in again; for the service SupplementaryGroups={node.group} "
         "in a drop-in (systemctl edit telemetry)"
     )
 
@@ -265,8 +263,7 @@ def contradictions(
     merged = _cards(devices)
     for vendor, cards in sorted(counts.items()):
         if merged[vendor] < cards and not any(one.names_missing for one in listed if one.vendor == vendor):
-            are = "is" if merged[vendor] == 1 else "are"
-            what = f"the bus has {counted(cards, f'{vendor} card')}, and {merged[vendor]} {are} told"
+            what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged[vendor]} reported"
             yield Finding(PCI_BUS, what, _LOG)
     yield from _listed_twice(counts, merged, most_listed)
 
@@ -286,7 +283,7 @@ def _listed_twice(on_bus: Mapping[str, int], merged: Counter[str], most_listed: 
     for vendor, cards in sorted(on_bus.items()):
         count = merged[vendor]
         if count > cards and count > most_listed[vendor]:
-            what = f"{counted(count, f'{vendor} device')} are told, and the bus has {cards}: some are told twice"
+            what = f"{counted(count, f'{vendor} device')} reported, {cards} on the PCI bus: some are reported twice"
             yield Finding(PCI_BUS, what, _BUG)
 
 

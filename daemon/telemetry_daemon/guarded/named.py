@@ -178,7 +178,7 @@ def connected(path: Path, timeout_seconds: float) -> socket.socket:
         opened = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         undo.callback(os.close, opened)
         if not stat.S_ISSOCK(os.fstat(opened).st_mode):
-            raise UnsafeError(f"{path} is no socket; remove it, and start its daemon anew")
+            raise UnsafeError(f"{path} is no socket; remove it, and restart its daemon")
         with new_socket() as connection:
             connection.settimeout(timeout_seconds)
             connection.connect(f"/proc/self/fd/{opened}")

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 try:
     from isal import isal_zlib as zlib
 except ImportError:  # there is no wheel for this machine
-    import zlib as zlib  # type: ignore[no-redef]  # noqa: PLC0414  # one of the two, for whoever imports it here
+    import zlib as zlib  # type: ignore[no-redef]  # noqa: PLC0414  # one of the two, for other modules
 
 __all__ = ["GZIP", "zlib"]
 

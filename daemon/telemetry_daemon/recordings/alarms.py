@@ -74,7 +74,7 @@ class Alarm:
 
 
 class Alarms:
-    """Sees what the store takes in, and raises an alarm when something begins; whoever gets it must be quick and not raise."""
+    """Watches what the store accepts, and passes an alarm to a function that must be quick and not raise."""
 
     def __init__(self, raised: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
         self._raised = raised
@@ -113,7 +113,7 @@ class Alarms:
                 self._raised(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
 
     def _look(self, device: MergedDevice) -> None:
-        """Whether more troubles it than before; of what was not known before, nobody saw how it began."""
+        """Return whether a card is worse than before; a condition of a new card did not begin now."""
         if device.up:
             self._note(device.id)
         if not device.readings:

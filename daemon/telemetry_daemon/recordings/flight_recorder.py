@@ -31,7 +31,7 @@ _WRITER = "telemetry_daemon.recordings.flight_writer"
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A file that is about to be written, or written anew: its name, when its burst began, when it is due, and how it counts."""
+    """A file that will be written or rewritten: its name, when its burst began, when it is due, and how it counts."""
 
     name: str
     begun: float

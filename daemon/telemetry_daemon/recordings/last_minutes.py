@@ -16,7 +16,7 @@ from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)
 
-# Two minutes before an alarm, and the one after it in which its file is written anew.
+# Two minutes before an alarm, and the one after it in which its file is rewritten.
 SECONDS = 180.0
 MOST_BYTES = 8 << 20
 # Before they are packed: to mask a MiB takes a second or two, and a file is given two minutes.

@@ -43,7 +43,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
         return None
     try:
         return parser.parse(capture)
-    except Exception:  # noqa: BLE001  # a parser's bug: what it would have told is found by its shape only
+    except Exception:  # noqa: BLE001  # a parser's bug: identities are then found by their shape only
         return None
 
 
@@ -78,7 +78,7 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def set(self) -> None:
-        """Make the sources known; new devices get their names when all have told what they list."""
+        """Add the sources; new devices get their names when all lists have arrived."""
         lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))

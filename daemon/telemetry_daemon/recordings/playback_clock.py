@@ -12,7 +12,7 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """Safe to use from any thread. It stands still until it is told to run; `wanted` is the place to begin at."""
+    """The clock of a replay, for any thread. It is stopped until `run`; `wanted` is the first position."""
 
     def __init__(self, wanted: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -99,7 +99,7 @@ class PlaybackClock:
             self._limit = limit
 
     def want(self, place: float) -> None:
-        """Have whoever plays begin there."""
+        """Request to seek to this position."""
         with self._changed:
             self._wanted = place
             self._changed.notify_all()
@@ -116,23 +116,23 @@ class PlaybackClock:
             return self._place() if goal is None else goal
 
     def is_elsewhere(self) -> bool:
-        """Whether whoever plays is to be somewhere else, or nowhere any more."""
+        """Return whether another position is requested, or the replay is over."""
         return self.is_over or self._wanted is not None
 
     def close(self) -> None:
-        """Nobody plays any more."""
+        """End the replay."""
         with self._changed:
             self.is_over = True
             self._changed.notify_all()
 
     def wait(self, place: float) -> None:
-        """Until it is there, or whoever plays is to be elsewhere."""
+        """Wait for this position, or for a request to seek."""
         with self._changed:
             while (left := place - self._place()) > 0 and not self.is_elsewhere():
                 self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
 
     def begin_anew(self, seconds: float) -> None:
-        """Have whoever plays begin at the beginning, after so many seconds in which it runs, unless they are to be elsewhere."""
+        """Restart at the beginning after these seconds of replay, unless a seek is requested."""
         with self._changed:
             until = self._clock() + seconds
             while not self.is_elsewhere():
@@ -143,7 +143,7 @@ class PlaybackClock:
                 self._changed.wait(left if self._runs else None)
 
     def halt(self, why: str) -> None:
-        """Stay where it is until whoever plays is to be elsewhere."""
+        """Stay at this position until a seek is requested."""
         self._halt = why
 
     def halted(self) -> str:

@@ -80,12 +80,12 @@ class RecordingFile:
     def _check(self, status: os.stat_result) -> None:
         file = (status.st_dev, status.st_ino)
         if self._file not in (None, file):
-            raise RecordingError(f"{self.path}: another file was put in its place; begin anew to play that")
+            raise RecordingError(f"{self.path}: the file was replaced; start again to play the new one")
         self._file = file
 
 
 def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
-    """The captures of a stream; `damage` is told what is left out."""
+    """Yield the captures of a stream; `damage` receives what is left out."""
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
     packed = Unpacked(stream) if is_packed(head) else None

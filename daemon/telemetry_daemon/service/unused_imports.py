@@ -3,7 +3,7 @@
 asyncio imports ssl where there is one and does without where there is none; we do TLS ourselves (`web/access/tls.py`), with
 the real ssl, once it is configured. APScheduler looks for plugins, knows time zones by name and can run jobs in processes;
 we give it triggers, executors and a time zone as objects, and threads. While the two are imported they find stand-ins.
-Afterwards whoever imports such a module gets the real one.
+Afterwards such an import gets the real module.
 """
 
 from __future__ import annotations

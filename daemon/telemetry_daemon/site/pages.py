@@ -101,9 +101,9 @@ def escaped(text: str) -> str:
 
 def _head(snapshot: Snapshot) -> str:
     # What the script must know before it asks for anything.
-    told = f'data-version="{escaped(__version__)}" data-slots="{SLOTS}" data-slot-seconds="{SLOT_SECONDS:g}"'
+    attributes = f'data-version="{escaped(__version__)}" data-slots="{SLOTS}" data-slot-seconds="{SLOT_SECONDS:g}"'
     return (
-        f'<html lang="en" {told}>\n<head>\n<meta charset="utf-8">\n'
+        f'<html lang="en" {attributes}>\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<link rel="icon" href="{_ICON}">\n'
         f"<title>{escaped(snapshot.hostname)} · device telemetry</title>\n<style>{style()}</style>\n</head>\n"
@@ -116,7 +116,7 @@ def _header(snapshot: Snapshot) -> str:
         '<body>\n<a class="skip" href="#main">Skip to the devices</a>\n'
         f"<header>\n{_titled('h1', snapshot.hostname)}{_titled('p', inventory(snapshot), 'inventory')}"
         f'<span class="time">{human.utc(snapshot.wall_time)}</span>\n'
-        '<noscript><a href="./">Load anew</a></noscript>\n</header>\n'
+        '<noscript><a href="./">Reload</a></noscript>\n</header>\n'
         f'<div id="notes">{shown}</div>\n<p id="banner" class="note" role="status" hidden></p>\n'
         '<p id="news" class="unseen" aria-live="polite"></p>\n'
     )

@@ -103,7 +103,7 @@ class Made:
         self._pieces = packed(pieces) if compressed else pieces
 
     def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
-        """There is always a next piece, so nobody has to be told."""
+        """Do nothing, because there is always a next piece."""
 
     def next(self) -> bytes | None:
         """The next piece, None after the last one."""

@@ -45,7 +45,7 @@ _ENDS: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of metrics: its name among the pages that are kept, what makes it, and what is read anew for each request."""
+    """A page of metrics: its name among the pages that are kept, what renders it, and what is read for each request."""
 
     name: str
     make: MakesPage

@@ -1,4 +1,4 @@
-"""`/api/v1/events`: server-sent events, made once for all who follow; nothing is made while nobody does."""
+"""`/api/v1/events`: server-sent events, built once for all clients, and only while there are any."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Follower:
         self._drop: Callable[[], None] = lambda: None
 
     def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Have it told when there is more."""
+        """Set the function that is called when there is more."""
         self._more, self._drop = more, drop
 
     def next(self) -> bytes:
@@ -137,7 +137,7 @@ class Streams:
         """Tell what is new, once in a second at most; for any thread."""
         if self._followers and not self._is_on_its_way:
             self._is_on_its_way = True
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever followed
+            with contextlib.suppress(RuntimeError):  # the loop has ended with all its clients
                 self._loop.call_soon_threadsafe(self._look)
 
     def _has_room_for(self, client: str) -> bool:
@@ -216,7 +216,7 @@ class Streams:
         return f"id: {seen or self._place()}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _place(self) -> str:
-        """From where on to tell the past to whoever has seen everything until now."""
+        """Return the slot from which a client that is up to date needs the past."""
         return f"{self._instance}.{self._history.newest()}"
 
     def _first(self, snapshot: Snapshot, state: Entry, seen: str) -> Iterator[bytes]:
@@ -227,9 +227,9 @@ class Streams:
             yield from self._missed(seen)
 
     def _missed(self, seen: str) -> Iterator[bytes]:
-        """The slots since the last event that it saw; all that are kept if another daemon told that."""
+        """Return the slots since the client's last event, or all if it came from another daemon."""
         instance, _, slot = seen.partition(".")
-        # Slots of the daemon before are not kept here. The slot that was open then is told whole.
+        # Slots of the daemon before are not kept here. The slot that was open then is sent again.
         first = min(int(slot), self._history.newest()) if instance == self._instance else 0
         window = self._history.past((), (), first)
         end = window.first + window.slots
@@ -264,6 +264,6 @@ def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Ent
 
 
 def _last_seen(request: Request) -> str:
-    """The id of the last event that the client saw: as EventSource tells it, or in the query for one that was made anew."""
-    told = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
-    return told if not told or _ID.fullmatch(told) else _NO_ID
+    """The id of the last event that the client saw: as EventSource tells it, or from the query for a new EventSource."""
+    last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
+    return last_id if not last_id or _ID.fullmatch(last_id) else _NO_ID

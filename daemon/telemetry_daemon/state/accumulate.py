@@ -54,7 +54,7 @@ class Bill(Protocol):
 
 
 class Watch(Protocol):
-    """Who is told what happens to the devices, and is quick about it."""
+    """Receives events of devices, and returns quickly."""
 
     def event(self, event: PastEvent) -> None:
         """Take an event of a device that was seen to begin."""
@@ -116,10 +116,10 @@ class Accumulator:
 
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids."""
-        for told in self.events.take(poll, ids, events, wall_time):
-            self._keep(told.event)
-            if told.is_seen_to_begin:
-                self._warn(told.event)
+        for counted in self.events.take(poll, ids, events, wall_time):
+            self._keep(counted.event)
+            if counted.is_seen_to_begin:
+                self._warn(counted.event)
 
     def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
         """An event is ongoing for each device that has links which were up and are down."""

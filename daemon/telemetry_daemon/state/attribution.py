@@ -40,11 +40,13 @@ class _Asked:
     @classmethod
     def of(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _Asked:
         """What these devices and reports say of owners, in an order that the polls' does not change."""
-        told = sorted((one.source, one.poll, one.report) for one in reports if one.report.claims or one.report.tasks)
+        reported = sorted(
+            (one.source, one.poll, one.report) for one in reports if one.report.claims or one.report.tasks
+        )
         return cls(
             tuple((*_WHAT(one), lists_processes(one)) for one in devices),
-            tuple((source, report.claims) for source, _, report in told),
-            tuple(report.tasks for _, _, report in told),
+            tuple((source, report.claims) for source, _, report in reported),
+            tuple(report.tasks for _, _, report in reported),
         )
 
 
@@ -62,7 +64,7 @@ class Attribution:
         self.privacy = privacy
         self._asked: _Asked | None = None
         self._owned = Owned()
-        # Each owner as it was first told, and those of which more is known by now.
+        # Each owner as first reported, and owners about which more is known now.
         self._first: dict[tuple[str, str], Owner] = {}
         self._better: dict[tuple[str, str], Owner] = {}
 
@@ -103,9 +105,11 @@ class Attribution:
         )
 
     def _made(self, devices: Sequence[MergedDevice], asked: _Asked, wall_time: float) -> Owned:
-        told = [SourcedClaim(source, self.privacy.claim(claim)) for source, claims in asked.claims for claim in claims]
+        reported = [
+            SourcedClaim(source, self.privacy.claim(claim)) for source, claims in asked.claims for claim in claims
+        ]
         tasks = {task.pid: self.privacy.task(task) for tasks in asked.tasks for task in tasks}
-        return owned([self.privacy.device(one) for one in devices], told, tasks, wall_time)
+        return owned([self.privacy.device(one) for one in devices], reported, tasks, wall_time)
 
     def _ends_by(self, wall_time: float) -> bool:
         """Whether an owner has ended since the last look."""
@@ -116,7 +120,7 @@ class Attribution:
             yield from claims
 
     def _as_first_told(self, found: Owned) -> Owned:
-        """The same with each owner as it was first told: an owner that is known better later would begin new series."""
+        """Return the devices with each owner as first reported, since later details would begin new series."""
         owners = [one.owner for of_one in found.devices for one in of_one.allocations]
         self._first = {_key(owner): self._first.get(_key(owner), owner) for owner in owners}
         self._better = {_key(owner): owner for owner in owners if owner != self._first[_key(owner)]}
@@ -168,7 +172,7 @@ def _own(directory: Path) -> bytes:
         with OwnFolder.made(directory) as folder:
             return _kept(folder) or _made(folder)
     except OSError as error:
-        # Without a place to keep it, names have other hashes after the next start, and are told to nobody.
+        # Without a state directory, names have other hashes after each start.
         log.warning("the key of owners' hashes cannot be kept", extra={"path": str(directory / NAME), "error": error})
         return os.urandom(_OWN_BYTES)
 

@@ -25,7 +25,7 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Room for a hundred thousand devices.
 LARGEST_FILE_BYTES = 64 << 20
 _PATIENCE_SECONDS = 1.0
-# Of a file as it was written before it told when it was begun.
+# Of a file of a version that did not store its beginning.
 _LONG_AGO = 0.0
 
 

@@ -57,11 +57,11 @@ class OpenEvents:
         return replace(self, codes=tuple(last), times=tuple(last.values()))
 
     def survives(self, boot: str) -> bool:
-        """Whether the machine was not started anew since."""
+        """Return whether the machine was not rebooted since."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counts: _Counts) -> bool:
-        """Whether the card was bound anew to its driver, or has begun to count anew."""
+        """Return whether the card has a new driver binding, or its counters restarted."""
         if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
             return True
         now = ((counts.get((one.metric, one.label, one.source)), one.least) for one in self.counts)
@@ -83,7 +83,7 @@ class _Counted:
 
 
 class Told(NamedTuple):
-    """An event that counts; one that lasts and is in the first report of its poll began when nobody looked."""
+    """An event that counts; an ongoing event in the first report of its poll began earlier."""
 
     event: PastEvent
     is_seen_to_begin: bool
@@ -100,9 +100,9 @@ class Events:
             for one in self._open.values()
         }
         self._lasting: dict[_Poll, frozenset[tuple[str, str]]] = {}
-        # Polls of sources that were removed: what they told counts no second time if they come back, but nobody tells it now.
+        # Polls of removed sources: their events count no second time if the sources come back.
         self._removed: set[_Poll] = set()
-        # The devices as they were when they last told anything.
+        # The devices as they were at their last report.
         self._seen: dict[str, MergedDevice] = {}
 
     def look(self, devices: Sequence[MergedDevice]) -> None:
@@ -143,7 +143,7 @@ class Events:
         return counted
 
     def remove_source(self, source: str) -> None:
-        """End what this source goes on telling, until it tells it anew."""
+        """Close this source's ongoing events; they reopen if the source reports them again."""
         self._removed |= {poll for poll in self._lasting if poll[0] == source}
 
     def close(self, device_id: str) -> tuple[str, ...]:
@@ -167,14 +167,14 @@ class Events:
     def codes(self) -> Mapping[str, frozenset[str]]:
         """The codes of the open events of each device that has any, those that last among them."""
         codes: dict[str, set[str]] = {one.id: set(one.codes) for one in self._open.values()}
-        told = (lasting for poll, lasting in self._lasting.items() if poll not in self._removed)
-        for device_id, code in chain.from_iterable(told):
+        ongoing = (lasting for poll, lasting in self._lasting.items() if poll not in self._removed)
+        for device_id, code in chain.from_iterable(ongoing):
             kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
             codes.setdefault(device_id, set()).add(kept)
         return {device_id: frozenset(found) for device_id, found in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
-        """What is told of a device's events, of which these codes are open."""
+        """Yield the readings of a device's events; these codes are open."""
         for code, counted in sorted(self._counted.get(device_id, {}).items()):
             yield MergedReading("events_total", code, float(counted.count), SOURCE)
             if counted.last_wall_time:

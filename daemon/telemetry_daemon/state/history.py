@@ -40,9 +40,9 @@ _RUN = re.compile(rb"([^\x00])\1*", re.DOTALL)
 # The (source, poll) that gave a number.
 Giver = tuple[str, str]
 _Slots = TypeVar("_Slots", "array[float]", bytearray)
-# As many devices as one source may list. A node with more keeps the past of those that told a number first.
+# As many devices as one source may list. A node with more keeps the past of the first devices with a number.
 MOST_DEVICES = bounds.MOST_DEVICES
-# Somebody looks at least once in each slot. After a longer silence nobody could have answered a scrape.
+# The store is read at least once in each slot. After a longer pause no scrape could have been answered.
 LONGEST_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
 SHORTEST_SLEEP_SECONDS = 1.0
 # The wall clock is slewed: a slot that ended this little after a moment had ended at that moment.
@@ -85,7 +85,7 @@ class Line:
 
     since: int
     last: array[float] = field(default_factory=lambda: array("f", [math.nan]) * LENGTH)
-    # None while the last number of each slot was its highest, as for a limit that nobody changes.
+    # None while the last number of each slot was its highest, as for a constant limit.
     highest: array[float] | None = None
     reasons: bytearray | None = None
     newest: float = math.nan
@@ -143,7 +143,7 @@ def _cut(slots: _Slots, span: Span) -> _Slots:
 
 
 class Device:
-    """The lines of one device, the newest slot with a number, and the device as it is shown now: None while nobody lists it."""
+    """The lines of one device, the newest slot with a number, and the device as it is shown now: None while it is not listed."""
 
     __slots__ = ("lines", "newest", "shown")
 
@@ -181,7 +181,7 @@ class Device:
                 line.begin(in_force=in_force)
 
     def leave(self) -> None:
-        """Nobody lists the device any more."""
+        """Note that the device is not listed any more."""
         self.shown = None
         for line in self.lines:
             if line is not None:
@@ -302,7 +302,7 @@ class History:
         return self._clock.monotonic() + self._clock.slept()
 
     def _take(self, device: MergedDevice, kept: Device, givers: Mapping[tuple[str, float], Giver]) -> None:
-        """Take a device's numbers; one of which none was told has no past, nor has one for which there is no room."""
+        """Add a device's numbers. A device without any number, or without room, has no past."""
         if device.id not in self._devices and len(self._devices) >= MOST_DEVICES:
             return
         kept.take(device, lambda origin: givers.get((origin.source, origin.taken), (origin.source, "")), self._open)

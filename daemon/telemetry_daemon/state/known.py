@@ -46,9 +46,9 @@ class Known:
     wall_ahead: float = 0.0
 
     def anew(self) -> Known:
-        """The same without what sources told, and what came of it."""
-        told = ("reports", "refused", "healths", "removed", "cpu_seconds", "awaited", "unreported")
-        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in (*told, "state")}
+        """Return an empty state with the same sources."""
+        reset = ("reports", "refused", "healths", "removed", "cpu_seconds", "awaited", "unreported")
+        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in (*reset, "state")}
         return Known(MergeState(), **kept)
 
     def end_waiting(self, now: float) -> bool:

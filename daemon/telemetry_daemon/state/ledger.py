@@ -1,4 +1,4 @@
-"""The ledger: what each owner had of each card, and what nobody had, so that all of it together is the machine's."""
+"""The ledger: the use of each card by owner and unallocated, which add up to the card's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_WAITING = 256
 # The claim of a job that has ended is repeated for a minute.
 _REPEATED_SECONDS = 300.0
 _NEVER = (-math.inf, -math.inf)
-# Nobody never ends, so its record is written once a day.
+# Unallocated use never ends, so its record is written once a day.
 _DAY_SECONDS = 86_400.0
 # What is there when the first sources have answered was there at our start.
 _START_SECONDS = 15.0
@@ -183,7 +183,7 @@ class Ledger:
         self._add(device.id, card.divide_old())
 
     def _lose(self, device_id: str) -> None:
-        """A card is not there: nobody has it, and its time is not counted."""
+        """Note that a card is missing: its time is not counted."""
         card = self._cards[device_id]
         self._allocations.pop(device_id, None)
         self._share(card, self._devices.pop(device_id), {})
@@ -221,7 +221,7 @@ class Ledger:
         card.change(shares)
 
     def _stay(self, allocation: Allocation) -> Stay:
-        """That of the owner of an allocation; a new one for an owner that began anew."""
+        """Return the stay of an allocation's owner, a new one for an owner that started again."""
         key = key_of(allocation.owner)
         stay = self._stays.get(key)
         begun = begun_of(allocation, self._wall)
@@ -230,14 +230,14 @@ class Ledger:
             stay = None
         if stay is None:
             is_first = self._now - self._began < _START_SECONDS
-            told: Told = "daemon_start" if is_first else "seen"
-            stay = self._stays[key] = Stay(Who(*key), begun or Moment(self._wall, told))
+            origin: Told = "daemon_start" if is_first else "seen"
+            stay = self._stays[key] = Stay(Who(*key), begun or Moment(self._wall, origin))
             self.has_news = True
         stay.learn(allocation.owner)
         return stay
 
     def _since(self, stay: Stay, allocation: Allocation, device_id: str) -> float | None:
-        """From when on it has a card that it had not before, or of which a hook told only now; None where that was seen."""
+        """Return since when an owner has a new card by its hook, or None if the change was seen."""
         begun = begun_of(allocation, self._wall)
         if begun is None:
             return None
@@ -247,7 +247,7 @@ class Ledger:
         return self._passed(begun.time) if is_news or device_id not in stay.parts else None
 
     def _replace(self, stay: Stay, begun: Moment) -> None:
-        """An owner of the same name has begun anew, so this one has ended, at the latest by then."""
+        """End a stay, because an owner of the same name started again."""
         del self._stays[stay.key]
         last = stay.last if stay.missing_since is not None and stay.last is not None else Moment(self._wall, "seen")
         stay.end = Moment(min(last.time, begun.time), last.told_by)
@@ -320,7 +320,7 @@ class Ledger:
             stay.gap(stay.last.time, self._wall, self._now - stay.missing_since)
 
     def _tell_unknown_begin(self, stay: Stay, counted_from: float) -> None:
-        """What an owner had before we saw the card is not counted, and told as a gap; for the first of its cards only."""
+        """Record the time before the card was seen as a gap, for the first card of an owner only."""
         start, begin = stay.start.time, self._wall - (self._now - counted_from)
         if begin - start > SAME_SECONDS and not stay.gaps and len(stay.parts) == 1:
             stay.gap(start, begin, begin - start)
@@ -378,7 +378,7 @@ class Ledger:
 
 
 def _billed(devices: Sequence[MergedDevice]) -> Iterator[MergedDevice]:
-    """The whole cards that are there, or that somebody has: as `merge.owners.billed`, and those of nobody."""
+    """Return the whole cards that are present or allocated."""
     known = {device.id for device in devices}
     for device in devices:
         is_whole = device.parent is None or device.parent not in known

@@ -78,7 +78,7 @@ class LedgerFile:
             return None
         except (OSError, CodecError) as error:
             log.warning(
-                "what owners had of the cards is counted anew: its file is unusable",
+                "the ledger starts again: its file is unusable",
                 extra={"path": str(path), "error": error},
             )
             return None
@@ -123,5 +123,5 @@ def _newest(folder: OwnFolder) -> bytes:
     """The newest records as they stand in the file."""
     try:
         return folder.read(JOBS, 2 * LARGEST_JOBS_BYTES)[-_TAIL_BYTES:]
-    except FileNotFoundError:  # nobody has ended yet
+    except FileNotFoundError:  # no owner has ended yet
         return b""

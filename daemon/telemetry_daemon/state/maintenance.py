@@ -24,7 +24,7 @@ _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
 LONGEST_SECONDS = 30 * 86_400.0
 LONGEST_REASON = 200
-# So long after its end it is still told: rules that count events of the last hour must know that they came from it.
+# It is exposed for a day after its end, so that rules over the last hour do not count its events.
 _TOLD_AFTER_SECONDS = 86_400.0
 _LARGEST_FILE_BYTES = 1 << 16
 # The end moves on the wall clock when that is set; two clocks are never read at the very same moment.
@@ -64,7 +64,7 @@ class MaintenanceBook:
         self.path = path
         self._clock = clock
         self._lock = threading.Lock()
-        # Whoever has it may write the file. Who asks what holds, such as a scrape, needs the other lock only.
+        # Its holder may write the file. Readers, such as a scrape, need the other lock only.
         self._turn = threading.Lock()
         self._written: _Document | None = None
         self._announced: _Announced | None = None
@@ -80,7 +80,7 @@ class MaintenanceBook:
             self._announced = _Announced(((self._passed() + seconds, self._passed),), kept)
 
     def end(self) -> None:
-        """The maintenance ends now; where none is known, too: before it was installed anew, the node may have told one."""
+        """End the maintenance, also an unknown one, which the node may have exposed before it was reinstalled."""
         with self._lock:
             if self._announced is None or self._now().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
@@ -117,7 +117,7 @@ class MaintenanceBook:
         return Maintenance() if announced is None else Maintenance(announced.ends_in(), announced.reason)
 
     def _passed(self) -> float:
-        """A clock that nobody sets and that goes on while the machine is suspended."""
+        """Return the time of a clock that cannot be set and that includes suspension."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _load(self, path: Path) -> None:

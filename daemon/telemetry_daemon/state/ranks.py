@@ -53,7 +53,7 @@ def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> RanksH
 
 def main() -> int:
     """Answer the question on standard input: the process for a large table."""
-    signal.alarm(int(_DEADLINE_SECONDS))  # should nobody wait for us any more
+    signal.alarm(int(_DEADLINE_SECONDS))  # in case the daemon is gone
     resource.setrlimit(resource.RLIMIT_AS, (_CHILD_MEMORY_BYTES, _CHILD_MEMORY_BYTES))
     question = json.load(sys.stdin)
     settings = RankSettings(**question["settings"])
@@ -195,6 +195,6 @@ def _mark(path: str) -> tuple[int, int, int, int] | None:
         return None
     try:
         status = Path(path).stat()
-    except OSError:  # whoever opens the file tells why it cannot be read
+    except OSError:  # opening the file reports why
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

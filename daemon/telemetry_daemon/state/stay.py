@@ -164,7 +164,7 @@ def key_of(owner: Owner) -> Key:
 
 
 def begun_of(allocation: Allocation, wall: float) -> Moment | None:
-    """When it began, if anybody told; a time that is yet to come is none."""
+    """Return the reported begin, or None if it is missing or in the future."""
     started = allocation.started
     if started is None or not 0.0 <= started <= wall + SAME_SECONDS:
         return None
@@ -172,7 +172,7 @@ def begun_of(allocation: Allocation, wall: float) -> Moment | None:
 
 
 def is_another(stay: Stay, begun: Moment) -> bool:
-    """Whether a hook says that an owner of this name began anew; processes come and go."""
+    """Return whether a hook reports that an owner of this name started again."""
     return begun.told_by == "hook" == stay.start.told_by and begun.time > stay.start.time + SAME_SECONDS
 
 

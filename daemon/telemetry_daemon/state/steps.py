@@ -11,7 +11,7 @@ from telemetry_parsers.model import MergedDevice, Problem, Sample
 from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Owner, StepCounts
 
-if TYPE_CHECKING:  # it is there where owners are told
+if TYPE_CHECKING:  # imported if attribution is on
     from telemetry_daemon.state.attribution import Attribution
 
 _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
@@ -46,5 +46,5 @@ class Steps:
 
 
 def of_node(attribution: Attribution | None) -> Steps:
-    """For a node whose owners are told in this way."""
+    """Return the steps of a node with this attribution."""
     return Steps(BY_NAME if attribution is None else attribution.privacy)

@@ -33,7 +33,7 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.recorded import Recorded
 
-if TYPE_CHECKING:  # whoever switches it on imports it
+if TYPE_CHECKING:  # imported if it is switched on
     from telemetry_daemon.state.attribution import Attribution
     from telemetry_daemon.state.steps import Steps
 
@@ -68,11 +68,11 @@ class Store:
         self._merged: Merged | None = None
         self._owned: Merged | None = None  # the same with the owners of its devices
         self._snapshot: Snapshot | None = None
-        self._still: Snapshot | None = None  # what is shown while that below it is built anew
+        self._still: Snapshot | None = None  # what is shown while a replay seeks
         self._tell_change: Callable[[], None] = lambda: None
 
     def start_anew(self) -> None:
-        """Forget all that sources told, and what came of it, for a recording that goes on elsewhere."""
+        """Drop all reports and their results, for a recording that seeks."""
         with self._lock:
             self._known = self._known.anew()
             self._known.wall_ahead = self._clock.wall_ahead()
@@ -81,12 +81,12 @@ class Store:
             self._merged = self._owned = self._snapshot = None
 
     def renew(self) -> None:
-        """Have the next snapshot made anew, since how a recording is played has changed."""
+        """Rebuild the next snapshot, because the state of the replay has changed."""
         with self._lock:
             self._snapshot = None
             if self._still is not None and self._still.recorded is not None and self._recorded is not None:
-                told = replace(self._recorded(), shown=self._still.recorded.shown)
-                self._still = replace(self._still, recorded=told)
+                replay = replace(self._recorded(), shown=self._still.recorded.shown)
+                self._still = replace(self._still, recorded=replay)
         self._tell_change()
 
     @contextlib.contextmanager
@@ -163,7 +163,7 @@ class Store:
                 source_report = known.source_report(source, poll, capture, report, interval)
                 known.reports[key] = offered(source_report, known.metrics, before)
             elif before is not None and before.report.report.claims:
-                known.reports[key] = before  # a kubelet that starts anew takes nobody's card away: claims expire
+                known.reports[key] = before  # a restarting kubelet takes no card away: claims expire
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 ids = merged.positions.get(key, ())
@@ -327,7 +327,7 @@ class Store:
     def _with_steps(self, merged: Merged) -> Merged:
         counts = tuple(one for offered_report in merged.fresh.offered for one in offered_report.report.report.steps)
         if counts and self._steps is None:
-            from telemetry_daemon.state.steps import of_node  # where no job counts steps, nobody needs it
+            from telemetry_daemon.state.steps import of_node  # only needed if jobs count steps
 
             self._steps = of_node(self._attribution)
         if self._steps is None:

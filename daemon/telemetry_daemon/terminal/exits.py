@@ -14,7 +14,7 @@ UNAVAILABLE = 69
 OUTPUT = 74
 # And the signal's number: what a shell says of a command that one ended.
 BY_SIGNAL = 128
-# The service manager shall start us anew: a driver was loaded after our start.
+# The service manager restarts the daemon: a driver was loaded after its start.
 RESTART = 75
 CONFIGURATION = 78
 

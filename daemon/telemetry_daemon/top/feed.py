@@ -14,7 +14,7 @@ from telemetry_parsers.past import Past
 
 # After so many seconds without news, what is shown is marked as old.
 LONGEST_SILENCE_SECONDS = 15.0
-# For an answer; what takes longer than a moment is told while it lasts.
+# For an answer; a longer wait is shown while it lasts.
 PATIENCE_SECONDS = 4.0
 MOMENT_SECONDS = 0.8
 NOT_UNDERSTOOD = "what it tells cannot be understood"

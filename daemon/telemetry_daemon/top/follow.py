@@ -111,11 +111,11 @@ class Follower(Feed):
             if self._has_stream:
                 raise
 
-    def _take_numbers(self, told: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
+    def _take_numbers(self, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
         with self._lock:
             before = self._snapshot
             if before is not None:
-                newest = with_readings(before, told, columns, scales)
+                newest = with_readings(before, reported, columns, scales)
                 if (
                     self._focus.view is View.CARD
                 ):  # it is asked for whole each second: the stream tells one sensor of several
@@ -135,11 +135,11 @@ class Follower(Feed):
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """What goes wrong is told on the screen."""
+        """Show errors on the screen."""
         try:
             yield
         except NodeError as error:
-            self._fetched = NEVER  # whoever answers again tells all
+            self._fetched = NEVER  # the next answer is complete
             self.known.fail(str(error))
             self._wake()
         except DocumentError as error:
@@ -211,18 +211,22 @@ def _with_device_of(snapshot: Snapshot, other: Snapshot, card: str) -> Snapshot:
     return replace(snapshot, devices=tuple(kept.get(device.id, device) for device in snapshot.devices))
 
 
-def with_readings(snapshot: Snapshot, told: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> Snapshot:
+def with_readings(
+    snapshot: Snapshot, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]
+) -> Snapshot:
     """The snapshot with the newest numbers; as it was if the stream tells of other devices."""
-    if len(told.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
+    if len(reported.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
-    devices = tuple(_with_row(device, row, scales) for device, row in zip(snapshot.devices, told.values, strict=True))
-    now = snapshot.monotonic_time + told.time - snapshot.wall_time
+    devices = tuple(
+        _with_row(device, row, scales) for device, row in zip(snapshot.devices, reported.values, strict=True)
+    )
+    now = snapshot.monotonic_time + reported.time - snapshot.wall_time
     return replace(
         snapshot,
         devices=devices,
-        wall_time=told.time,
+        wall_time=reported.time,
         monotonic_time=now,
-        valid_until=math.inf if told.valid_seconds is None else now + told.valid_seconds,
+        valid_until=math.inf if reported.valid_seconds is None else now + reported.valid_seconds,
     )
 
 
@@ -240,7 +244,7 @@ def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: 
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
 
 
-_UNKNOWN = "not told"
+_UNKNOWN = "not reported"
 
 
 def joined(before: Past | None, after: Past) -> Past:
@@ -285,8 +289,10 @@ def _slice(series: Series, first: int, end: int) -> Series:
 
 def _device(*parts: _Part) -> Mapping[str, Series]:
     """The parts of each metric, one after the other."""
-    told = {metric for _, series in parts for metric in series}
-    return {metric: _one([(slots, series.get(metric)) for slots, series in parts]) for metric in KEPT if metric in told}
+    reported = {metric for _, series in parts for metric in series}
+    return {
+        metric: _one([(slots, series.get(metric)) for slots, series in parts]) for metric in KEPT if metric in reported
+    }
 
 
 def _one(parts: Sequence[tuple[int, Series | None]]) -> Series:

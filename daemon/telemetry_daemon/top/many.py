@@ -1,4 +1,4 @@
-"""Many daemons, asked in turn by sixteen threads; one that hangs holds up nobody but itself."""
+"""Many daemons, polled by sixteen threads; a daemon that hangs delays no other."""
 
 from __future__ import annotations
 

@@ -111,11 +111,11 @@ class _Screen:
         return Size(columns, rows)
 
     def resized(self) -> None:
-        """Have everything written anew: a terminal moves and cuts what it shows, even if its size is soon as before."""
+        """Redraw everything, because a terminal moves and cuts its content on every change of size."""
         self._is_in_disorder = True
 
     def stopped(self, number: int, _frame: FrameType | None) -> None:
-        """Stop as ^Z asks, with the terminal as the shell had it; once we go on, write everything anew."""
+        """Stop on ^Z with the terminal as the shell had it; redraw everything on continuing."""
         with contextlib.suppress(curses.error):  # a terminal that is gone needs nothing back
             curses.def_prog_mode()
             curses.endwin()
@@ -234,7 +234,7 @@ class _Waker:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Wake nobody any more."""
+        """Close the pipe that wakes the screen."""
         os.close(self._read)
         os.close(self._write)
 
@@ -251,13 +251,13 @@ class _Waker:
         for descriptor, happened in poll.poll(1e3 * seconds):
             if descriptor == sys.stdin.fileno() and happened & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
                 raise SignalledError(signal.SIGHUP)
-        with contextlib.suppress(BlockingIOError):  # nobody woke us
+        with contextlib.suppress(BlockingIOError):  # nothing woke the screen
             os.read(self._read, 1 << 16)
 
 
 @contextlib.contextmanager
 def _resizes(screen: _Screen, waker: _Waker) -> Iterator[None]:
-    """Paint anew when the terminal gets another size."""
+    """Redraw when the terminal changes its size."""
 
     def resized(_number: int, _frame: FrameType | None) -> None:
         screen.resized()

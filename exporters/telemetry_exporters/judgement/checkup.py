@@ -27,10 +27,10 @@ class Status(enum.IntEnum):
         return self.name
 
 
-# The worst first: what is known to be broken says more than what nobody knows.
+# The worst first: a known fault is worse than an unknown state.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _OF_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
-# What a device says of itself that is neither good nor bad, except that nobody knows how it is.
+# The word of a quiet condition that makes the status unknown.
 _NOBODY_KNOWS = "unknown"
 _OF_SOURCE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 

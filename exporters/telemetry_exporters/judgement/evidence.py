@@ -119,7 +119,7 @@ def lost(view: View) -> list[str]:
 
 
 def unknown(view: View) -> list[str]:
-    """Whether nobody knows how it is: none lists it any more, or there is no reading of how it does."""
+    """Return `unknown` for a device that no source lists, or without a reading of its condition."""
     if view.device.up is False or asleep(view):
         return []
     known = view.device.up and any(view.numbers(metric) for metric in LOOKED_AT)
@@ -182,10 +182,10 @@ def lasting_events(view: View) -> list[str]:
 
 def late_events(view: View) -> list[str]:
     """The other open events for as long as their alert tells them."""
-    told = seconds("event_window") + _TOLD_LATE_SECONDS
+    reported = seconds("event_window") + _TOLD_LATE_SECONDS
     special = ("xid_critical", "xid_application")
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
-    return [code for code in codes if not any(_is(one, code) for one in special) and _since(view, code) < told]
+    return [code for code in codes if not any(_is(one, code) for one in special) and _since(view, code) < reported]
 
 
 def application_events(view: View) -> list[str]:
@@ -195,7 +195,7 @@ def application_events(view: View) -> list[str]:
 
 
 def _since(view: View, code: str) -> float:
-    """Seconds since that event came last; none have passed if nobody knows when."""
+    """Seconds since that event came last; 0 if its time is unknown."""
     return view.now - view.numbers("event_last_timestamp_seconds").get(code, view.now)
 
 
@@ -323,9 +323,9 @@ def _main_temperature(view: View) -> float | None:
 
 def _nearest(view: View) -> _Near | None:
     """How near the device is to its limit; None if it tells none."""
-    told = view.number(_MARGIN)
-    if told is not None:
-        return _Near(told, "its limit") if _main_temperature(view) is not None else None
+    reported = view.number(_MARGIN)
+    if reported is not None:
+        return _Near(reported, "its limit") if _main_temperature(view) is not None else None
     limits = view.numbers(_SHUTDOWN) | view.numbers(_CRITICAL) | view.numbers(_SLOWDOWN)
     margins = [
         _Near(limits[sensor] - degrees, celsius(limits[sensor]))

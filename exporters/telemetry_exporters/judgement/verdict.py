@@ -105,7 +105,7 @@ CONDITIONS = (
     _quiet("asleep", "the device sleeps and is left alone", ("suspended",), evidence.asleep),
     _quiet("health unknown", "the device cannot tell its health", ("health",), evidence.health_unknown),
     _quiet("xid_13", f"an event that an application causes; it counts for {seconds('application_window') / 60:.0f} min", evidence.EVENTS, evidence.application_events),
-    _quiet("2 links down", "other links are up; nobody knows whether these were ever connected", ("link_up",), evidence.links_without_peer),
+    _quiet("2 links down", "other links are up; whether these were ever connected is unknown", ("link_up",), evidence.links_without_peer),
     _quiet("throttled", "the clocks are held down, and nothing says by what", ("throttled",), evidence.throttled_by("vague_reasons", "throttled")),
     _quiet("at power cap", "the device draws all the power that it may, as it should under load", ("power_watts", "throttled"), evidence.at_power_cap),
 )

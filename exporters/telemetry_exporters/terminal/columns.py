@@ -188,12 +188,12 @@ def _fan_cell(row: Row) -> Cell:
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
     """What holds the clocks down just now, nothing or several; None if no source tells."""
     shown = Readings.of(device.readings)
-    told = [
+    reported = [
         (label, value)
         for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
         if metric == "throttled"
     ]
-    numbers = [(label, value) for label, value in told if not isinstance(value, Absent)]
+    numbers = [(label, value) for label, value in reported if not isinstance(value, Absent)]
     return tuple(label for label, value in numbers if value == 1.0) if numbers else None
 
 
@@ -213,8 +213,8 @@ def _memory_activity(row: Row) -> Value | None:
 
 
 def _processes(row: Row) -> Value | None:
-    told = value_of(row.device, "processes")
-    return float(len(row.device.processes)) if number_of(told) is None and row.device.processes else told
+    reported = value_of(row.device, "processes")
+    return float(len(row.device.processes)) if number_of(reported) is None and row.device.processes else reported
 
 
 def _owner_text(row: Row) -> str | None:

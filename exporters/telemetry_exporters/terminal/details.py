@@ -70,8 +70,8 @@ def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
         lines.append((f"owner {human.who(one.owner)}", human.percent(one.share), note))
     for process in device.processes:
         memory = process.memory_used_bytes
-        told = ABSENT if memory is None else human.byte_size(memory)
-        lines.append((f"process {process.pid}", told, human.about_process(process)))
+        memory_text = ABSENT if memory is None else human.byte_size(memory)
+        lines.append((f"process {process.pid}", memory_text, human.about_process(process)))
     return lines
 
 

@@ -169,7 +169,7 @@ class Bill:
         self._total.add(record)
 
     def _rest(self) -> list[Row]:
-        """What nobody had, where that is known."""
+        """Return the unallocated use, if it is known."""
         return [self._nobody] if self._nobody.nodes else []
 
     def _alone(self, name: str) -> tuple[str, ...]:
@@ -236,5 +236,5 @@ def _notes(total: Row) -> list[str]:
         notes.append(f"Not ended yet: {total.running}, counted as far as the ledger was written.")
     if total.gap_seconds >= 1.0:
         hours = human.digits(total.gap_seconds / _HOUR)
-        notes.append(f"Not counted: {hours} h in which no daemon ran, or no source told of the owner.")
+        notes.append(f"Not counted: {hours} h in which no daemon ran, or no source reported the owner.")
     return ["", *notes] if notes else []

@@ -59,10 +59,10 @@ def tables() -> str:
     return "\n".join(_section(peer(name, version)) for name in PLACES for version in VERSIONS.get(name, ("",)))
 
 
-def dashboard_list(of: Peer, asked: Iterable[str], told: Iterable[str]) -> str:
+def dashboard_list(of: Peer, asked: Iterable[str], names_on_page: Iterable[str]) -> str:
     """Which of the names that a dashboard asks for a page tells, and why it does not tell the others."""
     known = {line.name: line for line in lines(of)}
-    on_page = frozenset(told)
+    on_page = frozenset(names_on_page)
     texts = [(name, "told" if name in on_page else _why_not(name, of, known)) for name in sorted(set(asked))]
     return "".join(f"{line}\n" for line in aligned(texts))
 

@@ -75,14 +75,14 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     state = "" if scene.slot is not None else f"  {condition.word}"
     short = cut_whole(name, max(8, width - display_width(state)))
     yield (Piece(short, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
-    told: set[str] = set()
+    shown_remedies: set[str] = set()
     if scene.slot is None:
         for finding in card.row.findings:
             said = ": ".join(filter(None, (finding.word, finding.meaning)))
             if finding.meaning or finding.remedy:
                 yield from wrapped(said, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
-            if finding.remedy and finding.remedy not in told:
-                told.add(finding.remedy)
+            if finding.remedy and finding.remedy not in shown_remedies:
+                shown_remedies.add(finding.remedy)
                 yield from wrapped(f"→ {finding.remedy}", width, indent="    ", begin="  ")
 
 

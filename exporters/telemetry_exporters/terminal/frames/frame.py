@@ -163,7 +163,7 @@ def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
 
 def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     found = tiles_of([one.figures for one in scenes])
-    # Of the past nobody knows which devices were up.
+    # Which devices were up in the past is unknown.
     labels = _SHORT if size.columns < _NARROW else {}
     words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]
     for line in wrapped_parts(words, size.columns):
@@ -215,14 +215,14 @@ def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
         if state.moment is None:
             yield from _silence(one)
         if one.seen is not None:
-            told = (simulation_note(one.seen.snapshot), replay_note(one.seen.snapshot))
-            yield from (Note(note) for note in told if note)
+            notes_found = (simulation_note(one.seen.snapshot), replay_note(one.seen.snapshot))
+            yield from (Note(note) for note in notes_found if note)
 
 
 def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
     """What is not real or not of now on some nodes, each thing once."""
-    told = Counter(note for one in scenes if one.seen is not None for note in one.seen.notes)
-    for note, count in told.most_common(1):
+    notes_found = Counter(note for one in scenes if one.seen is not None for note in one.seen.notes)
+    for note, count in notes_found.most_common(1):
         noted = sum(1 for one in scenes if one.seen is not None and one.seen.notes)
         yield Note(note if noted == count == len(scenes) else f"{noted} of {len(scenes)} nodes: {note}")
 

@@ -13,7 +13,7 @@ from telemetry_exporters.text import clean, cut, display_width
 
 _BEGUN_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
 _OF_NUMBER = frozenset("0123456789.,:")
-# Of a text from outside nobody reads more in a terminal.
+# More of a foreign text is of no use in a terminal.
 _LONGEST_TEXT = 400
 _DATE = len("2026-01-01 ")
 
