@@ -13,7 +13,7 @@ _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
 # How a time became known: by the scheduler's hook, by the start of a process, because the daemon saw the owner appear
 # or disappear, because the daemon started, or because the day ended.
-Told = Literal["hook", "process", "seen", "daemon_start", "day"]
+TimeOrigin = Literal["hook", "process", "seen", "daemon_start", "day"]
 # Whether the energy is from the card's counter, or was integrated from power readings at least for some time.
 EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
@@ -66,7 +66,7 @@ class Moment:
     """A time in Unix seconds, and how it became known."""
 
     time: float
-    told_by: Told
+    told_by: TimeOrigin
     """`hook`: from the scheduler. `process`: start of the owner's first process. `seen`: the daemon saw the owner appear or disappear. `daemon_start`: the owner was present, or gone, when the daemon started. `day`: records of unallocated use end with the day."""
 
 

@@ -82,7 +82,7 @@ class _Counted:
     last_wall_time: float = 0.0
 
 
-class Told(NamedTuple):
+class CountedEvent(NamedTuple):
     """An event that counts; an ongoing event in the first report of its poll began earlier."""
 
     event: PastEvent
@@ -116,12 +116,14 @@ class Events:
             else:
                 self._open[opened.id] = opened.after(counts)
 
-    def take(self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> list[Told]:
+    def take(
+        self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
+    ) -> list[CountedEvent]:
         """Count the events of one report, whose devices have these ids, and return them. One that lasts counts when it begins."""
         self._removed.discard(poll)
         is_first = poll not in self._lasting
         before = self._lasting.setdefault(poll, frozenset())
-        counted: list[Told] = []
+        counted: list[CountedEvent] = []
         if not events and not before:
             return counted
         lasting = {item for item in before if item[0] not in ids}  # not in this report
@@ -136,7 +138,7 @@ class Events:
             when = event.wall_time or wall_time
             code = self._count(device_id, event.code, when)
             past = PastEvent(when, device_id, event.code, event.text)
-            counted.append(Told(past, not (is_first and event.is_ongoing)))
+            counted.append(CountedEvent(past, not (is_first and event.is_ongoing)))
             if not event.is_ongoing:
                 self._open_up(device_id, code, when)
         self._lasting[poll] = frozenset(lasting)

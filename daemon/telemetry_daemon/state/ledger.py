@@ -22,7 +22,7 @@ from telemetry_daemon.state.stay import (
     with_totals,
 )
 from telemetry_daemon.state.tally import Tallies, Tally
-from telemetry_parsers.job_record import NOBODY, JobRecord, Moment, Told, Who
+from telemetry_parsers.job_record import NOBODY, JobRecord, Moment, TimeOrigin, Who
 from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim
@@ -230,7 +230,7 @@ class Ledger:
             stay = None
         if stay is None:
             is_first = self._now - self._began < _START_SECONDS
-            origin: Told = "daemon_start" if is_first else "seen"
+            origin: TimeOrigin = "daemon_start" if is_first else "seen"
             stay = self._stays[key] = Stay(Who(*key), begun or Moment(self._wall, origin))
             self.has_news = True
         stay.learn(allocation.owner)
