@@ -173,7 +173,8 @@ def test_processes_of_others_on_a_card_that_was_given_are_strangers():
     [
         (process(1, 3.0, 0.6), process(2, 1.0, 0.2), user("bob"), (0.75, "utilization")),
         (process(1, 3.0), process(2, 1.0), user("bob"), (0.75, "memory")),
-        (None, process(2, 1.0), user("bob"), (0.0, "memory")),
+        (None, process(2, 1.0), user("bob"), (1.0, "whole")),
+        (None, process(2, 1.0, 0.2), user("bob"), (0.0, "utilization")),
         (process(1, None), process(2, None), user("bob"), (1.0, "whole")),
         (process(1, 3.0), process(2, 1.0), user("alice"), (1.0, "whole")),
         (process(1, 3.0), process(2, 1.0), job("42", "alice"), (0.75, "memory")),
@@ -182,7 +183,8 @@ def test_processes_of_others_on_a_card_that_was_given_are_strangers():
     ids=[
         "utilization",
         "memory",
-        "a job without processes",
+        "a job without processes beside held memory",
+        "a job without processes beside work",
         "nothing measured",
         "the same user",
         "another job of the user",

@@ -287,7 +287,9 @@ def _plain(on_device: _OfDevice) -> tuple[Allocation, ...]:
     if not uses:
         return ()
     parts = shares([*uses, *on_device.strangers])[: len(uses)]
-    if parts[0].basis == "equal":
+    # Memory that a stranger merely holds takes nothing from owners whose processes have not started yet.
+    holds_none = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
+    if parts[0].basis == "equal" or holds_none:
         parts = shares(uses)
     return tuple(
         _allocation(party, processes, use, share, on_device)
