@@ -80,7 +80,7 @@ def table() -> str:
         f"| `{name.ours}` | `{name.theirs}` | `{name.unit}` | {name.instrument} | {_listed(name.attributes)} |\n"
         for name in NAMES
     )
-    labels = "".join(f"| `{label}` | `{attribute}` |\n" for label, attribute in (ATTRIBUTES | FACTS).items())
+    labels = "".join(f"| `{label}` | `{attribute}` |\n" for label, attribute in {**ATTRIBUTES, **FACTS}.items())
     return f"{head}{''.join(rows)}\n| Our label | Attribute |\n| --- | --- |\n{labels}"
 
 
