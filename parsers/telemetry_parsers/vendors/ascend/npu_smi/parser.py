@@ -78,6 +78,7 @@ _ADDED: Mapping[str, frozenset[str]] = {
 
 
 _IN_THE_TABLE = ("temperature_celsius", "core")
+_LOG_HEAD_CHARACTERS = 16_384
 
 
 def _is_added(poll: str, item: Reading) -> bool:
@@ -91,8 +92,9 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     # Many tools print such blocks, with keys such as `HBM Temperature`.
     if not blocks.is_blocks(text.lines, common) or foreign_tool(text.joined, TOOL) is not None:
         return False
-    whole = text.output.text
-    without_hbm = keys.SHOWS_NO_HBM.search(whole) is not None and keys.SHOWS_HBM.search(whole) is None
+    # Only answers with DDR need it, and only the head is searched, so that a log of many answers is read in linear time.
+    head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in text.joined.upper() else ""
+    without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
     blocks.read(text.lines, blocks.Context(_place(text), without_hbm), draft)
     return True
 
