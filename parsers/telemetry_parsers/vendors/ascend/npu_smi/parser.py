@@ -92,8 +92,9 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     # Many tools print such blocks, with keys such as `HBM Temperature`.
     if not blocks.is_blocks(text.lines, common) or foreign_tool(text.joined, TOOL) is not None:
         return False
-    # Only answers with DDR need it, and only the head is searched, so that a log of many answers is read in linear time.
-    head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in text.joined.upper() else ""
+    # Only answers about memory need it, and only the head is searched, so that a log of many answers is read in linear time.
+    joined = text.joined.upper()
+    head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
     without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
     blocks.read(text.lines, blocks.Context(_place(text), without_hbm), draft)
     return True
