@@ -161,7 +161,7 @@ def measure(measured, seconds, rounds):
     """Make all calls once a round; rounds begin evenly over the time."""
     begin = time.monotonic()
     for turn in range(rounds):
-        time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))
+        time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))  # rounds at even times
         for row in measured:
             row.run()
 

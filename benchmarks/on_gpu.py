@@ -215,7 +215,7 @@ def document(address: str) -> Mapping[str, Any]:
     for pause in (1.0, 0.0):
         with urllib.request.urlopen(f"http://{address}/api/v1/snapshot?counters=now") as answer:
             found: Mapping[str, Any] = json.load(answer)
-        time.sleep(pause)
+        time.sleep(pause)  # the second request shows the poll that the first caused
     return found
 
 
@@ -234,8 +234,8 @@ def compared(theirs: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) ->
             value = found.get(label) if label and isinstance(found, dict) else found
             if text or value is not None:
                 is_number = re.fullmatch(r"-?[0-9.]+", text)
-                told = tables.number(float(text) * times) if is_number else text or "–"
-                yield [str(number), f"{metric} {label}".strip(), told, "–" if value is None else tables.number(value)]
+                shown = tables.number(float(text) * times) if is_number else text or "–"
+                yield [str(number), f"{metric} {label}".strip(), shown, "–" if value is None else tables.number(value)]
 
 
 def energy(work: Work) -> str:
@@ -256,12 +256,12 @@ def energy(work: Work) -> str:
                     time.sleep(1.2)  # the counters were read for the begin of the whole
                     with recorder("stretch"):
                         before = counted()
-                        time.sleep(seconds)
+                        time.sleep(seconds)  # the length of the stretch under test
                         joules = counted() - before
-                    told = recorder.results("stretch")
-                mine = told.get("energy_joules", 0.0)
+                    results = recorder.results("stretch")
+                mine = results.get("energy_joules", 0.0)
                 ratio = f"{mine / joules:.4f}" if joules else "–"
-                rows.append([f"{seconds:g} s", f"{joules:.1f}", f"{mine:.1f}", ratio, f"{told.get('exact', 0.0):g}"])
+                rows.append([f"{seconds:g} s", f"{joules:.1f}", f"{mine:.1f}", ratio, f"{results.get('exact', 0.0):g}"])
     except pynvml.NVMLError as error:
         raise ValueError(f"the energy counter: {error}") from None
     finally:

@@ -35,11 +35,11 @@ def daemon(node: Node) -> Daemon:
 
 def measured(daemon: Daemon, seconds: float, times: int = 1) -> dict[str, float]:
     """Return the results of as many stretches of these seconds, when the limit of one reading a second is over."""
-    time.sleep(1.2)
+    time.sleep(1.2)  # the daemon reads exact energy at most once a second
     with Recorder("all", url=daemon.address) as recorder:
         for _ in range(times):
             with recorder("work"):
-                time.sleep(seconds)
+                time.sleep(seconds)  # the length of the stretch under test
         return recorder.results("work")
 
 

@@ -264,6 +264,6 @@ def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Ent
 
 
 def _last_seen(request: Request) -> str:
-    """The id of the last event that the client saw: as EventSource tells it, or from the query for a new EventSource."""
+    """The id of the last event that the client saw: as EventSource reports it, or from the query for a new EventSource."""
     last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
     return last_id if not last_id or _ID.fullmatch(last_id) else _NO_ID
