@@ -28,7 +28,10 @@ from telemetry_parsers.model import (
     Report,
 )
 
-GIVES = ("temperature_celsius", "utilization_ratio", "memory_used_bytes", "processes", "ecc_enabled", "health")
+GIVES = (
+    *("temperature_celsius", "utilization_ratio", "memory_used_bytes", "processes"),
+    *("ecc_enabled", "health", "memory_processes_bytes"),
+)
 POLL = Poll("readings", Command((("foo-smi",),)))
 TEXT = "card 3 temp 48C load 7% mem 12MiB pid 9\n"
 
@@ -108,6 +111,7 @@ BROKEN_REPORTS = {
     "900.0 is outside": with_reading(value=900.0),
     "49.0 is not in the input": with_reading(value=49.0),
     "0.5 is not in the input": with_reading(metric="memory_used_bytes", value=0.5, label=""),
+    "12.0 is not the sum of the processes": with_reading(metric="memory_processes_bytes", value=12.0, label=""),
     "is neither 0 nor 1": with_reading(metric="ecc_enabled", value=0.5, label=""),
     "process 9 of device 4": giving(Report(devices=(device(),), processes=(Process(4, 9, "a"),))),
     "process -9": giving(Report(devices=(device(),), processes=(Process(0, -9, "a"),))),
@@ -125,6 +129,12 @@ def test_a_wrong_report_is_found() -> None:
     for words, broken in BROKEN_REPORTS.items():
         violations = check(broken, [TEXT])
         assert any(words in violation for violation in violations), (words, violations)
+
+
+def test_a_sum_of_processes_is_accepted() -> None:
+    processes = (Process(0, 9, "a", 7.0), Process(0, 48, "b", 48.0))
+    readings = (Reading(0, "memory_processes_bytes", 55.0),)
+    assert check(giving(Report(devices=(device(),), readings=readings, processes=processes)), [TEXT]) == []
 
 
 def raising(capture: Capture) -> Report:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kits.fake_sysfs import Sysfs, blob
 from telemetry_parsers.model import Absent
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, read_blob
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, content_of, read_blob
 
 Version = tuple[int, int]
 Places = Mapping[int, tuple[str, int]]
@@ -245,3 +245,9 @@ def test_whatever_the_bytes_are_each_metric_is_told_once(content: bytes, version
 def test_whatever_the_attributes_are_it_tells_or_says_why_not(content: bytes, count: int) -> None:
     with suppress(UnknownBlobError):  # a refusal is a good answer
         assert all(item.metric for item in read_blob(struct.pack("<HBBi", len(content) + 8, 1, 9, count) + content))
+
+
+@pytest.mark.parametrize("data", [None, {}, {"base64": 7}, {"base64": "?"}, {"base64": "é"}, {"base64": "AA\n=="}])
+def test_content_that_is_not_base64_is_refused(data: object) -> None:
+    with pytest.raises(UnknownBlobError, match="bytes"):
+        content_of(data)

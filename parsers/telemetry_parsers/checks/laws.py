@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 import struct
@@ -53,6 +52,7 @@ _COUNTED = frozenset({"processes", "retired_pages"})
 _QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
 # … and differences of two values from one call. States (0 or 1) are exempt by their range.
 _DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
+_SUMS_OF_PROCESSES = frozenset({"memory_processes_bytes"})
 
 
 def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
@@ -124,7 +124,7 @@ def _numbers_of_bytes(text: str) -> Iterator[float]:
     """Yield the little-endian numbers at each offset of base64 bytes from a reader; none for other texts."""
     try:
         content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):  # text, not bytes
+    except ValueError:  # text, not bytes
         return
     for code in _INTEGERS:
         width = struct.calcsize(code)
@@ -261,14 +261,26 @@ def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) ->
     """Yield numbers that are not in the input, even if multiplied by a unit's factor."""
     tokens = _tokens_of(capture)
     for item in report.readings:
-        if isinstance(item.value, Absent) or item.metric not in metrics:
-            continue
-        metric = metrics[item.metric]
-        if (metric.unit, metric.low, metric.high) == ("", 0, 1):
-            if item.value not in (0.0, 1.0):
-                yield f"reading {item.metric}: the state {item.value!r} is neither 0 nor 1"
-        elif not _comes_from_input(item.metric, item.value, tokens):
-            yield f"reading {item.metric}: {item.value!r} is not in the input"
+        if not isinstance(item.value, Absent) and item.metric in metrics:
+            yield from (
+                f"reading {item.metric}: {wrong}" for wrong in _value(metrics[item.metric], item, report, tokens)
+            )
     for process in report.processes:
         if process.memory_used_bytes is not None and not _is_spelled(process.memory_used_bytes, tokens):
             yield f"process {process.pid}: {process.memory_used_bytes!r} is not in the input"
+
+
+def _value(metric: Metric, item: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
+    """Yield what contradicts a number's origin: a state, a sum over the processes, or a number in the input."""
+    if isinstance(item.value, Absent):
+        return
+    if (metric.unit, metric.low, metric.high) == ("", 0, 1):
+        if item.value not in (0.0, 1.0):
+            yield f"the state {item.value!r} is neither 0 nor 1"
+    elif item.metric in _SUMS_OF_PROCESSES:
+        if item.value != sum(
+            process.memory_used_bytes or 0 for process in report.processes if process.device == item.device
+        ):
+            yield f"{item.value!r} is not the sum of the processes"
+    elif not _comes_from_input(item.metric, item.value, tokens):
+        yield f"{item.value!r} is not in the input"

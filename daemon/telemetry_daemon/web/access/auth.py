@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import os
 import threading
 import time
@@ -245,7 +244,7 @@ def parse_basic(header: str) -> tuple[bytes, bytes] | None:
         return None
     try:
         user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-    except (binascii.Error, ValueError):  # invalid base64 is never a password
+    except ValueError:  # invalid base64 is never a password
         return None
     return (user, password) if colon else None
 

@@ -8,7 +8,6 @@ files tell both.
 from __future__ import annotations
 
 import base64
-import binascii
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -192,7 +191,7 @@ def content_of(data: object) -> bytes:
         raise UnknownBlobError("no bytes")
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # letters outside base64's alphabet, or outside ASCII
         raise UnknownBlobError(f"broken bytes: {error}") from None
 
 
