@@ -227,7 +227,7 @@ def standing(allocation: Allocation) -> str:
         _USES[allocation.is_allocated, allocation.is_used],
         "" if memory is None else byte_size(memory),
         since(allocation.started),
-        f"told by {', '.join(allocation.sources)}" if allocation.sources else "",
+        f"reported by {', '.join(allocation.sources)}" if allocation.sources else "",
     )
     return ", ".join(filter(None, parts))
 

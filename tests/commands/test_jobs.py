@@ -49,7 +49,7 @@ def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str)
     assert told("--config", config, "--user", "u1077") == {"8": 0.25}
     status, out, _ = run_main("jobs", "--by", "user", "--config", config)
     assert status == 0
-    assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(nobody)"]
+    assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(unallocated)"]
 
 
 def test_a_mistyped_user_is_answered_with_the_nearest_one(tmp_path: Path, config: str) -> None:

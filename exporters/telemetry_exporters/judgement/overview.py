@@ -135,6 +135,11 @@ def value_of(device: MergedDevice, metric: str) -> Value | None:
     return Readings.of(device.readings).value(metric)
 
 
+def number_of(value: Value | None) -> float | None:
+    """Return the number, or None if it is absent."""
+    return None if isinstance(value, Absent) else value
+
+
 def temperature(device: MergedDevice) -> Value | None:
     """The device's temperature: its hottest sensor other than memory, HBM and board, else the reason of its absence."""
     return kept_value(device, "temperature_celsius")

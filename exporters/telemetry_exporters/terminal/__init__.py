@@ -1,1 +1,1 @@
-"""What people read in a terminal: tables, and the frames of `telemetry top`."""
+"""Output for terminals: tables, and the frames of `telemetry top`."""

@@ -1,4 +1,4 @@
-"""The columns in which devices are listed, on the terminal and in `telemetry top`: headings, cells, and what they are sorted by."""
+"""The columns of device lists in tables and in `telemetry top`: headings, cells, sort keys and widths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, shares_host_memory, value_of
+from telemetry_exporters.judgement.overview import Row, number_of, shares_host_memory, value_of
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_parsers.model import Absent, MergedDevice, Value
@@ -17,11 +17,11 @@ from telemetry_parsers.readings import Readings
 
 _T = TypeVar("_T")
 GAP = "  "
-# A column of that priority, or less important, is left out where no row in sight has a value.
+# A column of this priority or a higher number is left out if no visible row has a value.
 OPTIONAL = 11
-# Names and states are cut to the first only where no other column is left, and from the second on before other columns are dropped.
+# Names and states are cut to the second width before other columns are dropped, and to the first when no other column is left.
 _SHORTEST_NAME, _WHOLE_NAME = 8, 24
-# Texts by their numbers, so that 2 comes before 10.
+# A number, or the words and numbers of a text, so that 2 comes before 10.
 Rank = float | tuple[str | int, ...]
 
 SEVERITY_STYLES = {
@@ -43,52 +43,44 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_T]):
-    """A column of rows. None is the rank of a row without a value.
-
-    `least` is the width to which a text may be cut (0: never), `whole` that of a name or state, which is cut after everything less important is dropped. Columns of
-    the lowest `priority` stay longest; of those with one `slot` only the best that fits is shown. `usual` keeps the width while numbers change. `is_kept`: the past has it.
-    """
+    """A column of rows."""
 
     heading: str
     cell: Callable[[_T], Cell]
-    rank: Callable[[_T], Rank | None]
-    priority: int
-    least: int = 0
-    whole: int = 0
-    usual: int = 0
-    slot: str = ""
+    rank: Callable[[_T], Rank | None]  # the sort key, None for a row without a value
+    priority: int  # columns with the lowest number stay longest
+    least: int = 0  # the width to which a text may be cut; 0: never
+    whole: int = 0  # the width to which a name is cut before other columns are dropped
+    usual: int = 0  # keeps the width steady while numbers change
+    slot: str = ""  # of columns with the same slot, the best that fits is shown
     is_text: bool = False
-    is_kept: bool = False
-    most: int = 0
+    is_kept: bool = False  # whether history has the values
+    most: int = 0  # the greatest width of a drawing
     draw: Callable[[_T, int], Cell] | None = None
 
 
 def text_cell(text: str | None) -> Cell:
-    """The text, or the mark of its absence."""
+    """Return the text, or the mark of its absence."""
     return Cell(text) if text else Cell(ABSENT, Style.DIM)
 
 
 def _value_cell(value: Value | None, words: Callable[[float], str]) -> Cell:
-    """The number in words, or the mark of its absence."""
-    return Cell(ABSENT, Style.DIM) if value is None or isinstance(value, Absent) else Cell(words(value))
-
-
-def number_of(value: Value | None) -> float | None:
-    """The number, None without one."""
-    return None if isinstance(value, Absent) else value
+    """Return the number in words, or the mark of its absence."""
+    number = number_of(value)
+    return text_cell(None if number is None else words(number))
 
 
 def text_rank(text: str | None) -> Rank | None:
-    """By which a text is sorted, its numbers as numbers."""
+    """Return the sort key of a text, in which 2 comes before 10."""
     if not text:
         return None
-    return tuple(int(part) if place % 2 else part.lower() for place, part in enumerate(_DIGITS.split(text)))
+    return tuple(int(part) if index % 2 else part.lower() for index, part in enumerate(_DIGITS.split(text)))
 
 
 def text_column(
     heading: str, read: Callable[[_T], str | None], priority: int, least: int, slot: str = "", *, is_kept: bool = False
 ) -> Column[_T]:
-    """A column of texts, which may be cut to `least` characters."""
+    """Return a column of texts, which may be cut to `least` characters."""
     return Column(
         heading,
         lambda row: text_cell(read(row)),
@@ -111,7 +103,7 @@ def number_column(
     slot: str = "",
     is_kept: bool = False,
 ) -> Column[_T]:
-    """A column of numbers, each written by `words`."""
+    """Return a column of numbers, formatted by `words`."""
     return Column(
         heading,
         lambda row: _value_cell(read(row), words),
@@ -126,13 +118,13 @@ def number_column(
 def name_column(
     heading: str, read: Callable[[_T], str | None], priority: int, slot: str = "", *, is_kept: bool = False
 ) -> Column[_T]:
-    """A column of names, which are cut last."""
+    """Return a column of names, which are cut last."""
     column = text_column(heading, read, priority, _SHORTEST_NAME, slot, is_kept=is_kept)
     return replace(column, whole=_WHOLE_NAME)
 
 
 def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]:
-    """A column of conditions, each in the colour of its severity; they are cut last."""
+    """Return a column of conditions in the colours of their severity; they are cut last."""
     return Column(
         "STATE",
         lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
@@ -171,7 +163,7 @@ def _memory_share_cell(row: Row) -> Cell:
 
 
 def _shared_cell(row: Row) -> Cell | None:
-    """Return what is shown of a device that uses the host's memory; None for one with memory of its own."""
+    """Return the cell of a device that uses the host's memory, or None for a device with memory of its own."""
     if number_of(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
     taken = number_of(value_of(row.device, "memory_processes_bytes"))
@@ -186,7 +178,7 @@ def _fan_cell(row: Row) -> Cell:
 
 
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
-    """What holds the clocks down just now, nothing or several; None if no source tells."""
+    """Return the active reasons of throttling, or None if no source reports any."""
     shown = Readings.of(device.readings)
     reported = [
         (label, value)
@@ -220,12 +212,11 @@ def _processes(row: Row) -> Value | None:
 def _owner_text(row: Row) -> str | None:
     if not row.device.allocations:
         return None
-
     return human.all_of(row.device.allocations)
 
 
 VENDOR: Column[Row] = name_column("VENDOR", lambda row: row.device.vendor, 23, is_kept=True)
-# In the order in which they stand; those of the highest priority are dropped first, names and states never.
+# In the order on the screen. The highest priority number is dropped first, names and states never.
 DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
     name_column("DEV", lambda row: row.device.device, 1, "device", is_kept=True),
@@ -250,7 +241,7 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
 
 
 def of_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """The columns of devices of these vendors: the labels of several vendors' cards are the same, so the vendor is a part of the name."""
+    """Return the columns for devices of these vendors. With several, the vendor is always shown, because labels repeat."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
@@ -262,20 +253,22 @@ def fitted(
     """Return the positions and widths of the columns that fit. `width_of` returns the width that a column would take, 0 to leave it out."""
     kept: dict[int, int] = {}
     wanted: dict[int, int] = {}
-    for place in sorted(range(len(columns)), key=lambda place: columns[place].priority):
-        column = columns[place]
-        if column.priority >= OPTIONAL:  # nothing is cut for the sake of what is optional
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
+        column = columns[index]
+        if column.priority >= OPTIONAL:  # no text is cut for an optional column
             _grow_texts(columns, wanted, kept, limit - gap * (len(kept) - 1))
-        others = {one: width for one, width in kept.items() if not column.slot or columns[one].slot != column.slot}
+        others = {
+            other: width for other, width in kept.items() if not column.slot or columns[other].slot != column.slot
+        }
         room = limit - sum(others.values()) - gap * len(others)
         if room < (0 if column.whole else column.least or max(column.usual, len(column.heading))):
             continue
-        wanted[place] = width_of(place)
-        width = _narrowest(column, wanted[place], room)
-        if column.whole and not kept:  # the first name is there in every terminal
+        wanted[index] = width_of(index)
+        width = _narrowest(column, wanted[index], room)
+        if column.whole and not kept:  # every terminal shows the first name
             width = min(width, max(room, 1))
         if 0 < width <= room:
-            kept = {**others, place: width}
+            kept = {**others, index: width}
     limit -= gap * (len(kept) - 1)
     _grow_texts(columns, wanted, kept, limit)
     _grow_drawn(columns, wanted, kept, limit)
@@ -283,20 +276,22 @@ def fitted(
 
 
 def _narrowest(column: Column[_T], wanted: int, room: int) -> int:
-    """The width that the column needs: a name is whole as long as there is room."""
+    """Return the width that the column needs; a name is whole while there is room."""
     least = min(wanted, column.least or wanted)
     return max(least, min(wanted, column.whole, room))
 
 
 def _grow_texts(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
-    """Give what is left to the texts that were cut, in order of priority."""
-    for place in sorted((one for one in kept if not columns[one].most), key=lambda one: columns[one].priority):
-        kept[place] += max(0, min(limit - sum(kept.values()), wanted[place] - kept[place]))
+    """Distribute the remaining width to cut texts, in order of priority."""
+    for index in sorted(
+        (index for index in kept if not columns[index].most), key=lambda index: columns[index].priority
+    ):
+        kept[index] += max(0, min(limit - sum(kept.values()), wanted[index] - kept[index]))
 
 
 def _grow_drawn(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
-    """Give what is left to what is drawn, in equal parts."""
-    drawn = [place for place in kept if columns[place].most]
-    while growing := [place for place in drawn if kept[place] < wanted[place]][: max(0, limit - sum(kept.values()))]:
-        for place in growing:
-            kept[place] += 1
+    """Distribute the remaining width to drawings, in equal parts."""
+    drawn = [index for index in kept if columns[index].most]
+    while growing := [index for index in drawn if kept[index] < wanted[index]][: max(0, limit - sum(kept.values()))]:
+        for index in growing:
+            kept[index] += 1

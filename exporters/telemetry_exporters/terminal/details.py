@@ -1,4 +1,4 @@
-"""Every reading of every device, of the host and of the sources themselves, as blocks of lines."""
+"""Every reading of every device, of the host and of the sources, as blocks of lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import aligned, clean, cut, display_width, pad_right, wrapped
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
-# A name, a value in words, and a note: the value's source, or why there is none.
+# A name, a value in words, and a note: the value's source, or the reason of its absence.
 Line = tuple[str, str, str]
 
 
 def matches(metric: Metric, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns, such as `temp*`, names the metric; without patterns every metric is named."""
+    """Return whether a pattern such as `temp*` matches the metric; without patterns every metric matches."""
     names = (metric.name, metric.key)
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
@@ -31,7 +31,7 @@ def blocks(
     width: int,
     patterns: Collection[str],
 ) -> list[list[str]]:
-    """A block for each device, one for the host, one for the sources; with patterns only readings of these metrics."""
+    """Return a block for each device, one for the host and one for the sources; with patterns, only the readings of these metrics."""
     if patterns:
         metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
     all_blocks = []
@@ -58,16 +58,16 @@ def _reading_lines(readings: Iterable[MergedReading], metrics: Mapping[str, Metr
 
 
 def facts(device: MergedDevice) -> list[Line]:
-    """What the device is: its id and the labels of its info."""
+    """Return the id of the device and the labels of its info series."""
     return [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
 
 
 def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
-    """All its readings, with the reasons of those that are absent, its owners and its processes."""
+    """Return the device's readings (or the reasons of their absence), owners and processes."""
     lines = _reading_lines(device.readings, metrics)
-    for one in device.allocations:
-        note = f"{human.basis(one)}, {human.standing(one)}"
-        lines.append((f"owner {human.who(one.owner)}", human.percent(one.share), note))
+    for allocation in device.allocations:
+        note = f"{human.basis(allocation)}, {human.standing(allocation)}"
+        lines.append((f"owner {human.who(allocation.owner)}", human.percent(allocation.share), note))
     for process in device.processes:
         memory = process.memory_used_bytes
         memory_text = ABSENT if memory is None else human.byte_size(memory)
@@ -114,26 +114,26 @@ def _poll_words(poll: Health, now: float) -> str:
 
 _PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
 _NUMBERS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
-# These are left out where they have nothing to say.
+# Columns that are left out if all their cells are empty.
 _AT_TIMES = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 
 def process_lines(
     devices: Iterable[MergedDevice], command_lines: Mapping[int, str], now: float, width: int, colour: Colour
 ) -> list[str]:
-    """A line for each process, cut to the width (0: none is cut)."""
+    """Return a line for each process, cut to the width (0: never cut)."""
     cells = [
         _process_cells(device, process, clean(command_lines.get(process.pid, "")), now)
         for device in devices
         for process in device.processes
     ]
     if not cells:
-        return ["No source tells of a process."]
+        return ["No processes reported."]
     filled = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *cells, strict=True) if any(texts)}
-    shown = [place for place, heading in enumerate(_PROCESS_HEADINGS) if heading in filled or heading not in _AT_TIMES]
-    headings = [_PROCESS_HEADINGS[place] for place in shown]
-    rows = [headings, *([line[place] or ABSENT for place in shown] for line in cells)]
-    lines = aligned(rows, [place for place, heading in enumerate(headings) if heading in _NUMBERS])
+    shown = [index for index, heading in enumerate(_PROCESS_HEADINGS) if heading in filled or heading not in _AT_TIMES]
+    headings = [_PROCESS_HEADINGS[index] for index in shown]
+    rows = [headings, *([line[index] or ABSENT for index in shown] for line in cells)]
+    lines = aligned(rows, [index for index, heading in enumerate(headings) if heading in _NUMBERS])
     heading, *others = (cut(line, width) if width else line for line in lines)
     return [paint(heading, Style.BOLD, colour), *others]
 

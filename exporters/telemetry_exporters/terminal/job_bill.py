@@ -1,4 +1,4 @@
-"""What owners had of cards and what it cost, added up from job records: by owner, user, account or namespace."""
+"""The use and cost of cards, added up from job records by owner, user, account or namespace."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from typing import Literal
 
 from telemetry_exporters import human
@@ -17,51 +17,51 @@ from telemetry_parsers.job_record import NOBODY, JobRecord
 
 _HOUR, _KWH = 3600.0, 3.6e6
 _LONGEST_TEXT = 48
-# Of a key that only some groupings have.
+# Marks a key that only some groupings have.
 _BY_THE_GROUP = {"left_out": True}
-# There is a user of that name on most nodes, whom these are not.
-_NOBODY, _TOTAL = "(nobody)", "(total)"
+# CSV keeps the name that programs know.
+_UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
-# What each way to group goes by: its columns, and what stands in them.
+# The columns of each grouping, and their texts.
 BY: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),
-        lambda one: (one.owner.kind, one.owner.name, one.owner.user, one.owner.account),
+        lambda record: (record.owner.kind, record.owner.name, record.owner.user, record.owner.account),
     ),
-    "user": (("user",), lambda one: (one.owner.user,)),
-    "account": (("account",), lambda one: (one.owner.account,)),
-    "namespace": (("namespace",), lambda one: (one.owner.pod_namespace,)),
+    "user": (("user",), lambda record: (record.owner.user,)),
+    "account": (("account",), lambda record: (record.owner.account,)),
+    "namespace": (("namespace",), lambda record: (record.owner.pod_namespace,)),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class NumbersJson:
-    """The figures of a group: hours of cards, and kilowatt-hours; what was not measured is neither busy nor idle."""
+    """The figures of a group: card hours and kilowatt-hours. Time without a measurement is neither busy nor idle."""
 
     owners: Count
     running: Count
-    """Those of the records that have not ended."""
+    """Records that have not ended."""
     nodes: Count
     cards: Count
     allocated_hours: NotNegative
-    """Hours of cards, times the share of each card."""
+    """Card hours, weighted by the share of each card."""
     busy_hours: NotNegative | None
-    """Null where nothing was measured."""
+    """Null if nothing was measured."""
     idle_hours: NotNegative | None
     """Measured and not busy."""
     unmeasured_hours: NotNegative
-    """Neither busy nor idle: the utilization was not known."""
+    """Neither busy nor idle: the utilization was unknown."""
     energy_kwh: NotNegative | None
     memory_peak_bytes: NotNegative | None
-    """The most that an owner's own processes held on one card."""
+    """The most memory that an owner's processes used on one card."""
     gap_hours: NotNegative
-    """Hours that are in no number: no daemon ran, or no source reported the owner."""
+    """Hours that are not counted: no daemon ran, or no source reported the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowJson(NumbersJson):
-    """The numbers of one group, behind the names that `by` asks for."""
+    """The numbers of one group, after the names that `by` selects."""
 
     kind: str | None = field(metadata=_BY_THE_GROUP)
     owner: str | None = field(metadata=_BY_THE_GROUP)
@@ -72,19 +72,19 @@ class RowJson(NumbersJson):
 
 @dataclass(frozen=True, slots=True)
 class JobsJson:
-    """What `telemetry jobs --format json` prints: records of owners added up. `nobody` is what no owner had, so that `total` is the machine's."""
+    """The output of `telemetry jobs --format json`: sums of job records. `nobody` is unallocated use, so that `total` covers the whole node."""
 
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
     rows: tuple[RowJson, ...]
-    """The group's names are `kind`, `owner`, `user` and `account` by owner, else the one key that `by` names; null if unknown."""
+    """The group's names are `kind`, `owner`, `user` and `account` by owner, else the one key in `by`; null if unknown."""
     nobody: NumbersJson
     total: NumbersJson
 
 
 @dataclass(slots=True)
 class Row:
-    """The sums of one group; `names` say which it is."""
+    """The sums of the group with these names."""
 
     names: tuple[str, ...]
     owners: set[tuple[str, str]] = field(default_factory=set)
@@ -115,7 +115,7 @@ class Row:
             self.memory_peak_bytes = max(*peaks, self.memory_peak_bytes or 0.0)
 
     def numbers(self) -> NumbersJson:
-        """The figures of the group."""
+        """Return the figures of the group."""
         measured = self.measured_seconds > 0.0
         return NumbersJson(
             owners=len(self.owners),
@@ -133,7 +133,7 @@ class Row:
 
 
 class Bill:
-    """Takes records in any order; one that comes twice counts once, and one that has ended in place of itself when it ran."""
+    """Adds up records in any order. A repeated record counts once; an ended record replaces its running version."""
 
     def __init__(self, by: str) -> None:
         self.by = by
@@ -141,21 +141,21 @@ class Bill:
         self._ended: set[str] = set()
         self._running: dict[str, JobRecord] = {}
         self._rows: dict[tuple[str, ...], Row] = {}
-        self._nobody = Row(self._alone(_NOBODY))
+        self._unallocated = Row(())
         self._total = Row(self._alone(_TOTAL))
 
     def add(self, record: JobRecord) -> None:
-        """Take one record."""
+        """Add one record."""
         if record.end is None:
-            known = self._running.get(record.id)
-            if known is None or known.seconds < record.seconds:
+            running = self._running.get(record.id)
+            if running is None or running.seconds < record.seconds:
                 self._running[record.id] = record
         elif record.id not in self._ended:
             self._ended.add(record.id)
             self._count(record)
 
     def rows(self) -> list[Row]:
-        """The groups, the largest first. Nothing is to be added afterwards."""
+        """Return the groups, the largest first. No record may be added afterwards."""
         running, self._running = self._running, {}
         for record in running.values():
             if record.id not in self._ended:
@@ -164,40 +164,40 @@ class Bill:
 
     def _count(self, record: JobRecord) -> None:
         names = self._group(record)
-        row = self._nobody if record.owner.kind == NOBODY else self._rows.setdefault(names, Row(names))
+        row = self._unallocated if record.owner.kind == NOBODY else self._rows.setdefault(names, Row(names))
         row.add(record)
         self._total.add(record)
 
-    def _rest(self) -> list[Row]:
-        """Return the unallocated use, if it is known."""
-        return [self._nobody] if self._nobody.nodes else []
+    def _rest(self, name: str) -> list[Row]:
+        """Return the unallocated use, if any is recorded."""
+        return [replace(self._unallocated, names=self._alone(name))] if self._unallocated.nodes else []
 
     def _alone(self, name: str) -> tuple[str, ...]:
-        return tuple(name if place == 0 else "" for place in range(len(self._columns)))
+        return tuple(name if index == 0 else "" for index in range(len(self._columns)))
 
     def json(self) -> str:
-        """The document `telemetry.jobs/1`."""
+        """Return the document `telemetry.jobs/1`."""
         document = {
             "schema": "telemetry.jobs/1",
             "by": self.by,
             "rows": [{**self._named(row), **asdict(row.numbers())} for row in self.rows()],
-            "nobody": asdict(self._nobody.numbers()),
+            "nobody": asdict(self._unallocated.numbers()),
             "total": asdict(self._total.numbers()),
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     def csv(self) -> str:
-        """A line for each group, and no total: it would be counted with them."""
+        """Return a line for each group, without the total, which readers would add to the rest."""
         text = io.StringIO(newline="")
         writer = csv.writer(text)
-        writer.writerow((*self._columns, *(one.name for one in fields(NumbersJson))))
-        for row in (*self.rows(), *self._rest()):
-            writer.writerow((*row.names, *("" if one is None else one for one in astuple(row.numbers()))))
+        writer.writerow((*self._columns, *(column.name for column in fields(NumbersJson))))
+        for row in (*self.rows(), *self._rest(_UNALLOCATED_IN_CSV)):
+            writer.writerow((*row.names, *("" if number is None else number for number in astuple(row.numbers()))))
         return text.getvalue()
 
     def table(self, colour: Colour) -> str:
-        """The groups for people, and what is to be known of them."""
-        rows = [*self.rows(), *self._rest(), self._total]
+        """Return the groups as a table with notes."""
+        rows = [*self.rows(), *self._rest(_UNALLOCATED), self._total]
         lines = [
             [*(name.upper() for name in self._columns), *_NUMBERS],
             *([*(cut(name or ABSENT, _LONGEST_TEXT) for name in row.names), *_cells(row)] for row in rows),
@@ -220,7 +220,7 @@ def _cells(row: Row) -> Sequence[str]:
     return [
         str(len(row.cards)),
         str(len(row.nodes)),
-        *(_number(each) for each in hours),
+        *map(_number, hours),
         _number(numbers.energy_kwh),
         ABSENT if peak is None else human.byte_size(peak),
     ]
@@ -233,7 +233,7 @@ def _number(value: float | None) -> str:
 def _notes(total: Row) -> list[str]:
     notes = []
     if total.running:
-        notes.append(f"Not ended yet: {total.running}, counted as far as the ledger was written.")
+        notes.append(f"Still running: {total.running}, counted up to the last entry in the ledger.")
     if total.gap_seconds >= 1.0:
         hours = human.digits(total.gap_seconds / _HOUR)
         notes.append(f"Not counted: {hours} h in which no daemon ran, or no source reported the owner.")

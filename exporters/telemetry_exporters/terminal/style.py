@@ -1,4 +1,4 @@
-"""Emphasis in a terminal: the few styles of the views; none is used if colour is not wanted."""
+"""Text styles in a terminal; none is used without colour."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Colour(enum.Enum):
 
 
 class Style(enum.Enum):
-    """What a piece of text means; the value is its escape sequence's parameter."""
+    """The meaning of a piece of text; the value is its escape parameter."""
 
     PLAIN = ""
     BOLD = "1"
@@ -27,7 +27,7 @@ class Style(enum.Enum):
 
 
 def paint(text: str, style: Style, colour: Colour) -> str:
-    """The text in that style."""
+    """Return the text in that style."""
     if colour is Colour.NEVER or style is Style.PLAIN or not text:
         return text
     return f"\x1b[{style.value}m{text}\x1b[0m"

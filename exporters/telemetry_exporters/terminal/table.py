@@ -1,4 +1,4 @@
-"""The terminal's view of a node: a line for each device, or all its readings, and below them what is wrong."""
+"""The terminal's view of a node: a line for each device, or all its readings, and then the troubles."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 
-# Narrower tables have less between their columns; a table without a width has as many columns as it takes.
+# Narrower tables have one blank between columns. A table without a width has no limit.
 _NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
     replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS
 )
-# What a table without a width has.
+# The columns of a table without a width.
 _USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIONAL and column.heading != "OWNER")
 
 
 class Detail(enum.Flag):
-    """How much is shown: the devices; also the reasons of absences, and processes; or every reading in place of the devices."""
+    """What is shown: the devices; also the reasons of absences, and processes; or every reading instead of the devices."""
 
     BRIEF = 0
     REASONS = 1
@@ -45,7 +45,7 @@ class Detail(enum.Flag):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The devices (None: all), metrics and command lines to show; `origin` in the heading names the source of the snapshot."""
+    """The devices (None: all), metrics and command lines to show. `origin` names the source of the snapshot in the heading."""
 
     ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def table(
     extra: Mapping[str, Metric] = NO_METRICS,
     chosen: Chosen = EVERY,
 ) -> str:
-    """The node as text for a terminal of that width (0: unlimited); no number is ever cut."""
+    """Return the node as text for a terminal of that width (0: unlimited). Numbers are never cut."""
     shown = screen(snapshot, extra).snapshot
     # A device is judged beside all others of its model.
     verdict = judge(shown)
@@ -97,7 +97,7 @@ def _head(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[s
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
-    """Return what a user of a node without accelerators may try, with the sources that are installed."""
+    """Return advice for a node without accelerators, with the installed sources."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
     words = ", ".join(f"{source.source} ({source_condition(source).word})" for source in present)
     found = f"No accelerator found{f' by {words}' if words else ''}."
@@ -118,17 +118,17 @@ def _device_lines(rows: tuple[Row, ...], limit: int, colour: Colour) -> list[str
     columns = of_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
     cells = [[column.cell(row) for row in rows] for column in columns]
 
-    def natural(place: int) -> int:
-        texts = [cell.text for cell in cells[place]]
-        if columns[place].priority >= OPTIONAL and all(text == ABSENT for text in texts):
+    def natural(index: int) -> int:
+        texts = [cell.text for cell in cells[index]]
+        if columns[index].priority >= OPTIONAL and all(text == ABSENT for text in texts):
             return 0
-        return max(map(display_width, (columns[place].heading, *texts)))
+        return max(map(display_width, (columns[index].heading, *texts)))
 
     gap = " " if 0 < limit < _NARROW else GAP
     kept = fitted(columns, natural, limit or _UNLIMITED, len(gap))
-    heading = [(columns[place], Cell(columns[place].heading, Style.BOLD), width) for place, width in kept.items()]
+    heading = [(columns[index], Cell(columns[index].heading, Style.BOLD), width) for index, width in kept.items()]
     lines = [
-        [(columns[place], cells[place][number], width) for place, width in kept.items()] for number in range(len(rows))
+        [(columns[index], cells[index][number], width) for index, width in kept.items()] for number in range(len(rows))
     ]
     return [_line(line, gap, colour) for line in (heading, *lines)]
 
@@ -143,27 +143,27 @@ def _line(parts: Iterable[tuple[Column[Row], Cell, int]], gap: str, colour: Colo
 
 
 def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
-    """Who has each device, and on what basis."""
-    owned = [(device, one) for device in devices for one in device.allocations]
+    """Return the owners of each device with their shares."""
+    owned = [(device, allocation) for device in devices for allocation in device.allocations]
     if not owned:
         return []
-    told = (
-        f"  {device.vendor} {device.device}: {human.who(one.owner)}: {human.share(one)}, {human.standing(one)}"
-        for device, one in owned
+    lines = (
+        f"  {device.vendor} {device.device}: {human.who(allocation.owner)}: {human.share(allocation)}, {human.standing(allocation)}"
+        for device, allocation in owned
     )
-    return ["Owners:", *(line for text in told for line in wrapped(text, width, "    "))]
+    return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
 
 
 def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
-    """Why the table has gaps: the reasons in each column, with their devices."""
+    """Return the reasons of gaps in the table, by column, with their devices."""
     devices_by_gap: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
         for name, value in _gaps(row):
             if row.device.up is not False and (value is None or isinstance(value, Absent)):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
                 devices_by_gap.setdefault((name, why), []).append(row.device)
-    told = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
-    lines = [line for text in told for line in wrapped(text, width, "    ")]
+    texts = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
+    lines = [line for text in texts for line in wrapped(text, width, "    ")]
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 

@@ -1,1 +1,1 @@
-"""What `telemetry top` shows: frames made of a state and a size, and the state after a key; no terminal is known here."""
+"""Frames of `telemetry top`: pure functions from a state and a size to lines, and from a state and a key to the next state."""

@@ -1,4 +1,4 @@
-"""One card: what is said against it, a chart of its half hour, its events, and all its readings or why there is none."""
+"""The view of one card: its findings, a chart of its half hour, its events, and all its readings or the reasons of their absence."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_exporters.text import clean, display_width, pad_left, pad_right
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, MergedReading
-from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, PastEvent, Series, kept_value
+from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, Series, kept_value
 
 _LINK_UP = "link_up"
 _LONGEST_NAME, _LONGEST_REASON = 34, 24
 _BETWEEN = 3
 _MOST_EVENTS = 20
-# Name, value or the reason of its absence, source, and whether there is a number.
+# Name, value (or the reason of its absence), source, and whether there is a number.
 _Entry = tuple[str, str, str, bool]
-# The first group that has one of its words in the name of a metric is that of its readings; the last has the others.
+# A metric belongs to the first group with a word in its name, else to the last.
 _GROUPS = (
     ("heat", ("temperature", "fan", "throttled")),
     ("errors", ("error", "ecc", "replay", "retired", "remap", "event")),
@@ -47,7 +47,7 @@ _GROUPS = (
 
 
 def body(state: State, size: Size) -> Body:
-    """The chosen card of the chosen node."""
+    """Return the chosen card of the chosen node."""
     scene = chosen_scene(state)
     card = None if scene is None else chosen_card(state, scene)
     if scene is None or card is None:
@@ -78,9 +78,9 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     shown_remedies: set[str] = set()
     if scene.slot is None:
         for finding in card.row.findings:
-            said = ": ".join(filter(None, (finding.word, finding.meaning)))
+            words = ": ".join(filter(None, (finding.word, finding.meaning)))
             if finding.meaning or finding.remedy:
-                yield from wrapped(said, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
+                yield from wrapped(words, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
             if finding.remedy and finding.remedy not in shown_remedies:
                 shown_remedies.add(finding.remedy)
                 yield from wrapped(f"→ {finding.remedy}", width, indent="    ", begin="  ")
@@ -91,7 +91,7 @@ def _title(text: str) -> Line:
 
 
 def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
-    """The newest first; in the past those that had happened."""
+    """Yield the card's events, the newest first. In the past, later events are left out."""
     end = scene.past.start + card.window.end * scene.past.slot_seconds
     events = [
         event
@@ -103,21 +103,20 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     yield _title("events of the last 30 minutes")
     newest = sorted(events, key=lambda event: event.wall_time, reverse=True)
     for event in newest[:_MOST_EVENTS]:
-        yield from wrapped(_event_words(event), width, Style.WARNING, "    ", "  ")
+        words = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
+        yield from wrapped(words, width, Style.WARNING, "    ", "  ")
     if len(newest) > _MOST_EVENTS:
         yield (Piece(f"and {len(newest) - _MOST_EVENTS} older ones", Style.DIM),)
 
 
-def _event_words(event: PastEvent) -> str:
-    return clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
-
-
 def _readings(card: Card) -> Mapping[str, Sequence[_Entry]]:
-    """Its readings by what they are about; links that are up are counted."""
+    """Return the card's readings by subject. Links that are up are counted in one entry."""
     groups: dict[str, list[_Entry]] = {name: [] for name, _ in _GROUPS}
-    links = [one for one in card.row.device.readings if one.metric == _LINK_UP and not isinstance(one.value, Absent)]
+    links = [
+        link for link in card.row.device.readings if link.metric == _LINK_UP and not isinstance(link.value, Absent)
+    ]
     if len(links) > 1:
-        up = sum(1 for one in links if one.value)
+        up = sum(1 for link in links if link.value)
         groups["links"].append(("links up", f"{up} / {len(links)}", links[0].source, True))
     for reading in card.row.device.readings:
         if len(links) < 2 or reading not in links or not reading.value:
@@ -135,7 +134,7 @@ def _with_words(entries: Sequence[_Entry], wanted: str) -> Sequence[_Entry]:
 
 
 def _groups(groups: Mapping[str, Sequence[_Entry]], width: int) -> Iterator[Line]:
-    """The groups that have readings; what counts nothing is named in one line."""
+    """Yield the groups that have readings. Readings of 0 are named in one line."""
     widths = _Widths.of([entry for group in groups.values() for entry in group], width)
     for name, entries in groups.items():
         zeros = [entry for entry in entries if entry[1] == "0"]
@@ -171,7 +170,7 @@ def _past_readings(card: Card, scene: Scene) -> Mapping[str, Sequence[_Entry]]:
 
 @dataclass(frozen=True, slots=True)
 class _Widths:
-    """How wide names, values and sources of all groups are, so that they stand below each other."""
+    """The widths of names, values and sources in all groups, so that they are aligned."""
 
     names: int
     values: int
@@ -179,7 +178,7 @@ class _Widths:
 
     @classmethod
     def of(cls, entries: Sequence[_Entry], width: int) -> _Widths:
-        """The widths of these entries in a terminal of that width."""
+        """Return the widths for these entries in a terminal of that width."""
         entries = [_short(entry) for entry in entries]
         names = min(max((display_width(name) for name, *_ in entries), default=0), _LONGEST_NAME)
         values = max((display_width(value) for _, value, *_ in entries), default=0)
@@ -190,7 +189,7 @@ class _Widths:
 
 
 def _entries(entries: Sequence[_Entry], widths: _Widths, width: int) -> Iterator[Line]:
-    """The readings, in as many columns as there is room for."""
+    """Yield the readings in as many columns as fit."""
     names, values, sources = widths.names, widths.values, widths.sources
     block = names + values + 4 + (sources + 2 if sources else 0)
     columns = max(1, (width + _BETWEEN) // (block + _BETWEEN))
@@ -205,7 +204,7 @@ def _entries(entries: Sequence[_Entry], widths: _Widths, width: int) -> Iterator
 
 
 def _short(entry: _Entry) -> _Entry:
-    """The same with a reason that fits beside the numbers; the gaps below the chart have the whole one."""
+    """Return the entry with its reason cut to fit beside the numbers. The gaps below the chart show whole reasons."""
     name, value, source, is_number = entry
     return name, value if is_number else cut_whole(clean(value), _LONGEST_REASON), source, is_number
 
@@ -230,21 +229,20 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
-    """Who has the card now, and on what basis."""
     if scene.slot is None and card.row.device.allocations:
         yield _title("owners")
-        for one in card.row.device.allocations:
-            words = f"{human.who(one.owner)}: {human.share(one)}, {human.standing(one)}"
+        for allocation in card.row.device.allocations:
+            words = f"{human.who(allocation.owner)}: {human.share(allocation)}, {human.standing(allocation)}"
             yield from wrapped(words, width, indent="    ", begin="  ")
 
 
 _MOST_GAPS = 8
-# Height of the chart, and from how many rows on.
+# The terminal's rows from which on the chart has this height.
 _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
 def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:
-    """The chart with its title, its scales and its gaps."""
+    """Yield the chart with its title, scales and gaps."""
     metric, past = BY_KEY[state.metric], scene.past
     series = card.series.get(state.metric)
     yield from wrapped(_chart_title(state.metric, scene, card, series), size.columns, Style.BOLD)
@@ -273,11 +271,11 @@ def _columns(
 
 
 def _axis(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
-    """The times at both ends, and a mark below the moment that is looked at."""
+    """Yield the times at both ends, and a mark below the chosen slot."""
     begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
     yield (Piece(" " * (margin + 1)), *spread((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
     found = [
-        place for place, (first, last) in enumerate(parts) if scene.slot is not None and first <= scene.slot < last
+        index for index, (first, last) in enumerate(parts) if scene.slot is not None and first <= scene.slot < last
     ]
     if found:
         yield (Piece(" " * (margin + 1 + found[0]) + "▲", Style.WARNING),)
@@ -298,7 +296,7 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
 
 
 def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
-    """The number of now or of the moment, or why there is none."""
+    """Return the current or past number in words, or the reason of its absence."""
     if scene.slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):

@@ -1,4 +1,4 @@
-"""The cards of one node, worst first: a line each, in as many columns as there is room for."""
+"""The list of one node's cards, worst first: a line for each, in as many columns as fit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import Row, source_condition
+from telemetry_exporters.judgement.overview import Row, number_of, source_condition
 from telemetry_exporters.judgement.verdict import Severity
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, number_of, of_vendors
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, of_vendors
 from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
 from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wrapped
 from telemetry_exporters.terminal.frames.listing import Listing, past_columns
@@ -16,7 +16,7 @@ from telemetry_exporters.terminal.frames.model import NO_SERIES, Scene, Size, St
 from telemetry_exporters.terminal.style import Style
 from telemetry_parsers.past import Past, Series
 
-# Quiet conditions come and go with the load: they do not move a card.
+# Quiet conditions come and go with the load, so they do not change a card's position.
 BADNESS = {Severity.BAD: 0, Severity.WARNING: 1, Severity.QUIET: 2, Severity.GOOD: 2}
 _MOST_DRAWINGS = 4096
 _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
@@ -24,7 +24,7 @@ _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A row with what it takes to draw its half hour; `drawings` are those that were made of the same past."""
+    """A row with the data for drawing its half hour. `drawings` caches the drawings of the same past."""
 
     row: Row
     series: Mapping[str, Series]
@@ -34,7 +34,7 @@ class Card:
 
 
 def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
-    """The node's cards as they are looked at."""
+    """Yield the node's cards in the snapshot's order."""
     drawings = scene.node.memory.of(_no_drawings, scene.past)
     if len(drawings) > _MOST_DRAWINGS:
         drawings.clear()
@@ -90,7 +90,7 @@ def _of_row(column: Column[Row]) -> Column[Card]:
     )
 
 
-# Behind the column of that heading.
+# Drawings, by the heading of the column before them.
 _DRAWN: Mapping[str, tuple[Column[Card], ...]] = {
     "TEMP": (_trend("TEMP 30 MIN", "temperature_celsius", 16),),
     "POWER / CAP": (_trend("POWER 30 MIN", "power_watts", 19),),
@@ -106,8 +106,10 @@ _PAST_COLUMNS = past_columns(_COLUMNS)
 
 def _listing(scene: Scene) -> Listing[Card]:
     columns = _COLUMNS if scene.slot is None else _PAST_COLUMNS
-    if len({row.model for row in scene.rows}) == 1:  # the heading has it
-        columns = tuple(replace(one, priority=15, least=0) if one.heading == "MODEL" else one for one in columns)
+    if len({row.model for row in scene.rows}) == 1:  # the heading shows the model
+        columns = tuple(
+            replace(column, priority=15, least=0) if column.heading == "MODEL" else column for column in columns
+        )
     return Listing(
         of_vendors(columns, {row.device.vendor for row in scene.rows}),
         lambda card: card.row.device.id,
@@ -130,7 +132,7 @@ def _text(card: Card) -> str:
 
 
 def body(state: State, size: Size) -> Body:
-    """The cards of the chosen node, or why there are none."""
+    """Return the cards of the chosen node, or the reason why there are none."""
     scene = chosen_scene(state)
     if scene is None:
         return saying("No node is known yet.", size.columns)
@@ -149,6 +151,6 @@ def _no_devices(scene: Scene, width: int) -> Body:
 
 
 def chosen_card(state: State, scene: Scene) -> Card | None:
-    """The chosen card, the worst of the node if none is."""
+    """Return the chosen card, by default the worst of the node."""
     cards = sorted(cards_of(scene, state.glyphs), key=_badness)
     return next((card for card in cards if card.row.device.id == state.card), cards[0] if cards else None)

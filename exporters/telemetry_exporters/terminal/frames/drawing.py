@@ -1,4 +1,4 @@
-"""Numbers as pictures: bars, sparklines and charts, in which a gap stays a gap."""
+"""Bars, sparklines and charts. A slot without a number is drawn as a gap."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from telemetry_exporters.judgement.overview import Row, slowdown_celsius, value_of
+from telemetry_exporters.judgement.overview import Row, number_of, slowdown_celsius, value_of
 from telemetry_exporters.text import display_width
-from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-# One character each, or none: a text never grows by it.
+# Each character becomes one or none, so that a text never grows.
 _IN_ASCII = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """`levels` are the eight of sparklines and charts, lowest first; a `gap` has no number; bars are `full` and `empty`."""
+    """The characters for drawing: `levels` of sparklines and charts, lowest first, and `full` and `empty` cells of bars."""
 
     levels: str
-    gap: str
+    gap: str  # a slot without a number
     full: str
     empty: str
     is_ascii: bool
 
     def plain(self, text: str) -> str:
-        """The text as it can be shown; never wider than before."""
+        """Return the text in the characters that the terminal can show, never wider than before."""
         if not self.is_ascii or text.isascii():
             return text
-        seen = "".join(one for one in text.translate(_IN_ASCII) if display_width(one))
+        seen = "".join(character for character in text.translate(_IN_ASCII) if display_width(character))
         return seen.encode("ascii", "replace").decode("ascii")
 
 
@@ -42,31 +41,31 @@ _COOL, _HOT = 20.0, 90.0
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The numbers at the bottom and at the top."""
+    """The numbers at the bottom and at the top of a drawing."""
 
     low: float
     high: float
 
     def part(self, value: float) -> float:
-        """Where the number is between them, from 0 to 1."""
+        """Return the position of the number between them, from 0 to 1."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0) if self.high > self.low else 0.0
 
 
 def bar(part: float, width: int, glyphs: Glyphs) -> str:
-    """A bar that is full to that part, at least a character of it if there is anything."""
+    """Return a bar filled to that part. A part above 0 fills at least one character."""
     filled = min(width, max(round(part * width), 1 if part > 0 else 0))
     return glyphs.full * filled + glyphs.empty * (width - filled)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`; `phase` is the number of the first slot since the epoch, so that parts stand still."""
+    """The half hour before the slot `end`. `phase` is the number of the first slot since the epoch, which keeps the borders of parts at fixed times."""
 
     end: int
     phase: int
 
     def parts(self, width: int) -> list[tuple[int, int]]:
-        """At most so many equal parts, as first slot and the one behind the last; the outer ones may be shorter."""
+        """Return at most `width` equal parts, each as its first slot and the slot behind its last one. The outer parts may be shorter."""
         size = max(1, -(-SLOTS // max(width, 1)))
         behind = -(-(self.end + self.phase) // size) * size - self.phase
         first = self.end - SLOTS
@@ -75,8 +74,8 @@ class Window:
 
 
 def highest(series: Series, window: Window, width: int) -> list[float]:
-    """The highest number of each part of the window; NaN where at least half of the slots that there were have none."""
-    return [_highest(series.highest[max(one, 0) : max(end, 0)]) for one, end in window.parts(width)]
+    """Return the highest number of each part of the window, NaN if at least half of its slots have no number."""
+    return [_highest(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 
 def _highest(values: array[float]) -> float:
@@ -87,7 +86,7 @@ def _highest(values: array[float]) -> float:
 
 
 def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: Glyphs) -> str:
-    """A character for each part of the window."""
+    """Return one character for each part of the window."""
     return "".join(
         glyphs.gap if math.isnan(value) else glyphs.levels[_level(scale.part(value), _LEVELS) - 1]
         for value in highest(series, window, width)
@@ -95,12 +94,12 @@ def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: 
 
 
 def _level(part: float, levels: int) -> int:
-    """From 1 to `levels`."""
+    """Return a level from 1 to `levels`."""
     return min(levels, int(part * levels) + 1)
 
 
 def chart(values: Sequence[float], height: int, scale: Scale, glyphs: Glyphs) -> Iterator[str]:
-    """So many lines, the highest first; a column without a number has the mark of a gap at the bottom."""
+    """Yield `height` lines, the highest first. A column without a number has the gap mark at the bottom."""
     levels = [0 if math.isnan(value) else _level(scale.part(value), height * _LEVELS) for value in values]
     for row in range(height - 1, -1, -1):
         yield "".join(_part_of_column(level - row * _LEVELS, row, level, glyphs) for level in levels)
@@ -113,7 +112,7 @@ def _part_of_column(above: int, row: int, level: int, glyphs: Glyphs) -> str:
 
 
 def scale_of(metric: str, row: Row, series: Series) -> Scale:
-    """From nothing, or a cool card, to the most that the card may have, or to the highest number."""
+    """Return the scale of a metric: from 0, or from a cool card, to the device's limit or the highest number."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_most(metric, row), highest))
@@ -124,12 +123,8 @@ def _most(metric: str, row: Row) -> float:
         return 1.0
     bound = {
         "temperature_celsius": slowdown_celsius(row.device) or _HOT,
-        "power_watts": _number(row.power_cap),
-        "power_cap_watts": _number(row.power_cap),
-        "memory_used_bytes": _number(value_of(row.device, "memory_total_bytes")),
+        "power_watts": number_of(row.power_cap),
+        "power_cap_watts": number_of(row.power_cap),
+        "memory_used_bytes": number_of(value_of(row.device, "memory_total_bytes")),
     }
-    return bound.get(metric, 0.0)
-
-
-def _number(value: float | Absent | None) -> float:
-    return 0.0 if value is None or isinstance(value, Absent) else value
+    return bound.get(metric) or 0.0

@@ -1,4 +1,4 @@
-"""The frame of a state: header, as much of the view as there is room for, footer."""
+"""The frame of a state: header, the part of the view that fits, footer."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from telemetry_exporters.terminal.frames.model import (
     View,
     chosen_scene,
     latest,
-    scene,
+    scene_at,
 )
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, display_width
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
 
-# What the view has at least below the header: headings, three lines, and two of the footer.
+# The least lines below the header: headings, three lines of the view, and two of the footer.
 _BELOW = 6
 _SHORT = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
 _LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
 _EVERY = frozenset(View)
-# What the line of keys says, the most important first, and in which views.
+# The line of keys, the most important first, with the views that have them.
 _KEYS = (
     ("? help", _EVERY - {View.HELP}),
     ("q quit", _EVERY),
@@ -69,16 +69,16 @@ _KEYS = (
 )
 _PROMPT = "filter: "
 _WIDEST_KEY = 13
-# It shows and never acts: there is no key that ends a process or changes a card.
+# No key ends a process or changes a card: the program only shows.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
     ("PgUp PgDn", "the same by a page"),
     ("Home End", "the first line, the last line"),
     ("Enter", "open the node or card"),
-    ("Esc", "end the filter, then go back"),
+    ("Esc", "clear the filter, then go back"),
     ("1 2 3 4 5", "nodes, cards, one card, processes, sources"),
     ("Tab", "the next of these; Shift Tab: the one before"),
-    ("/", "show only lines that have these words; Enter keeps them, Esc ends it"),
+    ("/", "show only lines that have these words; Enter keeps the filter, Esc clears it"),
     ("s S", "sort by the next column, or the one before; without a column the worst come first"),
     ("t w g u", "sort by temperature, power (watts), memory (GiB), utilization; the same key again reverses the order"),
     ("o c d", "sort by owner; by CPU (processes); in the usual order, the worst first"),
@@ -95,21 +95,21 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# Lower terminals keep their lines for the cards.
+# Terminals with fewer rows keep their lines for the cards.
 _HIGH, _MOST_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence about what is shown."""
+    """A sentence about the readings that are shown."""
 
     text: str
     style: Style = Style.WARNING
 
 
 def header(state: State, size: Size) -> list[Line]:
-    """The lines above the view; where there are too many, the last one says how many are missing."""
+    """Return the lines above the view. If they do not fit, the last line says how many are missing."""
     scenes = _scenes_of(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
@@ -127,9 +127,9 @@ def header(state: State, size: Size) -> list[Line]:
 
 
 def _scenes_of(state: State) -> Sequence[Scene]:
-    """The nodes that the view is about."""
+    """Return the nodes that the view shows."""
     if state.view is View.NODES:
-        return [scene(node, state.moment) for node in state.nodes]
+        return [scene_at(node, state.moment) for node in state.nodes]
     found = chosen_scene(state)
     return [] if found is None else [found]
 
@@ -153,7 +153,7 @@ def _subject(state: State, scenes: Sequence[Scene]) -> str:
 
 
 def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
-    times = [one.seen.snapshot.wall_time for one in scenes if one.seen is not None]
+    times = [scene.seen.snapshot.wall_time for scene in scenes if scene.seen is not None]
     if state.moment is None and not times:
         return ""
     shown = max(times) if state.moment is None else state.moment
@@ -162,7 +162,7 @@ def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
 
 
 def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    found = tiles_of([one.figures for one in scenes])
+    found = tiles_of([scene.figures for scene in scenes])
     # Which devices were up in the past is unknown.
     labels = _SHORT if size.columns < _NARROW else {}
     words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]
@@ -171,14 +171,14 @@ def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]
 
 
 def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """How busy the host itself is, as far as its source reports it."""
-    for one in scenes:
+    """Yield the host's load, as far as its source reports it."""
+    for scene in scenes:
         host = (
             {}
-            if one.seen is None or one.is_old
+            if scene.seen is None or scene.is_old
             else {
                 reading.metric: reading.value
-                for reading in one.seen.snapshot.host
+                for reading in scene.seen.snapshot.host
                 if not isinstance(reading.value, Absent)
             }
         )
@@ -200,30 +200,30 @@ def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
 
 
 def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """What says that the numbers are not those of now, or not real."""
+    """Yield the warnings that numbers are old, paused, simulated or recorded."""
     if state.moment is not None:
         yield Note(_past_note(state, state.moment))
     if state.is_paused:
         yield Note("Paused: nothing new is shown. p: go on")
     if state.view is View.NODES:
-        silent = [one for one in scenes if one.is_old or (one.seen is None and one.node.trouble)]
+        silent = [scene for scene in scenes if scene.is_old or (scene.seen is None and scene.node.trouble)]
         if silent and state.moment is None:
             yield Note(f"{len(silent)} of {len(scenes)} nodes do not answer.", Style.BAD)
         yield from _unreal(scenes)
         return
-    for one in scenes:
+    for scene in scenes:
         if state.moment is None:
-            yield from _silence(one)
-        if one.seen is not None:
-            notes_found = (simulation_note(one.seen.snapshot), replay_note(one.seen.snapshot))
+            yield from _silence(scene)
+        if scene.seen is not None:
+            notes_found = (simulation_note(scene.seen.snapshot), replay_note(scene.seen.snapshot))
             yield from (Note(note) for note in notes_found if note)
 
 
 def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """What is not real or not of now on some nodes, each thing once."""
-    notes_found = Counter(note for one in scenes if one.seen is not None for note in one.seen.notes)
+    """Yield the most frequent warning about simulated or recorded nodes, with the number of nodes."""
+    notes_found = Counter(note for scene in scenes if scene.seen is not None for note in scene.seen.notes)
     for note, count in notes_found.most_common(1):
-        noted = sum(1 for one in scenes if one.seen is not None and one.seen.notes)
+        noted = sum(1 for scene in scenes if scene.seen is not None and scene.seen.notes)
         yield Note(note if noted == count == len(scenes) else f"{noted} of {len(scenes)} nodes: {note}")
 
 
@@ -233,13 +233,13 @@ def _past_note(state: State, moment: float) -> str:
     return f"PAST{ago}. n: back to now"
 
 
-def _silence(one: Scene) -> Iterator[Note]:
-    if one.seen is None or (not one.node.trouble and not one.is_old):
+def _silence(scene: Scene) -> Iterator[Note]:
+    if scene.seen is None or (not scene.node.trouble and not scene.is_old):
         return
-    age = human.seconds(round(one.node.age_seconds or 0.0))
-    what = "The values are no longer valid" if one.is_old else "The newest values"
-    why = f": {clean(one.node.trouble)}" if one.node.trouble else ""
-    yield Note(f"{what}, {age} old{why}", Style.BAD if one.is_old else Style.WARNING)
+    age = human.seconds(round(scene.node.age_seconds or 0.0))
+    what = "The values are no longer valid" if scene.is_old else "The newest values"
+    why = f": {clean(scene.node.trouble)}" if scene.node.trouble else ""
+    yield Note(f"{what}, {age} old{why}", Style.BAD if scene.is_old else Style.WARNING)
 
 
 def _troubles(seen: Seen) -> tuple[Trouble, ...]:
@@ -247,9 +247,9 @@ def _troubles(seen: Seen) -> tuple[Trouble, ...]:
 
 
 def _ranked(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """What is wrong, the worst first, a line each."""
-    for one in scenes:
-        found = () if one.seen is None else one.node.memory.of(_troubles, one.seen)
+    """Yield one line for each trouble, worst first."""
+    for scene in scenes:
+        found = () if scene.seen is None else scene.node.memory.of(_troubles, scene.seen)
         shown = found if len(found) == _MOST_TROUBLES + 1 else found[:_MOST_TROUBLES]
         for trouble in shown:
             yield clipped((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)
@@ -258,11 +258,11 @@ def _ranked(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
 
 
 def _failing_sources(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """The first source that fails, and how many more do."""
+    """Yield the first failing source, with the number of others."""
     if state.view in (View.NODES, View.SOURCES) or state.moment is not None:
         return
-    for one in scenes:
-        sources = () if one.seen is None else one.seen.snapshot.sources
+    for scene in scenes:
+        sources = () if scene.seen is None else scene.seen.snapshot.sources
         bad = [source for source in sources if source_condition(source).severity is Severity.BAD]
         if bad:
             more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
@@ -270,23 +270,14 @@ def _failing_sources(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def _maintenance(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Whether somebody works on the node."""
     if state.view is not View.NODES and state.moment is None:
-        notes = (maintenance_note(one.seen.snapshot) for one in scenes if one.seen is not None)
+        notes = (maintenance_note(scene.seen.snapshot) for scene in scenes if scene.seen is not None)
         yield from (Note(note) for note in notes if note)
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """How many lines are out of sight, above and below."""
-
-    above: int = 0
-    below: int = 0
-
-
-def footer(state: State, size: Size, hidden: Hidden) -> list[Line]:
-    """The lines below the view."""
-    counts = " ".join(f"{mark} {count}" for mark, count in (("▲", hidden.above), ("▼", hidden.below)) if count)
+def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Line]:
+    """Return the lines below the view, with the numbers of lines out of sight above and below."""
+    counts = " ".join(f"{mark} {count}" for mark, count in (("▲", above), ("▼", below)) if count)
     right = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
     room = size.columns - sum(display_width(piece.text) + 1 for piece in right)
     keys = parts_that_fit([text for text, views in _KEYS if state.view in views], room, "  ")
@@ -295,7 +286,7 @@ def footer(state: State, size: Size, hidden: Hidden) -> list[Line]:
 
 
 def _status(state: State, size: Size) -> Sequence[Line]:
-    """How the list is filtered and sorted, if it is."""
+    """Return the line with the list's filter and sorting, if there is any."""
     look = state.look
     room = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
@@ -309,7 +300,7 @@ def _status(state: State, size: Size) -> Sequence[Line]:
 
 
 def _cursor_column(state: State, size: Size) -> int:
-    """Where the next character of the filter comes."""
+    """Return the column of the next character of the filter."""
     room = max(0, size.columns - len(_PROMPT) - 1)
     return min(len(_PROMPT) + display_width(_end_of(state.look.filter, room)), max(0, size.columns - 1))
 
@@ -321,7 +312,7 @@ def _end_of(text: str, width: int) -> str:
 
 
 def _help_page(_: State, size: Size) -> Body:
-    """A line for each key, or more where it takes them."""
+    """Return the keys with their meaning."""
     indent = " " * (_WIDEST_KEY + 1)
     lines = [
         line for key, text in KEYS for line in wrapped(f"{key:<{_WIDEST_KEY}} {text}", size.columns, indent=indent)
@@ -341,7 +332,7 @@ VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the screen is divided: `room` is the number of the view's lines that fit, `first` the first of them."""
+    """The division of the screen: `room` lines of the view fit, beginning with the line `first`."""
 
     above: list[Line]
     body: Body
@@ -350,19 +341,19 @@ class Layout:
 
 
 def layout(state: State, size: Size) -> Layout:
-    """How a screen of that size is divided."""
+    """Return the division of a screen of that size."""
     body = VIEWS[state.view](state, size)
     above = header(state, size)
-    room = max(1, size.rows - len(above) - body.heads - len(footer(state, size, Hidden())))
+    room = max(1, size.rows - len(above) - body.heads - len(footer(state, size)))
     return Layout(above, body, room, body.first(state.look.scroll, room))
 
 
 def frame(state: State, size: Size) -> Frame:
-    """What the terminal of that size shows."""
+    """Return the frame for a terminal of that size."""
     found = layout(state, size)
     body = found.body
     last = min(found.first + found.room, body.count)
-    below = footer(state, size, Hidden(found.first, body.count - last))
+    below = footer(state, size, found.first, body.count - last)
     lines = [*found.above, *body.make(found.first, last)]
     if state.view is View.CARDS and state.shows_processes:
         lines += lists.process_pane(state, Size(size.columns, found.room - (last - found.first)))
@@ -375,7 +366,7 @@ def frame(state: State, size: Size) -> Frame:
 
 
 def _painted(line: Line, state: State, width: int) -> Line:
-    """The line with nothing in it that moves a cursor, cut to the width."""
+    """Return the line cut to the width, without characters that move a cursor."""
     pieces = clipped(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
     if not state.glyphs.is_ascii:
         return pieces

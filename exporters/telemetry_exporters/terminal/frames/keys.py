@@ -1,4 +1,4 @@
-"""The state after a key."""
+"""The state of `telemetry top` after a key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR = 1_000_000
 
 
 def press(state: State, key: Key | str, size: Size) -> State:
-    """The state after that key or character; a page is as long as the terminal lets it be."""
+    """Return the state after a key or character. The size decides how far a page goes."""
     if state.is_typing and (isinstance(key, str) or key in _TYPED):
         return _typed(state, key)
     act = _ACTS.get(key)
@@ -26,7 +26,7 @@ def press(state: State, key: Key | str, size: Size) -> State:
 
 
 def fed(state: State, nodes: Sequence[NodeState]) -> State:
-    """The state with newer nodes; a paused one keeps its own."""
+    """Return the state with newer nodes; a paused state keeps its nodes."""
     return state if state.is_paused else replace(state, nodes=tuple(nodes))
 
 
@@ -50,7 +50,7 @@ _TYPED = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
 def _moved(lines: Callable[[int], int]) -> Callable[[State, Size], State]:
-    """Moves the choice, or scrolls where nothing is chosen, by so many lines of a page of that length."""
+    """Return an action that moves the choice by `lines` of a page, or scrolls if nothing can be chosen."""
 
     def act(state: State, size: Size) -> State:
         found = layout(state, size)
@@ -58,23 +58,23 @@ def _moved(lines: Callable[[int], int]) -> Callable[[State, Size], State]:
         if found.body.chosen is None:
             first = min(max(found.first + step, 0), max(0, found.body.count - found.room))
             return _looking(state, replace(state.look, scroll=first))
-        place = min(max(found.body.chosen + step, 0), found.body.count - 1)
-        moved = _with_choice(state, found.body.keys[place])
-        first = replace(found.body, chosen=place).first(found.first, found.room)
+        index = min(max(found.body.chosen + step, 0), found.body.count - 1)
+        moved = _with_choice(state, found.body.keys[index])
+        first = replace(found.body, chosen=index).first(found.first, found.room)
         return _looking(moved, replace(state.look, scroll=first))
 
     return act
 
 
 def _with_choice(state: State, key: str) -> State:
-    """The state in which that line of the view is chosen."""
+    """Return the state with that line of the view chosen."""
     if state.view is View.NODES and key != state.node:
         return replace(state, node=key, card="", looks={View.NODES: state.look})
     return replace(state, card=key) if state.view is View.CARDS else state
 
 
 def _settled(state: State, size: Size) -> State:
-    """The state in which the line that is shown as chosen stays chosen."""
+    """Return the state with the line chosen that is shown as chosen."""
     if state.view not in (View.NODES, View.CARDS):
         return state
     body = layout(state, size).body
@@ -87,8 +87,8 @@ def _to(view: View) -> Callable[[State, Size], State]:
 
 def _next_view(step: int) -> Callable[[State, Size], State]:
     def act(state: State, size: Size) -> State:
-        place = _VIEWS.index(state.view) if state.view in _VIEWS else 0
-        return _to(_VIEWS[(place + step) % len(_VIEWS)])(state, size)
+        index = _VIEWS.index(state.view) if state.view in _VIEWS else 0
+        return _to(_VIEWS[(index + step) % len(_VIEWS)])(state, size)
 
     return act
 
@@ -99,7 +99,7 @@ def _open(state: State, size: Size) -> State:
 
 
 def _back(state: State, _: Size) -> State:
-    """Help ends, then the filter, then the view."""
+    """Close the help, else clear the filter, else go to the view above."""
     if state.view is View.HELP:
         return replace(state, view=state.before)
     if state.look.filter:
@@ -117,19 +117,19 @@ def _filter(state: State, _: Size) -> State:
 
 
 def _sorted(step: int) -> Callable[[State, Size], State]:
-    """By the next of the columns; between the last and the first there is none: worst first."""
+    """Return an action that sorts by the next column. After the last column comes the usual order, worst first."""
 
     def act(state: State, size: Size) -> State:
         choices = ("", *layout(state, size).body.headings)
-        place = choices.index(state.look.sort) if state.look.sort in choices else 0
-        sort = choices[(place + step) % len(choices)]
+        index = choices.index(state.look.sort) if state.look.sort in choices else 0
+        sort = choices[(index + step) % len(choices)]
         return _looking(state, replace(state.look, sort=sort, is_reversed=False, scroll=0))
 
     return act
 
 
 def _sorted_by(*beginnings: str) -> Callable[[State, Size], State]:
-    """By the column that begins so, where the list has one; the same key again reverses the order."""
+    """Return an action that sorts by the column whose heading begins so; a second time, it reverses the order."""
 
     def act(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings
@@ -149,7 +149,7 @@ def _reversed(state: State, _: Size) -> State:
 
 
 def _in_time(slots: int) -> Callable[[State, Size], State]:
-    """So many slots forth; behind the newest slot is now."""
+    """Return an action that moves by that many slots. After the newest slot comes the present."""
 
     def act(state: State, _: Size) -> State:
         oldest, newest = earliest(state), latest(state)
@@ -171,20 +171,12 @@ def _metric(step: int) -> Callable[[State, Size], State]:
     return act
 
 
-def _now(state: State, _: Size) -> State:
-    return replace(state, moment=None)
-
-
 def _paused(state: State, _: Size) -> State:
     return replace(state, is_paused=not state.is_paused)
 
 
 def _pane(state: State, _: Size) -> State:
     return replace(state, has_pane=not state.has_pane) if state.view is View.CARDS else state
-
-
-def _over(state: State, _: Size) -> State:
-    return replace(state, is_over=True)
 
 
 _ACTS: Mapping[Key | str, Callable[[State, Size], State]] = {
@@ -200,7 +192,7 @@ _ACTS: Mapping[Key | str, Callable[[State, Size], State]] = {
     Key.FAR_RIGHT: _in_time(_MINUTE),
     "[": _in_time(-_MINUTE),
     "]": _in_time(_MINUTE),
-    "n": _now,
+    "n": lambda state, _: replace(state, moment=None),
     Key.ENTER: _open,
     Key.ESCAPE: _back,
     Key.TAB: _next_view(1),
@@ -225,5 +217,5 @@ _ACTS: Mapping[Key | str, Callable[[State, Size], State]] = {
     "P": _pane,
     " ": _paused,
     "?": _help,
-    "q": _over,
+    "q": lambda state, _: replace(state, is_over=True),
 }

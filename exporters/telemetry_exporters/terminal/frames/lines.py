@@ -1,4 +1,4 @@
-"""Lines that fit: cut, wrapped, or with fewer parts; no number is ever left in part."""
+"""Lines that fit: cut, wrapped, or with fewer parts. A number is never cut."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from telemetry_exporters.text import clean, cut, display_width
 
 _BEGUN_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
 _OF_NUMBER = frozenset("0123456789.,:")
-# More of a foreign text is of no use in a terminal.
+# A longer text from a tool is of no use in a terminal.
 _LONGEST_TEXT = 400
 _DATE = len("2026-01-01 ")
 
 
 def width_of(line: Iterable[Piece]) -> int:
-    """The columns that the line takes."""
+    """Return the columns that the line takes."""
     return sum(display_width(piece.text) for piece in line)
 
 
 def cut_whole(text: str, width: int) -> str:
-    """The text, or its beginning and an ellipsis; a number that would be cut is left out as a whole."""
+    """Return the text, or its beginning and an ellipsis. A number that would be cut is left out."""
     short = cut(text, width)
     if short == text or not short:
         return short
@@ -35,7 +35,7 @@ def cut_whole(text: str, width: int) -> str:
 
 
 def clipped(line: Line, width: int) -> Line:
-    """The line, or what of it fits."""
+    """Return the line cut to the width."""
     if width_of(line) <= width:
         return line
     kept: list[Piece] = []
@@ -50,7 +50,7 @@ def clipped(line: Line, width: int) -> Line:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """Both at the ends of a line; where there is too little room, the left one is cut."""
+    """Return a line with both parts at its ends. If they do not fit, the left part is cut."""
     room = width - width_of(right) - 1
     if not right or room < 1:
         return clipped(right or left, width)
@@ -59,7 +59,7 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def parts_that_fit(parts: Iterable[str], width: int, between: str = ", ") -> str:
-    """The parts one behind the other; one that would not fit as a whole is left out."""
+    """Return the parts joined; a part that does not fit is left out."""
     text = ""
     for part in parts:
         longer = text + between + part if text else part
@@ -69,7 +69,7 @@ def parts_that_fit(parts: Iterable[str], width: int, between: str = ", ") -> str
 
 
 def wrapped(text: str, width: int, style: Style = Style.PLAIN, indent: str = "", begin: str = "") -> Iterator[Line]:
-    """The text on as many lines as it takes; the first begins with `begin`, the others with `indent`. Of a very long one the beginning."""
+    """Yield the text in lines, the first behind `begin`, the others behind `indent`. A very long text is cut."""
     line = ""
     for word in cut_whole(clean(text), _LONGEST_TEXT).split(" "):
         longer = f"{line} {word}" if line else word
@@ -82,7 +82,7 @@ def wrapped(text: str, width: int, style: Style = Style.PLAIN, indent: str = "",
 
 
 def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
-    """The line; a word that is wider than the terminal goes on in the next."""
+    """Yield the line, broken at the width if a word is wider than the terminal."""
     room = max(1, width - len(begin))
     while display_width(text) > room:
         end = max(1, len(cut(text, room + 1)) - 1)
@@ -92,7 +92,7 @@ def _broken(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
 
 
 def wrapped_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:
-    """The parts on as many lines as they take, each whole."""
+    """Yield lines of whole parts."""
     line = ""
     for part in parts:
         longer = line + between + part if line else part
@@ -106,12 +106,12 @@ def wrapped_parts(parts: Sequence[str], width: int, between: str = "   ") -> Ite
 
 
 def time_of_day(unix_seconds: float) -> str:
-    """Hours, minutes and seconds in UTC."""
+    """Return hours, minutes and seconds in UTC."""
     return human.utc(unix_seconds)[_DATE : -len(" UTC")]
 
 
 def in_style(line: Line, style: Style) -> Line:
-    """The same text in one style."""
+    """Return the line in one style."""
     return tuple(Piece(piece.text, style) for piece in line)
 
 
@@ -120,27 +120,27 @@ Make = Callable[[int, int], list[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """`heads` and the lines that `make(first, last)` returns. `keys` name the lines that can be chosen, `chosen` is a position, `headings` sort."""
+    """The lines of a view; `make` returns its headings, and its lines from one position to another."""
 
     count: int
     make: Make
-    heads: int = 0
-    keys: Sequence[str] = ()
+    heads: int = 0  # lines of headings
+    keys: Sequence[str] = ()  # names of the lines that can be chosen
     chosen: int | None = None
-    headings: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()  # columns by which the view can be sorted
 
     def first(self, scroll: int, room: int) -> int:
-        """The first line that is shown: near the scrolled one, the chosen one in sight, no room unused."""
+        """Return the first line to show: close to the scrolled line, with the chosen line in sight and no room unused."""
         if self.chosen is not None:
             scroll = max(min(scroll, self.chosen), self.chosen - room + 1)
         return max(0, min(scroll, self.count - room))
 
 
 def of_lines(lines: Sequence[Line]) -> Body:
-    """These lines, none of which can be chosen."""
+    """Return a view of these lines, none of which can be chosen."""
     return Body(len(lines), lambda first, last: list(lines[first:last]))
 
 
 def saying(text: str, width: int, style: Style = Style.DIM) -> Body:
-    """A sentence in place of a list."""
+    """Return a view of one sentence."""
     return of_lines(list(wrapped(text, width, style)))

@@ -1,4 +1,4 @@
-"""A list in columns: which rows, in which order, with which columns in the width that there is."""
+"""A list in columns: its rows, their order, and the columns that fit the width."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Measured = tuple[Cell, int]
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[_T]):
-    """How to list things: columns, name, filter text, severity (0 is the worst), and the style of lines that are stale or without an answer."""
+    """How to list things: columns, the key of a line, the text for the filter, the severity (0 is the worst), and the style of a line."""
 
     columns: tuple[Column[_T], ...]
     key: Callable[[_T], str]
@@ -32,24 +32,24 @@ class Listing(Generic[_T]):
     style: Callable[[_T], Style] = lambda _: Style.PLAIN
 
     def headings(self) -> tuple[str, ...]:
-        """What it can be sorted by; of columns that stand for each other the last."""
+        """Return the headings that can be sorted by. Of alternative columns, only the last is named."""
         named = {column.slot or column.heading: column.heading for column in self.columns if not column.most}
         return tuple(named.values())
 
     def body(self, things: Iterable[_T], look: Look, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """The things that the filter lets through, in order; if there is none of the chosen name, the first is chosen, for None none."""
+        """Return the things that match the filter, in order. The line with the key `chosen` is chosen, else the first; None chooses no line."""
         shown = self._ordered(self._filtered(things, look.filter), look)
         keys = [self.key(thing) for thing in shown]
-        place = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        painter = _Painter(self, shown, width, glyphs, place, self._sort_mark(look))
-        return Body(len(shown), painter.lines, 1, keys, place, self.headings())
+        index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
+        painter = _Painter(self, shown, width, glyphs, index, self._sort_mark(look))
+        return Body(len(shown), painter.lines, 1, keys, index, self.headings())
 
     def _filtered(self, things: Iterable[_T], wanted: str) -> list[_T]:
         words = wanted.lower().split()
         return [thing for thing in things if all(_is_in(word, f" {self.text(thing)}".lower()) for word in words)]
 
     def _sort_mark(self, look: Look) -> Mapping[str, str]:
-        """A mark behind the heading of the column by which is sorted, and of those that stand for it."""
+        """Return the headings with an arrow: of the sorted column, and of its alternatives."""
         chosen = next((column for column in self.columns if look.sort and column.heading == look.sort), None)
         if chosen is None:
             return {}
@@ -58,8 +58,8 @@ class Listing(Generic[_T]):
         return {column.heading: column.heading + mark for column in same}
 
     def _ordered(self, things: list[_T], look: Look) -> list[_T]:
-        """By a column: the highest numbers and the first texts first, what has none last; by none: worst first."""
-        column = next((one for one in self.columns if look.sort and one.heading == look.sort), None)
+        """Return the things by a column: highest numbers and first texts first, missing values last; without a column worst first."""
+        column = next((column for column in self.columns if look.sort and column.heading == look.sort), None)
         if column is None:
             return sorted(things, key=self.badness, reverse=look.is_reversed)
         ranked = [(column.rank(thing), thing) for thing in things]
@@ -72,7 +72,7 @@ class Listing(Generic[_T]):
 
 
 def _is_in(word: str, text: str) -> bool:
-    """Whether a word of the text begins so; a long one may be anywhere, as in an id."""
+    """Return whether a word of the text begins so. A long word may be anywhere, as in an id."""
     return f" {word}" in text or (len(word) >= _LONG_WORD and word in text)
 
 
@@ -92,25 +92,29 @@ class _Painter(Generic[_T]):
     sorted_by: Mapping[str, str]
 
     def lines(self, first: int, last: int) -> list[Line]:
-        """The headings, and a line for each of these things."""
+        """Return the headings, and a line for each of these things."""
         shown = self.things[first:last]
         gap = " " if self.width < _NARROW else GAP
         made: dict[int, list[_Measured]] = {}
         absent = self.glyphs.plain(ABSENT)
 
-        def natural(place: int) -> int:
-            column = self.listing.columns[place]
+        def natural(index: int) -> int:
+            column = self.listing.columns[index]
             if column.draw is not None:
                 return column.most
-            cells = made[place] = [self._measured(column.cell(thing)) for thing in shown]
+            cells = made[index] = [self._measured(column.cell(thing)) for thing in shown]
             if column.priority >= OPTIONAL and all(cell.text == absent for cell, _ in cells):
                 return 0
             return max(column.usual, len(self._heading(column).text), *(width for _, width in cells), 0)
 
         widths = fitted(self.listing.columns, natural, self.width - 1, len(gap))
         parts = [
-            (self.listing.columns[place], width, made[place] if place in made else self._drawn(place, width, shown))
-            for place, width in widths.items()
+            (
+                self.listing.columns[index],
+                width,
+                made[index] if index in made else self._drawn(index, width, shown),
+            )
+            for index, width in widths.items()
         ]
         lines = [
             _line(" ", gap, [(column, width, self._measured(self._heading(column))) for column, width, _ in parts])
@@ -130,13 +134,13 @@ class _Painter(Generic[_T]):
         text = self.glyphs.plain(clean(cell.text))
         return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
-    def _drawn(self, place: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
-        draw = self.listing.columns[place].draw
+    def _drawn(self, index: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
+        draw = self.listing.columns[index].draw
         return [] if draw is None else [self._measured(draw(thing, width)) for thing in shown]
 
 
 def _line(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
-    """The cells in their columns; neighbours of one style are one piece."""
+    """Return the cells in their columns. Neighbouring cells of one style are one piece."""
     pieces: list[Piece] = []
     text, style, between = mark, Style.PLAIN, ""
     for column, width, measured in parts:
@@ -160,15 +164,9 @@ def _padded(measured: _Measured, width: int, *, is_left: bool) -> str:
 
 
 def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
-    """The same columns for the past: what it does not keep is said to be not kept."""
+    """Return the columns for the past: a column that history does not keep shows `not kept`."""
+    not_kept = Cell(NOT_KEPT.word, Style.DIM)
     return tuple(
-        column if column.is_kept else replace(column, cell=_not_kept, rank=_no_rank, least=0) for column in columns
+        column if column.is_kept else replace(column, cell=lambda _: not_kept, rank=lambda _: None, least=0)
+        for column in columns
     )
-
-
-def _not_kept(_: object) -> Cell:
-    return Cell(NOT_KEPT.word, Style.DIM)
-
-
-def _no_rank(_: object) -> None:
-    return None

@@ -1,4 +1,4 @@
-"""Lists of `telemetry top`: the nodes, worst first, those that do not answer in red; the processes and the sources of a node."""
+"""Lists of `telemetry top`: the nodes, worst first, and the processes and sources of a node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from telemetry_exporters.terminal.frames.model import (
     Size,
     State,
     chosen_scene,
-    scene,
+    scene_at,
 )
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import cut, display_width, pad_right
@@ -53,56 +53,48 @@ class NodeRow:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it does not answer any more, or never did."""
+        """Return whether the node does not answer."""
         return self.scene.slot is None and (bool(self.scene.node.trouble) or self.scene.is_old)
 
 
-def _row(one: Scene) -> NodeRow:
-    return NodeRow(one, _condition(one), one.figures)
-
-
-def _condition(one: Scene) -> Finding:
-    node = one.node
-    if one.slot is not None:
+def _condition(scene: Scene) -> Finding:
+    node = scene.node
+    if scene.slot is not None:
         return NOT_KEPT
     if node.trouble and node.age_seconds is None:
         return Finding(node.trouble, Severity.BAD)
-    if node.trouble or one.is_old:
+    if node.trouble or scene.is_old:
         age = "" if node.age_seconds is None else f" for {human.seconds(round(node.age_seconds))}"
         return Finding(f"no answer{age}" + (f": {node.trouble}" if node.trouble else ""), Severity.BAD)
-    if one.seen is None:
+    if scene.seen is None:
         return Finding("waiting", Severity.QUIET)
-    return node.memory.of(_worst, one.seen)
+    return node.memory.of(_worst, scene.seen)
 
 
 def _worst(seen: Seen) -> Finding:
-    """What is worst on the node, and on how many cards."""
+    """Return the worst condition on the node, with the number of cards that have it."""
     for severity in _ORDER:
         found = [row.condition for row in seen.rows if row.condition.severity is severity]
         if found:
             more = f", {len(found)} of {len(seen.rows)} cards" if len(seen.rows) > 1 else ""
             return Finding(found[0].word + more, severity)
         for source in seen.snapshot.sources:
-            said = source_condition(source)
-            if said.severity is severity:
-                return Finding(f"{source.source}: {said.word}", Severity.WARNING)
+            condition = source_condition(source)
+            if condition.severity is severity:
+                return Finding(f"{source.source}: {condition.word}", Severity.WARNING)
     if not seen.rows:
         return Finding("no devices", Severity.QUIET)
-    return min((row.condition for row in seen.rows), key=lambda said: said.severity is not Severity.GOOD)
+    return min((row.condition for row in seen.rows), key=lambda condition: condition.severity is not Severity.GOOD)
 
 
-def _total(place: int, fold: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """What the figures of a node's cards come to."""
+def _total(index: int, fold: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
+    """Return a function that reads one figure of a node, combined over its cards."""
 
     def read(row: NodeRow) -> float | None:
-        values = row.figures.values[place]
+        values = row.figures.values[index]
         return fold(values) if values else None
 
     return read
-
-
-def _mean(values: tuple[float, ...]) -> float:
-    return sum(values) / len(values)
 
 
 def _cards_cell(row: NodeRow) -> Cell:
@@ -123,7 +115,9 @@ _NODES: Listing[NodeRow] = Listing(
         number_column("TEMP", _total(_HOTTEST, max), human.celsius, 2, 6, is_kept=True),
         number_column("POWER", _total(_POWER, sum), human.watts, 4, 7, is_kept=True),
         number_column("MEMORY", _total(_MEMORY, sum), human.byte_size, 5, 8, is_kept=True),
-        number_column("UTIL", _total(_UTILIZATION, _mean), human.percent, 3, 5, is_kept=True),
+        number_column(
+            "UTIL", _total(_UTILIZATION, lambda values: sum(values) / len(values)), human.percent, 3, 5, is_kept=True
+        ),
         condition_column(lambda row: row.condition, 1),
         text_column("MODELS", _models, 8, 12),
     ),
@@ -135,21 +129,22 @@ _NODES: Listing[NodeRow] = Listing(
 
 
 def node_list(state: State, size: Size) -> Body:
-    """The nodes that are looked at."""
+    """Return the list of nodes."""
     if not state.nodes:
         return saying("No node is known yet.", size.columns)
-    rows = (_row(scene(node, state.moment)) for node in state.nodes)
+    scenes = (scene_at(node, state.moment) for node in state.nodes)
+    rows = (NodeRow(scene, _condition(scene), scene.figures) for scene in scenes)
     return _NODES.body(rows, state.look, state.node, size.columns, state.glyphs)
 
 
 _LONGEST_NAME = 24
-# The blank line, the title and the headings of the pane, and its first process.
+# A blank line, the title, the headings and one process.
 _LOWEST_PANE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A process on a card; `running` is what the kernel says of it, where this program may ask."""
+    """A process on a card. `running` is the kernel's data about it, if this program may read it."""
 
     device: MergedDevice
     process: Process
@@ -158,12 +153,12 @@ class Use:
 
     @property
     def card(self) -> str:
-        """The card as people call it."""
+        """Return vendor and label of the card."""
         return f"{self.device.vendor} {self.device.device}"
 
 
 def _command(use: Use) -> str:
-    """Its arguments, else its program where the tool calls it otherwise."""
+    """Return the arguments of the process, else its program if the tool reports another name."""
     process = use.process
     if use.running is not None and use.running.command_line:
         return use.running.command_line
@@ -212,19 +207,19 @@ def _listing(scene: Scene) -> Listing[Use]:
 
 
 def process_list(state: State, size: Size) -> Body:
-    """The processes of the chosen node."""
+    """Return the processes of the chosen node."""
     scene = chosen_scene(state)
     if scene is None or scene.seen is None:
         return saying("No node has answered yet.", size.columns)
     if scene.slot is not None:
-        return saying("Not kept: which processes there were in the past. n: back to now", size.columns)
+        return saying("The processes of the past are not kept. n: back to now", size.columns)
     if not any(row.device.processes for row in scene.rows):
-        return saying("No source reports a process.", size.columns)
+        return saying("No processes reported.", size.columns)
     return _listing(scene).body(_uses(scene), state.look, None, size.columns, state.glyphs)
 
 
 def process_pane(state: State, size: Size) -> list[Line]:
-    """The largest processes of the cards that the filter lets through, in the room below the cards; nothing where it is too low."""
+    """Return the largest processes of the filtered cards, in the room below the cards; empty if it is too low."""
     scene = chosen_scene(state)
     if scene is None or scene.seen is None or size.rows < _LOWEST_PANE:
         return []
@@ -238,7 +233,7 @@ def process_pane(state: State, size: Size) -> list[Line]:
 
 
 def _uses(scene: Scene) -> list[Use]:
-    """The processes of the node, those with the most memory first."""
+    """Return the processes of the node, those with the most memory first."""
     now = scene.seen.snapshot.wall_time if scene.seen else 0.0
     uses = [
         Use(row.device, process, scene.node.running.get(process.pid), now)
@@ -252,15 +247,15 @@ _INDENT = "  "
 
 
 def source_list(state: State, size: Size) -> Body:
-    """The sources of the chosen node, those in trouble first."""
+    """Return the sources of the chosen node, failing ones first."""
     scene = chosen_scene(state)
     if scene is None or scene.seen is None:
         return saying("No node has answered yet.", size.columns)
     if scene.slot is not None:
-        return saying("Not kept: how the sources did in the past. n: back to now", size.columns)
+        return saying("The state of sources in the past is not kept. n: back to now", size.columns)
     snapshot = scene.seen.snapshot
     if not snapshot.sources:
-        return saying("Nothing is known of the sources.", size.columns)
+        return saying("No sources are known.", size.columns)
     widest = max(display_width(source.source) for source in snapshot.sources)
     ordered = sorted(snapshot.sources, key=lambda source: BADNESS[source_condition(source).severity])
     lines = [

@@ -1,4 +1,4 @@
-"""What `telemetry top` knows and shows: its types, the keys that it understands, and a node as it is looked at, now or at a moment of its last half hour."""
+"""The state of `telemetry top`: its types, its keys, and the scene of a node, now or in its last half hour."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _T = TypeVar("_T")
 NOT_KEPT = Finding("not kept", Severity.QUIET)
 NO_SERIES: Mapping[str, Series] = {}
 _NO_PAST = Past(0.0, 0)
-# The label under which the present has the reading; the others have none.
+# The label of the current reading. Other readings have no label.
 _LABELS = {"clock_hertz": "sm"}
 
 
 class Memory:
-    """Holds results for the newest things that they were made of. Things never change, and are compared by identity, numbers by value."""
+    """Keeps the newest result of each function with its arguments. Arguments are compared by identity, numbers by value."""
 
     __slots__ = ("_results",)
 
@@ -33,7 +33,7 @@ class Memory:
         self._results: dict[Callable[..., object], tuple[tuple[object, ...], object]] = {}
 
     def of(self, make: Callable[..., _T], *things: object) -> _T:
-        """What `make` makes of these things; it is called once for the same ones."""
+        """Return what `make` returns for these arguments; equal arguments do not call it again."""
         found = self._results.get(make)
         if found is None or not all(map(_is_same, found[0], things)):
             found = self._results[make] = (things, make(*things))
@@ -65,7 +65,7 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole screen that fits the terminal. `cursor` is where a text is typed, `selected` the reversed line."""
+    """A whole screen. `cursor` is the position of the typed text, `selected` the line that is shown reversed."""
 
     lines: tuple[Line, ...]
     cursor: tuple[int, int] | None = None
@@ -74,7 +74,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What the kernel says of a process of this node: its arguments, and its CPU time as a share of one CPU."""
+    """The kernel's data about a process: its arguments, and its CPU time as a share of one CPU."""
 
     command_line: str
     cpu_ratio: float
@@ -82,7 +82,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node: its snapshot with age, `trouble` if it does not answer, `running` processes by PID, and a `memory` of what was derived from an equal snapshot."""
+    """A node: its snapshot with age, `trouble` if it does not answer, `running` processes by PID, and a `memory` of derived results."""
 
     name: str
     snapshot: Snapshot | None = None
@@ -94,7 +94,7 @@ class NodeState:
 
 
 class View(enum.Enum):
-    """What is looked at; the value is what people call it."""
+    """The views; the value is the name that users know."""
 
     NODES = "nodes"
     CARDS = "cards"
@@ -106,7 +106,7 @@ class View(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one view is looked at; an empty `sort` is worst first."""
+    """The filter, order and scroll position of one view. An empty `sort` means worst first."""
 
     filter: str = ""
     sort: str = ""
@@ -116,21 +116,18 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything that decides what is on the screen, except its size.
-
-    `title` names the origin of the readings. `node` and `card` are chosen by name and id (default: the first). `moment` is a Unix time in the past, None for now. `before` is the view that help returns to.
-    """
+    """Everything that decides what is on the screen, except its size."""
 
     nodes: tuple[NodeState, ...] = ()
-    title: str = ""
+    title: str = ""  # the origin of the readings
     view: View = View.CARDS
     glyphs: Glyphs = UNICODE
-    node: str = ""
-    card: str = ""
+    node: str = ""  # the chosen name; by default the first node
+    card: str = ""  # the chosen id; by default the worst card
     metric: str = KEPT[0]
     looks: Mapping[View, Look] = field(default_factory=dict)
-    moment: float | None = None
-    before: View = View.CARDS
+    moment: float | None = None  # a Unix time in the past; None: now
+    before: View = View.CARDS  # the view to which help returns
     is_typing: bool = False
     has_pane: bool = True
     is_paused: bool = False
@@ -138,12 +135,12 @@ class State:
 
     @property
     def shows_processes(self) -> bool:
-        """Whether processes are looked at."""
+        """Return whether processes are shown."""
         return self.view is View.PROCESSES or (self.view is View.CARDS and self.has_pane and self.moment is None)
 
     @property
     def look(self) -> Look:
-        """How the present view is looked at."""
+        """Return the look of the current view."""
         return self.looks.get(self.view, Look())
 
 
@@ -169,7 +166,7 @@ class Key(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A snapshot that can be shown, its devices as rows, the figures of the node, and what says that they are not real."""
+    """A screened snapshot with its rows, figures, and the warnings that its devices are simulated."""
 
     snapshot: Snapshot
     rows: tuple[Row, ...]
@@ -179,7 +176,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is shown of a node: `slot` of the past (None: now), `window`, the half hour before it, and `is_old` if the readings have expired."""
+    """What is shown of a node: a `slot` of the past (None: now), the `window` before it, and whether the readings have expired (`is_old`)."""
 
     node: NodeState
     seen: Seen | None
@@ -190,7 +187,7 @@ class Scene:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The devices, in the node's order."""
+        """Return the rows of the devices, in the node's order."""
         if self.seen is None:
             return ()
         if self.slot is None:
@@ -199,14 +196,14 @@ class Scene:
 
     @property
     def figures(self) -> Figures:
-        """The figures of the node; none where they are not valid."""
+        """Return the figures of the node; no figures if its readings have expired."""
         if self.seen is None or self.is_old:
             return figures(())
         return self.seen.figures if self.slot is None else self.node.memory.of(figures, self.rows)
 
 
-def scene(node: NodeState, moment: float | None) -> Scene:
-    """The node at that moment."""
+def scene_at(node: NodeState, moment: float | None) -> Scene:
+    """Return the node at that time, or now for None."""
     seen = None if node.snapshot is None else node.memory.of(_look_through, node.snapshot)
     past = node.past or _NO_PAST
     slot = None if moment is None else math.floor((moment - past.start) / past.slot_seconds + 1e-3)
@@ -236,48 +233,42 @@ def _past_rows(seen: Seen, past: Past, slot: int) -> tuple[Row, ...]:
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """The device with the numbers of that slot only; it was there if it has any. Whose it was is not kept."""
+    """Return the device with the numbers of that slot only. History keeps no owners."""
     readings = tuple(
         MergedReading(metric, _LABELS.get(metric, ""), value, "history")
-        for metric, one in series.items()
-        if not math.isnan(value := value_at(one, slot))
+        for metric, kept in series.items()
+        if not math.isnan(value := value_at(kept, slot))
     )
     return replace(device, readings=readings, processes=(), allocations=(), up=bool(readings) or None)
 
 
 def value_at(series: Series, slot: int) -> float:
-    """The last number of that slot; NaN if there is none, or no such slot."""
+    """Return the last number of that slot; NaN if it has none."""
     return series.last[slot] if 0 <= slot < len(series.last) else math.nan
 
 
 def reason_at(series: Series, slot: int) -> str:
-    """Why that slot has no number."""
+    """Return why that slot has no number."""
     if not 0 <= slot < len(series.last):
         return "no longer kept"
     found = [gap.reason for gap in series.gaps if gap.first <= slot < gap.first + gap.slots]
     return found[0].replace("_", " ") if found else "no reason is known"
 
 
-def _chosen_node(state: State) -> NodeState | None:
-    """The node that is chosen, the first one if none is."""
-    found = [node for node in state.nodes if node.name == state.node] or state.nodes
-    return found[0] if found else None
-
-
 def chosen_scene(state: State) -> Scene | None:
-    """The chosen node as it is looked at."""
-    node = _chosen_node(state)
-    return None if node is None else scene(node, state.moment)
+    """Return the scene of the chosen node, by default of the first."""
+    found = [node for node in state.nodes if node.name == state.node] or state.nodes
+    return scene_at(found[0], state.moment) if found else None
 
 
 def latest(state: State) -> float | None:
-    """The Unix time at which the newest slot of any node begins, None if nothing is kept."""
+    """Return the Unix time at which the newest slot of any node begins, or None without history."""
     kept = [past.start + (past.slots - 1) * past.slot_seconds for past in _pasts(state)]
     return max(kept, default=None)
 
 
 def earliest(state: State) -> float | None:
-    """The same of the oldest slot."""
+    """Return the Unix time at which the oldest slot of any node begins, or None without history."""
     return min((past.start for past in _pasts(state)), default=None)
 
 
