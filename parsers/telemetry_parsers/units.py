@@ -70,9 +70,10 @@ _LONGEST = 64
 
 def placeholder(text: str) -> Absent | None:
     """The reason that a placeholder such as `N/A` or `[Not Supported]` stands for, None for anything else."""
+    text = text.strip()
     if len(text) > _LONGEST:
         return None
-    bare = text.strip().strip("[]<>()").strip().lower()
+    bare = text.strip("[]<>()").strip().lower()
     return _PLACEHOLDERS.get(bare)
 
 

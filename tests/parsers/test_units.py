@@ -70,6 +70,11 @@ def test_quantity() -> None:
         assert units.quantity(text, kind, bare) == value
 
 
+def test_blanks_and_placeholders_are_no_text() -> None:
+    for text, value in [(None, None), (" S60 ", "S60"), ("", None), (" " * 400, None), (" " * 400 + "N/A", None)]:
+        assert units.text_or_none(text) == value
+
+
 def test_whole() -> None:
     """An index or a pid, nothing else."""
     for text, value in [("0", 0), ("12", 12), (" 7 ", 7), ("-1", None), ("1.0", None), ("", None), ("0x1", None), ("³", None), ("9" * 30, None)]:  # fmt: skip
