@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from telemetry_parsers.dataclass import dataclass
 
 # The longest single wait of the main thread, so that it still handles signals. Only it runs their handlers, and its wait
 # for a lock goes on if the kernel gave the signal to another thread, which was just starting a process.

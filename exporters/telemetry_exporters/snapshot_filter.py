@@ -10,13 +10,13 @@ import enum
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
 
 from telemetry_exporters.text import clean, cleaned
+from telemetry_parsers.dataclass import dataclass, fields, replace
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     Absent,

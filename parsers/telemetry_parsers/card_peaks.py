@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
+
+from telemetry_parsers.dataclass import dataclass, replace
 
 Origin = Literal["vendor", "measured", "configured"]
 

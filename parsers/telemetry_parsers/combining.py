@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Reading, Report
 
 

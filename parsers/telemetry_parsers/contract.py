@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Metric, Poll, Report
 
 CONTRACT_VERSION = 1

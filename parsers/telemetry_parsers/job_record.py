@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
 from telemetry_parsers.codec.json_types import NotNegative, Schema
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.ownership import Basis, OwnerKind
 
 _Schema = Literal["telemetry.job/1"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_KEY, in_range, reading
 from telemetry_parsers.model import Absent, Device, Output, Plain, Problem, Reading, Report, Value
 from telemetry_parsers.reports.draft import Draft, why

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.ownership import Allocation, Claim, StepCounts, Task
 from telemetry_parsers.ownership import Process as Process  # noqa: PLC0414  # parsers and plugins know it here

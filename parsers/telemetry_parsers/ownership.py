@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from telemetry_parsers.dataclass import dataclass
 
 # The kind of the summed owners beyond the bound on owners of a card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]

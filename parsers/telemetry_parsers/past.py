@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import is_main_temperature, is_power_limit, is_vague
 from telemetry_parsers.model import Absent, MergedDevice, Value
 from telemetry_parsers.readings import Readings, Shape

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import MergedReading, Value
 
 ReadingKey = tuple[str, str]

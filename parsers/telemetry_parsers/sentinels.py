@@ -8,7 +8,8 @@ entry here and no code in a parser. A vendor's own table is used only if its par
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from telemetry_parsers.dataclass import dataclass
 
 # All bits set, or a driver's own "blank", compared with the printed number whatever its unit.
 ALL_BITS = frozenset(

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_parsers.bounds import LONGEST_NAME
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import Capture, Library, MergedDevice, Plain, Poll, Problem, Report, Sample
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, PartSeconds, StepCounts

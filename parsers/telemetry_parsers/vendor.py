@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Form
 
 # The metrics that most sources give together.

@@ -7,13 +7,13 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.terminal.exits import CommandError
+from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:  # imported when a node is examined
     from telemetry_daemon.commands.rendering import Answer

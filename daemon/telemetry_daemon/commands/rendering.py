@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.terminal import streams
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.settings import Settings
@@ -18,6 +17,7 @@ from telemetry_daemon.plugins.candidates import Candidates
 from telemetry_daemon.processes.short_lived import Asked, Ended, NoAnswerError, running
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
+from telemetry_parsers.dataclass import dataclass, replace
 
 # A booting node may be slow. A check that could not run is repeated, while a wrong configuration stays wrong.
 DEADLINE_SECONDS = 30.0

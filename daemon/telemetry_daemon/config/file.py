@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, dotted, general_path, settings_rows
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
+from telemetry_parsers.dataclass import dataclass, replace
 
 # Variables with our prefix that are not settings: the file's path, tracebacks of the command, test switches.
 _RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")

@@ -6,12 +6,12 @@ import re
 import sys
 from binascii import crc32
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
+from telemetry_parsers.dataclass import dataclass, field
 
 DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
 FILE_VARIABLE = "TELEMETRY_CONFIG"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from telemetry_daemon.config import rules
 from telemetry_daemon.config.inputs import DEFAULT_JOB_DIRECTORY, DEFAULT_STEPS_DIRECTORY
 from telemetry_daemon.config.rules import about
+from telemetry_parsers.dataclass import dataclass, field
 
 Shown = Literal["name", "hash", "none"]
 

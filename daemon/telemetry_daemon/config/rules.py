@@ -6,12 +6,12 @@ import ipaddress
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from telemetry_daemon.web.addresses import TcpAddress, WebError, parse_address
 from telemetry_exporters.prometheus.compat import PLACES
 from telemetry_parsers.card_peaks import DTYPES
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
 # Routes that the web site answers itself; see web/.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from binascii import crc32
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from telemetry_daemon.config import rules
 from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY
 from telemetry_daemon.config.optional_sections import AttributionSettings, CompatSettings, PeakSettings, StepsSettings
 from telemetry_daemon.config.rules import about
+from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Poll

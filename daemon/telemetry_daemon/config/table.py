@@ -6,13 +6,13 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from telemetry_daemon.config.inputs import VARIABLE_PREFIX, KeyPath
 from telemetry_daemon.config.rules import PATH_RULES, About
 from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.dataclass import dataclass, fields, is_dataclass
 
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 

@@ -8,7 +8,6 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from json import dumps
 from pathlib import Path
@@ -20,6 +19,7 @@ from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.reading import NotAFileError
 from telemetry_daemon.masking.mask import Mask
 from telemetry_exporters.text import clean
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
 MOST_BYTES = 32 << 20

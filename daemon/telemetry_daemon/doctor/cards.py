@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from string import digits
 
@@ -15,6 +14,7 @@ from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_exporters.judgement.checkup import name_of
 from telemetry_exporters.judgement.verdict import Severity, judge
 from telemetry_exporters.text import named
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, MergedDevice, Snapshot, SourceStatus
 from telemetry_parsers.states import UNSUCCESSFUL
 from telemetry_parsers.vendors import BY_WORD

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from telemetry_daemon.config.inputs import READS_HEADER
@@ -21,6 +20,7 @@ from telemetry_daemon.readers.tool_path import Whereabouts
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Address, BrokenError, Client, Credentials, NodeError
 from telemetry_exporters.text import named
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Snapshot, SourceStatus
 from telemetry_parsers.states import BUSY, UNSUCCESSFUL
 

@@ -6,7 +6,6 @@ import errno
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from telemetry_daemon.doctor import sources
@@ -20,6 +19,7 @@ from telemetry_exporters.documents.snapshot_parts import ProblemJson
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import Count, NotNegative, Schema, Word
+from telemetry_parsers.dataclass import dataclass
 
 _Time = Annotated[str, Schema({"format": "date-time"})]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from telemetry_daemon.doctor import cards, daemon, limits, sources
 from telemetry_daemon.doctor.cards import Listing
@@ -17,6 +16,7 @@ from telemetry_daemon.doctor.sources import Patient
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
 from telemetry_exporters import human
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Capture, Command, Files, Health, Library, Snapshot
 
 _WIDTH = 120

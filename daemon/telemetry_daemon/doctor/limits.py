@@ -6,7 +6,6 @@ import os
 import re
 import resource
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
@@ -16,6 +15,7 @@ from telemetry_daemon.doctor.machine import user_name
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import text_at
 from telemetry_exporters.human import byte_size
+from telemetry_parsers.dataclass import dataclass
 
 _LEAST_FREE_BYTES = 1 << 20
 _LEAST_FREE_FILES = 16

@@ -9,12 +9,12 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.readers import pci
 from telemetry_daemon.readers.device_nodes import why_denied
 from telemetry_daemon.readers.pci import PciDevice
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
 # Render nodes belong to the vendor of the card behind them; every other pattern says whose its nodes are.

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -42,6 +41,7 @@ from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_line
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Device, Report
 
 _MOST_FLIGHTS = 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
@@ -18,6 +17,7 @@ from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_daemon.readers.tool_path import Tool, Whereabouts
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import (
     Absent,
     Capture,

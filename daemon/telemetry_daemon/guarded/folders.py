@@ -8,9 +8,10 @@ import os
 import stat
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from telemetry_parsers.dataclass import dataclass
 
 ROOT = 0
 # The number of links that the kernel follows (path_resolution(7)).

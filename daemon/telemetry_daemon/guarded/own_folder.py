@@ -7,7 +7,6 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import final
@@ -15,6 +14,7 @@ from typing import final
 from telemetry_daemon.guarded import folders, reading
 from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, reach, reach_own
 from telemetry_daemon.guarded.named import answers, new_socket
+from telemetry_parsers.dataclass import dataclass
 
 # Folders with private content are created with a narrower mode.
 FOLDER_MODE = 0o755

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
 from telemetry_daemon.masking import words
 from telemetry_daemon.masking.shapes import FIRST_SHAPES, SHAPES, Shape, Treatment, is_identifying, treatment_of_key
+from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 

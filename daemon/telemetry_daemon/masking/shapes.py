@@ -6,13 +6,13 @@ import functools
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from telemetry_daemon.masking.disguise import without_zeros
 from telemetry_daemon.masking.tokens import TOKENS
 from telemetry_daemon.masking.words import KNOWN, looks_like_identity
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, replace
 
 # The treatments of a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for
 # each word that looks like an identity (odd).

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from telemetry_parsers.dataclass import dataclass, field
 
 # The names of the parser and the optional library reader in a module of a plugin folder.
 MODULE_PARSER = "PARSER"

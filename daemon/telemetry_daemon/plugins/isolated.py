@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from telemetry_daemon.processes.worker import Worker, WorkerError
@@ -13,6 +12,7 @@ from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.worker_wire import Describe, Parse
 from telemetry_parsers.contract import Parser
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import final
 
@@ -14,6 +13,7 @@ from telemetry_daemon.plugins.candidates import Candidate, Candidates, PluginFai
 from telemetry_daemon.processes.worker import Worker, WorkerError, WorkerTimeoutError
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.contract import Parser
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Library, Metric
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
 from telemetry_daemon.guarded.folders import ROOT, other_writer
 from telemetry_daemon.plugins.candidates import MODULE_PARSER, Candidate, Candidates, PluginFailure
+from telemetry_parsers.dataclass import dataclass
 
 OWN_DISTRIBUTION = "device-telemetry"
 PARSERS_GROUP = "telemetry.parsers"

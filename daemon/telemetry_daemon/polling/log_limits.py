@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 
 from telemetry_daemon.polling.source import Source
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Poll, Problem
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 
 from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Poll
 
 _JOB = "what is missing (chore)"  # no poll's job can have this name

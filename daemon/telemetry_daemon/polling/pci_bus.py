@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.readers import pci
 from telemetry_daemon.readers.pci import PciDevice
 from telemetry_exporters.text import named
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, Problem
 
 # A node may have hundreds of PCI functions, and cards rarely appear or disappear.

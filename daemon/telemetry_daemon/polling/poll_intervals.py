@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from telemetry_daemon.config.settings import Mode, SourceSettings
 from telemetry_parsers.contract import COUNTERS, Parser
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings

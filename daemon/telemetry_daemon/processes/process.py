@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from telemetry_parsers.dataclass import dataclass, field
 
 # systemd's variables for the daemon are not for its children: a child that uses NOTIFY_SOCKET would speak for the
 # daemon.

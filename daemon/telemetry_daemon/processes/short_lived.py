@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from telemetry_parsers.dataclass import dataclass
 
 _DEATH_SECONDS = 1.0
 # The child has exactly this process's import path. `-m` would put the working directory first, where any user may have

@@ -10,10 +10,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from telemetry_daemon.processes.process import Ended, Process
+from telemetry_parsers.dataclass import dataclass
 
 _CHUNK_BYTES = 1 << 16
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 

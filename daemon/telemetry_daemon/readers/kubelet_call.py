@@ -9,7 +9,6 @@ import re
 import socket
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from h2.config import H2Configuration
@@ -25,6 +24,7 @@ from h2.events import (
 )
 from h2.exceptions import H2Error
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Reason, State
 from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES

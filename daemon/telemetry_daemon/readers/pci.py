@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.text.lines import bus_address
 from telemetry_parsers.vendors import VENDORS
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
@@ -15,6 +14,7 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.processes.short_lived import NoAnswerError, ask
 from telemetry_daemon.readers.base import Begun, Reader, Targets
 from telemetry_parsers.bounds import MOST_PROCESSES
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.owners.proc import Client, clients, holds
 

@@ -7,12 +7,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from telemetry_daemon.guarded.own_folder import Entry, Inbox
 from telemetry_daemon.readers.base import Begun, Reader, Targets
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 

@@ -10,10 +10,10 @@ import glob
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.guarded.folders import ROOT, other_writer
+from telemetry_parsers.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
@@ -27,6 +26,7 @@ from telemetry_daemon.readers.tool_results import (
     remains_of,
     stuck,
 )
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from telemetry_daemon.processes.process import signal_name
 from telemetry_daemon.processes.supervise import Limits, Run
 from telemetry_daemon.readers.tool_path import Tool
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Command, Failure, Output, Reason
 
 # The size of output that is kept for diagnosis and not parsed.

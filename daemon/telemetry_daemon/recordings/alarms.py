@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import chain
@@ -13,6 +12,7 @@ from operator import itemgetter
 from telemetry_exporters.judgement.evidence import READ, Places, View, over_critical
 from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape

@@ -8,7 +8,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from telemetry_daemon.recordings.last_minutes import Ring
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
+from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
@@ -25,6 +24,7 @@ from telemetry_daemon.state import flights
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.captures import capture_line
 from telemetry_parsers.codec.derived import from_plain
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture
 
 # What the daemon measures comes first.

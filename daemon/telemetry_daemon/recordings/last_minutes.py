@@ -6,12 +6,12 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from telemetry_daemon.guarded.packing import GZIP, zlib
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.captures import CodecError, capture_line
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)

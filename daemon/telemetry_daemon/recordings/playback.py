@@ -8,7 +8,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from telemetry_daemon.recordings.parsed_captures import StoreFeed
 from telemetry_daemon.recordings.playback_clock import PlaybackClock
@@ -18,6 +17,7 @@ from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters import human
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 from telemetry_parsers.recorded import Recorded
 

@@ -9,7 +9,6 @@ import threading
 import time
 import zlib  # isal saves an eighth less, and a recording is to be sent
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, final
 
@@ -27,6 +26,7 @@ from telemetry_parsers.codec.captures import (
     encode_line,
 )
 from telemetry_parsers.codec.plain import decode_foreign
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
 # Takes a capture, and its parser's report.

@@ -6,13 +6,13 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from telemetry_daemon.guarded.packing import Unpacked, is_packed
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_from_plain, decode_line
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
 # A capture has the escaped output of a tool's runs, each of at most 8 MiB.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import seconds_of
 from telemetry_exporters import human
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
 # A clock that is slewed, or was read a little later, is not one that was set.

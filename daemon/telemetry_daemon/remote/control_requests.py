@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from telemetry_exporters.human import is_moment
 from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.dataclass import dataclass
 
 # A line between captures: how many captures before it were lost. `round_ended` is the monotonic time at which each poll
 # had ended once since the recording began or, if the newest captures are kept, since the daemon started.

@@ -9,7 +9,6 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from telemetry_daemon.times import LONGEST_WAIT_SECONDS
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError, decode_foreign, decode_line
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Plain
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ import socket
 import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import connected
 from telemetry_exporters.text import clean, cut
+from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:  # `telemetry snapshot` of this node needs no TLS
     from ssl import SSLContext

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from telemetry_daemon.remote.control_socket import Stream
 from telemetry_daemon.state import flights
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.times import Clock
+from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 

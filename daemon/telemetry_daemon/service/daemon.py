@@ -9,7 +9,6 @@ import platform
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -53,6 +52,7 @@ from telemetry_daemon.web.addresses import WebError, local_socket_in
 from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.past import SLOT_SECONDS
 
 if TYPE_CHECKING:  # imported if owners are reported

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.addresses import ListenError, WebError
+from telemetry_parsers.dataclass import dataclass, replace
 
 if TYPE_CHECKING:  # most daemons play nothing
     from telemetry_daemon.recordings.playback import PlaybackOptions

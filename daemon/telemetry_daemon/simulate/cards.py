@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
 
 from telemetry_daemon.simulate.workload import IDLE, Job
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import HEALTH_STATES, PIPES, RECOVERY_ACTIONS
 from telemetry_parsers.vendor import Card, Demo
 

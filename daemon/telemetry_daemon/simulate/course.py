@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.workload import Workload
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendor import Vendor
 
 # The first poll sees a node at work and whole, not a node that was just switched on.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded
@@ -22,6 +21,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers import host, steps
 from telemetry_parsers.card_peaks import peak_of
 from telemetry_parsers.contract import Parser, SourceParser
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
 

@@ -6,7 +6,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from telemetry_daemon.readers.base import Reader, Targets
@@ -17,6 +16,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, finite
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import BY_KEY, reading
 from telemetry_parsers.model import (
     Absent,

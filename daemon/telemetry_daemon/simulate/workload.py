@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from random import Random
+
+from telemetry_parsers.dataclass import dataclass, replace
 
 _MEMORY_STEPS = 8
 _SECONDS_PER_MEMORY_STEP = 3.0

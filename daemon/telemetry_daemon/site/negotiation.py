@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from telemetry_daemon.web.messages import Response
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_exporters.text import clean, cut
+from telemetry_parsers.dataclass import dataclass
 
 _CHARSET = "charset=utf-8"
 _MOST_ELEMENTS = 32

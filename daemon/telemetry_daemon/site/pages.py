@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from telemetry_daemon.site.page_files import script, style
@@ -26,6 +25,7 @@ from telemetry_exporters.judgement.verdict import Finding
 from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.terminal import details
 from telemetry_exporters.terminal.style import ABSENT
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Health, MergedDevice, Metric, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 

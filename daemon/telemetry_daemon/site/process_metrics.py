@@ -7,10 +7,10 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_exporters.prometheus.renderer import Syntax, openmetrics_head, text_head
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Kind, Metric
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -16,6 +15,7 @@ from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters.prometheus.families import PLAIN, OwnerSeries
 from telemetry_exporters.prometheus.renderer import EOF, Renderer, Syntax
 from telemetry_exporters.snapshot_filter import NO_METRICS
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Metric, Snapshot
 
 if TYPE_CHECKING:  # imported when somebody follows

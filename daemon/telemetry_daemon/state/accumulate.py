@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.links import Links
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.merge.merged import Merged, rebuilt
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading

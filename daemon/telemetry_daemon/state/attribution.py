@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.allocations import Owned, lists_processes, owned
 from telemetry_parsers.merge.merged import Merged
 from telemetry_parsers.merge.parties import SourcedClaim

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 from telemetry_daemon.state.accumulate import LONGEST_GAP_INTERVALS, Increment, Integral
 from telemetry_daemon.state.tally import WIDTH, Tallies, Tenure, count_area, count_increments, count_time, cut, tally_of
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import KEPT, kept_places

@@ -6,7 +6,6 @@ import json
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +14,7 @@ from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge import doubts, presence
 from telemetry_parsers.model import Identity
 

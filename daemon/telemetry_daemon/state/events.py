@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import NamedTuple
 
 from telemetry_daemon.readers.pci import NOT_BOUND, Machine
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_parsers.dataclass import dataclass
 
 MOST_BYTES = 100 << 20
 # They are listed every ten seconds.

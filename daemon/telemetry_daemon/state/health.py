@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.admission import TOO_MUCH, short_problem
 from telemetry_parsers.model import (
     Capture,

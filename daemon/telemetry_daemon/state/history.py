@@ -8,11 +8,11 @@ import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Health, MergedDevice, Snapshot, Value
 from telemetry_parsers.past import (
     KEPT,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 
 from telemetry_daemon.state.health import Basis, SourceFacts, expiry, lists_ended
+from telemetry_parsers.dataclass import dataclass, field, fields, replace
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.merged import Merged
 from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved

@@ -6,7 +6,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from telemetry_exporters.documents.job_json import checked, line
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.job_record import JobRecord
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.maintenance import Maintenance
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +19,7 @@ from telemetry_daemon.guarded.reading import TooLargeError, read_file
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.log import ChangeLog
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.vendors.ascend.rank_table import COMPLETED, RankTable, RankTableError, ranks_of, read_rank_table

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 
 from telemetry_daemon.state.billed_card import ENERGY_COUNTED, ENERGY_ESTIMATED
 from telemetry_daemon.state.tally import Sum, Tally
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.job_record import SCHEMA, CardShare, Course, EnergySource, Gap, JobRecord, Moment, Who
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Owner

@@ -7,11 +7,11 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from operator import add, mul, sub
 from typing import Generic, TypeVar
 
 from telemetry_daemon.state.accumulate import Increment
+from telemetry_parsers.dataclass import dataclass, field
 
 _Holder = TypeVar("_Holder")
 # Shares are rounded sums: a little more than the whole card is the whole card.

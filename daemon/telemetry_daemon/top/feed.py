@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from telemetry_exporters.terminal.frames.model import NodeState, View
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import Past
 

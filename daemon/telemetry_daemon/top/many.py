@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Known
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View
+from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
 # Of these, so many may wait for nodes that did not answer the last time, each of which is asked again after so long.

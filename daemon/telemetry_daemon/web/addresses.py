@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from telemetry_parsers.dataclass import dataclass
 
 UNIX_PREFIX = "unix:"
 LONGEST_UNIX_PATH_BYTES = 107  # sun_path holds 108 with its closing zero

@@ -6,7 +6,8 @@ import ipaddress
 import logging
 import time
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from telemetry_parsers.dataclass import dataclass
 
 MOST_CLIENTS = 4096
 # One machine gets an IPv6 network of this size and may use every address in it.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from telemetry_parsers.dataclass import dataclass, field
 
 # The client of requests through the daemon's own socket in the runtime directory.
 LOCAL_SOCKET = "local.sock"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 from telemetry_exporters.documents.json_values import utc_time
@@ -14,6 +13,7 @@ from telemetry_exporters.judgement.overview import slowdown_celsius, temperature
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import Schema, Word
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice
 
 # node-problem-detector keeps no more of a plugin's output.

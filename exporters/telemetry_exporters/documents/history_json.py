@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from telemetry_exporters.documents.json_values import encoded, plain_number, utc_time
@@ -12,6 +11,7 @@ from telemetry_exporters.text import cleaned
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import AtMost, Count, LongTextOrNull, Schema, TextOrNull, Time, Word
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import KEPT, MOST_EVENTS, SLOTS, Past, PastEvent, Series
 
 _DIGITS = "%.7g"

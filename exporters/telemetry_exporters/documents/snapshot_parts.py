@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from telemetry_exporters.judgement.verdict import Severity
@@ -20,6 +19,7 @@ from telemetry_parsers.codec.json_types import (
     Time,
     Word,
 )
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 

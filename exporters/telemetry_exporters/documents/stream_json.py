@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from telemetry_exporters import human
@@ -27,6 +26,7 @@ from telemetry_exporters.judgement.verdict import Finding, Verdict
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import AtMost, Count, NotNegative, Schema, TextOrNull, Time, Word
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, State
 from telemetry_parsers.past import KEPT, kept_values
 from telemetry_parsers.readings import Readings

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from telemetry_exporters.judgement.overview import device_list, model_of, source_condition
 from telemetry_exporters.judgement.verdict import Finding, Severity, judge, remedy_of_several
 from telemetry_exporters.text import clean
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
 
 

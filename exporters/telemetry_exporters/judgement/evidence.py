@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from telemetry_exporters.human import celsius
 from telemetry_exporters.judgement.thresholds import number, pattern, seconds
 from telemetry_exporters.snapshot_filter import shown_readings
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape

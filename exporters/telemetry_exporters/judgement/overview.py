@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.verdict import Finding, Severity, Verdict, judge, remedy_of_several
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import kept_value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import POWER_LIMIT_REASONS, VAGUE_REASONS
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from telemetry_exporters.judgement import evidence
 from telemetry_exporters.judgement.evidence import Evidence, View, views
 from telemetry_exporters.judgement.thresholds import number, seconds
 from telemetry_exporters.text import clean, cut
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Snapshot
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
 from telemetry_exporters.prometheus.labels import Labels, identity_labels, info_labels
 from telemetry_exporters.prometheus.own import OwnSamples, SampleColumns
 from telemetry_exporters.snapshot_filter import NO_METRICS, shown_readings, usable_metrics
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings

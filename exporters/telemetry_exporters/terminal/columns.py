@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import Row, number_of, shares_host_memory, value_of
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.terminal.style import ABSENT, Style
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Absent, MergedDevice, Value
 from telemetry_parsers.past import kept_value
 from telemetry_parsers.readings import Readings

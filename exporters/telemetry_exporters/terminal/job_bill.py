@@ -6,13 +6,14 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, astuple
 from typing import Literal
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import aligned, cut
 from telemetry_parsers.codec.json_types import Count, NotNegative
+from telemetry_parsers.dataclass import dataclass, field, fields, replace
 from telemetry_parsers.job_record import NOBODY, JobRecord
 
 _HOUR, _KWH = 3600.0, 3.6e6

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import (
@@ -23,6 +22,7 @@ from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metri
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, GAP, OPTIONAL, VENDOR, Cell, Column, fitted, of_vendors
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 
 # Narrower tables have one blank between columns. A table without a width has no limit.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Plain
 
 _MULTIPLIER = 6364136223846793005

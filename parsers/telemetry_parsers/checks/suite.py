@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import cast
 
 from telemetry_parsers.checks import declaration
@@ -11,6 +10,7 @@ from telemetry_parsers.checks.declaration import shape_violations
 from telemetry_parsers.checks.laws import numbers, report_violations
 from telemetry_parsers.checks.mutations import cuts, mutations
 from telemetry_parsers.contract import Parser
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
 # The number of cuts of each sample, and of reported violations.

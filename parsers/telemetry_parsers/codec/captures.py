@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line, unexpected
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Metric, Plain, Poll, Report
 
 __all__ = [

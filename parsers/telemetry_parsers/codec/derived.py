@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from telemetry_parsers.codec.plain import CodecError, finite, flag, jsonable, text, unexpected, whole
+from telemetry_parsers.dataclass import dataclass, field, fields, is_dataclass
 from telemetry_parsers.model import Absent, Capture, Library, Metric, Plain, Process, Report, Value
 
 T = TypeVar("T")

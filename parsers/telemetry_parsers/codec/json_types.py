@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from telemetry_parsers import bounds
+from telemetry_parsers.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

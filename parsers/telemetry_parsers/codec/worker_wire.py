@@ -5,10 +5,9 @@ Examples are in docs/architecture.md, "What a worker is asked". `worker_answer.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Request
 
 

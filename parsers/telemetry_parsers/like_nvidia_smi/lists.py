@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity
 from telemetry_parsers.reports.tool import Shape, Text

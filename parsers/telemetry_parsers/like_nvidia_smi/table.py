@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.like_nvidia_smi.cells import CellReader, Column, Pairs, cell_reader
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title, read_processes
 from telemetry_parsers.metrics import HEALTH_STATES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TypeVar
 
 from telemetry_parsers import bounds
 from telemetry_parsers.combining import canonical_uuid
+from telemetry_parsers.dataclass import dataclass, fields, replace
 from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
 from telemetry_parsers.ownership import Claim, Owner, Task
 

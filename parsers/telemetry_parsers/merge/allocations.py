@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.admission import short
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
 from telemetry_parsers.merge.parties import Parties, Party, SourcedClaim, ranks, with_memory

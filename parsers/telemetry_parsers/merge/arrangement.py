@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from telemetry_parsers.combining import name_of
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.joining import sightings

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from telemetry_parsers.combining import canonical_uuid, combine, differ, same_slot, without_domain
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.model import Device, Identity, Problem
 

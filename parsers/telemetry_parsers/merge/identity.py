@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from telemetry_parsers.combining import canonical_uuid, chip_place_of, differ, same_slot, slot_of, without_domain
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group

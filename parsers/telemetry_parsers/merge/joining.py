@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.combining import (
     ChipPlaces,
@@ -16,6 +15,7 @@ from telemetry_parsers.combining import (
     slot_of,
     without_domain,
 )
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Device, Problem, SourceReport
 
 FORM_RANK = {"data": 0, "json": 1, "text": 2}

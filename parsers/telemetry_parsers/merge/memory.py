@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Device, Identity
 
 

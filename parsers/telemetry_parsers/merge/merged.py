@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
+from telemetry_parsers.dataclass import dataclass, fields, replace
 from telemetry_parsers.merge.arrangement import (
     Arrangement,
     Positions,

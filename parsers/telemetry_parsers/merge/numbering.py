@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
 from telemetry_parsers.combining import combine, has_address_or_uuid
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.joining import Group, Sighting
 from telemetry_parsers.model import Device, Problem, SourceReport
 

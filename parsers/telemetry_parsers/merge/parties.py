@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 
+from telemetry_parsers.dataclass import dataclass, field, fields, replace
 from telemetry_parsers.merge.ranks import RANK_METRIC
 from telemetry_parsers.model import MergedDevice, MergedReading, Process
 from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
 from telemetry_parsers.combining import has_address_or_uuid, same_slot, slot_of, without_domain
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.memory import MergeState

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import MergedDevice, MergedReading
 from telemetry_parsers.readings import Readings
 

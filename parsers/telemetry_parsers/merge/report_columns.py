@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_KEY, Limits, limits, within
 from telemetry_parsers.model import Absent, Device, Metric, Reading, SourceReport, Value
 from telemetry_parsers.readings import Origin, ReadingKey

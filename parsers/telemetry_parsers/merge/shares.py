@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Basis, Process
 

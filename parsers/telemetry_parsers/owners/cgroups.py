@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.ownership import Owner
 
 MOST_CHARACTERS = 65_536

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.ownership import DeviceName, Way
 
 # Named groups: the card's name, the instance on the card, and the part of a shared card.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.bounds import MOST_CLAIMS
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.library_answers import items, mapping, objects
 from telemetry_parsers.model import Capture, Library, Output, Plain, Poll, Problem, Report
 from telemetry_parsers.owners import device_ids

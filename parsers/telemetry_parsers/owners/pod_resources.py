@@ -7,8 +7,8 @@ Each byte is looked at once for each message that holds it, and messages are fiv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Plain
 
 LARGEST_ANSWER_BYTES = 4 << 20

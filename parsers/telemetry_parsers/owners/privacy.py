@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import MergedDevice, Process
 from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import bounds, units
 from telemetry_parsers.combining import combine
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.metrics import HEALTH_STATES, reading
 from telemetry_parsers.model import Absent, Device, Event, Form, Outcome, Problem, Process, Reading, Report, Value
 from telemetry_parsers.reports.targets import Target, metric, value_of, with_domain

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 
 from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.dataclass import dataclass, fields, is_dataclass, replace
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reading, Reason, Report, Request
 from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.reports.tool import Several, Text, Tool

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Value
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Form, Output, Problem, Report, Value
 from telemetry_parsers.reports.draft import Draft, Wording, by_metric
 from telemetry_parsers.text.answers import ErrorText, error_report, failed

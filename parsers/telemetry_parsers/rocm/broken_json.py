@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.messages import is_complaint
 from telemetry_parsers.text.answers import listed_twice

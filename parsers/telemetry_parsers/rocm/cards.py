@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import states
 from telemetry_parsers.model import Absent, Device, Reading
 from telemetry_parsers.reports.draft import Draft

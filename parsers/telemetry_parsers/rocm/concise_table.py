@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.rocm import messages
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.answers import CUT_TABLE, listed_twice

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Problem
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Device, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Form, Output, Problem, Report
 from telemetry_parsers.reports.draft import Draft, by_text
 from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine, must_be_whole

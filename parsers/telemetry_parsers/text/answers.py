@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Outcome, Problem, Reason, Report
 from telemetry_parsers.text.lines import Line, quote
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Plain, Problem
 from telemetry_parsers.text.lines import quote
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.text.lines import Line, plain
 
 # A name and a sign, or the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, which has no blank behind it; or the sign

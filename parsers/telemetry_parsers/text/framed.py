@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.text.lines import Line
 
 _RULE_SIGNS = frozenset("-+=| \t")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from telemetry_parsers.dataclass import dataclass
 
 # All counts are bounded, so that no input makes these backtrack.
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from telemetry_daemon.guarded.reading import read_file
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Plain
 
 _VERSION_2 = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/unified/system.slice")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from telemetry_parsers.dataclass import dataclass
 
 MOST_DEVICES = 256
 _LONGEST = 256

@@ -8,7 +8,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.jobs.cgroups import JobCgroups
 from telemetry_daemon.readers.jobs.files import LARGEST_BYTES, MOST_FILES, SUFFIX, boot_id
 from telemetry_daemon.readers.proc import Users
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP

@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_c
 from telemetry_daemon.web.addresses import WebConfigError
 from telemetry_daemon.web.clients import Caller, RateLimits, SeldomLogger, ip_address
 from telemetry_daemon.web.messages import Channel, Request, Response, status_page
+from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:  # a daemon without TLS does without ssl, which is 4.4 MiB
     import ssl

@@ -9,11 +9,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from queue import SimpleQueue
 
 from telemetry_daemon.web.clients import Buckets, Caller
+from telemetry_parsers.dataclass import dataclass
 
 # With these limits 32 guessers and a scraper at one address all get their turn: at bcrypt cost 12, within 10 seconds.
 LONGEST_QUEUE = 64

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TypeVar
 
 import yaml
 
 from telemetry_daemon.web.addresses import WebConfigError
+from telemetry_parsers.dataclass import dataclass
 
 _TAG = "tag:yaml.org,2002:"
 _NULL = f"{_TAG}null"

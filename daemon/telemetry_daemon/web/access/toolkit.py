@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.web.addresses import WebConfigError
+from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from telemetry_daemon.web.access.strict_yaml import Table

@@ -8,13 +8,13 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import cast
 
 from telemetry_daemon.web.clients import Caller, client_of, host_of
 from telemetry_daemon.web.messages import NOT_TLS, Channel, HandshakeError, Pieces, Request, Response, status_page
 from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
 from telemetry_daemon.web.server.open_connections import FOLLOWER_BYTES, LINGER_BYTES, WRITE_BYTES, Phase, Shared
+from telemetry_parsers.dataclass import dataclass, field, replace
 
 logger = logging.getLogger(__name__)
 

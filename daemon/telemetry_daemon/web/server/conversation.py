@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import h11
 
 from telemetry_daemon.web.messages import Request, Response, status_page
+from telemetry_parsers.dataclass import dataclass
 
 HEAD_LIMIT_BYTES = 16384
 SERVED_METHODS = frozenset({"GET", "HEAD"})

@@ -8,13 +8,13 @@ import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.guarded.named import bound
 from telemetry_daemon.web.addresses import UNIX_PREFIX, ListenError, TcpAddress, UnixAddress, WebError, parse_address
+from telemetry_parsers.dataclass import dataclass
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
 # Each connection inherits it. By default the kernel takes up to 4 MB for a client that does not read.

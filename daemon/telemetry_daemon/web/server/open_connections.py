@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import resource
 from collections import Counter
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +13,7 @@ from telemetry_daemon.web.access.access_control import AccessControl
 from telemetry_daemon.web.clients import Caller, SeldomLogger
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.turns import Turns
+from telemetry_parsers.dataclass import dataclass, field
 
 READ_BYTES = 16384
 WRITE_BYTES = 65536

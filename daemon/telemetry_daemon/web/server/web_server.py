@@ -8,7 +8,6 @@ import errno
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.clients import RateLimits, SeldomLogger
@@ -24,6 +23,7 @@ from telemetry_daemon.web.server.open_connections import (
     connections_within,
     raise_descriptor_limit,
 )
+from telemetry_parsers.dataclass import dataclass
 
 CLOSING_LOOKS = 100  # one second in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
 from telemetry_exporters.prometheus.labels import Labels
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Kind, MergedDevice
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import slowdown_celsius
@@ -25,6 +24,7 @@ from telemetry_exporters.terminal.frames.lines import (
 from telemetry_exporters.terminal.frames.model import Line, Piece, Scene, Size, State, chosen_scene, reason_at, value_at
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_exporters.text import clean, display_width, pad_left, pad_right
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, MergedReading
 from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, Series, kept_value

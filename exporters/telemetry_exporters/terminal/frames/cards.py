@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import Row, number_of, source_condition
@@ -14,6 +13,7 @@ from telemetry_exporters.terminal.frames.lines import Body, of_lines, saying, wr
 from telemetry_exporters.terminal.frames.listing import Listing, past_columns
 from telemetry_exporters.terminal.frames.model import NO_SERIES, Scene, Size, State, chosen_scene
 from telemetry_exporters.terminal.style import Style
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.past import Past, Series
 
 # Quiet conditions come and go with the load, so they do not change a card's position.

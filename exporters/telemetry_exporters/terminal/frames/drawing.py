@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from telemetry_exporters.judgement.overview import Row, number_of, slowdown_celsius, value_of
 from telemetry_exporters.text import display_width
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import (
@@ -45,6 +44,7 @@ from telemetry_exporters.terminal.frames.model import (
 )
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, display_width
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.frames.model import Line, Piece
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import clean, cut, display_width
+from telemetry_parsers.dataclass import dataclass
 
 _BEGUN_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
 _OF_NUMBER = frozenset("0123456789.,:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from telemetry_exporters.terminal.columns import GAP, OPTIONAL, Cell, Column, Rank, fitted
@@ -12,6 +11,7 @@ from telemetry_exporters.terminal.frames.lines import Body, cut_whole, in_style
 from telemetry_exporters.terminal.frames.model import NOT_KEPT, Line, Look, Piece
 from telemetry_exporters.terminal.style import ABSENT, Style
 from telemetry_exporters.text import clean, display_width
+from telemetry_parsers.dataclass import dataclass, replace
 
 _T = TypeVar("_T")
 _NARROW = 60

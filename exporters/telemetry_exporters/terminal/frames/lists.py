@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import Figures, inventory, source_condition
@@ -37,6 +36,7 @@ from telemetry_exporters.terminal.frames.model import (
 )
 from telemetry_exporters.terminal.style import Style
 from telemetry_exporters.text import cut, display_width, pad_right
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Health, MergedDevice, Process, SourceStatus
 
 _HOTTEST, _POWER, _MEMORY, _UTILIZATION = range(4)

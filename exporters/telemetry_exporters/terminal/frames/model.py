@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 from telemetry_exporters.judgement.overview import Figures, Row, figures, row_of, rows, simulation_note
@@ -13,6 +12,7 @@ from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.snapshot_filter import screen
 from telemetry_exporters.terminal.frames.drawing import UNICODE, Glyphs, Window
 from telemetry_exporters.terminal.style import Style
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
 from telemetry_parsers.past import KEPT, Past, Series
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report
 from telemetry_parsers.model import Value as Number
 from telemetry_parsers.reports.draft import Draft

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import failure_of, parser_of

@@ -6,10 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Plain
 from telemetry_parsers.text.lines import quote
 

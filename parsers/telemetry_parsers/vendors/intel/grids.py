@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.like_nvidia_smi.table import ends_in_a_rule
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft

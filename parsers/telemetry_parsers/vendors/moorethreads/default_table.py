@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import Column, column
 from telemetry_parsers.like_nvidia_smi.table import Box, read_cards

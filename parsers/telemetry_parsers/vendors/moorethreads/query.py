@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Plain, Value
 from telemetry_parsers.reports.draft import Draft, by_text

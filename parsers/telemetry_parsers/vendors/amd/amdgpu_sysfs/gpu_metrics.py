@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
 # A place in the blob: its offset, how it is packed (as struct names it) and how many there are.

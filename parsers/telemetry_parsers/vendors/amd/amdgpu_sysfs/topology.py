@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Output, Problem, Process
 from telemetry_parsers.reports.draft import Draft

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Output
 
 # Cards of these drivers only: another vendor's files are not even opened.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
+from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.text.answers import CUT_LINE, not_understood, without_key
 from telemetry_parsers.text.lines import Line, quote

@@ -1,0 +1,87 @@
+"""Our `dataclass` behaves as the standard library's, and makes no class twice."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import gc
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from telemetry_parsers import dataclass as ours
+
+OPTIONS: tuple[dict[str, bool], ...] = (
+    {"frozen": True, "slots": True},
+    {"frozen": True, "slots": True, "eq": False},
+    {"frozen": True, "slots": True, "kw_only": True, "repr": False},
+    {"frozen": True},
+    {"slots": True},
+    {},
+)
+
+
+def made_by(dataclass: Callable[..., Any], options: Mapping[str, bool]) -> Any:
+    @dataclass(**options)
+    class Card:
+        name: str
+        secret: str = dataclasses.field(default="s", repr=False)
+        parts: tuple[str, ...] = ()
+
+    return Card
+
+
+def attempt(action: Callable[[], object]) -> str:
+    """What comes of it, without the address of an object."""
+    try:
+        return str(action()).partition(" at 0x")[0]
+    except (AttributeError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_like_the_standard_library(options):
+    results = []
+    for dataclass in (dataclasses.dataclass, ours.dataclass):
+        kind = made_by(dataclass, options)
+        card, same, other = kind(name="a", parts=("x",)), kind(name="a", parts=("x",)), kind(name="b")
+        results.append(
+            [
+                repr(card).partition(" at 0x")[0],
+                [item.name for item in dataclasses.fields(card)],
+                card == same,
+                card == other,
+                attempt(lambda: hash(card) == hash(same)),  # noqa: B023  # called at once
+                attempt(lambda: setattr(card, "name", "c")),  # noqa: B023  # called at once
+                attempt(lambda: delattr(card, "name")),  # noqa: B023  # called at once
+                dataclasses.replace(other, parts=("y",)).parts,
+                copy.copy(other).name,
+            ]
+        )
+    assert results[0] == results[1]
+
+
+@ours.dataclass(frozen=True, slots=True)
+class Named:
+    """With a `__repr__` of its own, in a module where pickle finds it."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def test_an_own_repr_stays_and_pickles_are_read():
+    assert repr(pickle.loads(pickle.dumps(Named("a")))) == "<a>"
+
+
+def test_no_class_remains_twice():
+    def classes() -> int:
+        gc.collect()
+        return sum(kind.__name__ == "Card" for kind in object.__subclasses__())
+
+    before = classes()
+    kinds = [made_by(ours.dataclass, {"frozen": True, "slots": True}) for _ in range(3)]
+    assert classes() == before + len(kinds)
