@@ -20,6 +20,7 @@ def _told(event: "pbs.event") -> "dict[str, str]":
     told = {
         "PATH": _PATH,
         "PBS_JOBID": job.id,
+        "PBS_JOBNAME": getattr(job, "Job_Name", None),
         "PBS_JOB_OWNER": getattr(job, "euser", None) or str(getattr(job, "Job_Owner", "")).partition("@")[0],
         "PBS_QUEUE": getattr(job, "queue", None),
         "PBS_ACCOUNT": getattr(job, "Account_Name", None) or getattr(job, "project", None),

@@ -199,9 +199,9 @@ def all_of(allocations: Sequence[Allocation]) -> str:
 
 def searched(allocations: Sequence[Allocation]) -> str:
     """All words by which the owners of a card are looked for."""
-    return " ".join(
-        filter(None, (text for one in allocations for text in (who(one.owner), one.owner.name, one.owner.account)))
-    )
+    owners = [allocation.owner for allocation in allocations]
+    texts = (text for owner in owners for text in (who(owner), owner.name, owner.job_name, owner.account))
+    return " ".join(filter(None, texts))
 
 
 def share(allocation: Allocation) -> str:

@@ -56,6 +56,8 @@ class Who:
     pod_name: str = ""
     container_name: str = ""
     job_id: str = ""
+    job_name: str = ""
+    """The name that the user gave the job."""
     user: str = ""
     account: str = ""
     partition: str = ""

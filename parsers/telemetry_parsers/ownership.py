@@ -21,7 +21,7 @@ class Owner:
     """The owner of a card. Unknown fields are empty.
 
     `name` is unique on the node for its kind: `namespace/pod/container`, a job's id, a container's id or name, a unit,
-    a user.
+    a user. `job_name` is the name that the user gave the job.
     """
 
     kind: OwnerKind
@@ -30,6 +30,7 @@ class Owner:
     pod_name: str = ""
     container_name: str = ""
     job_id: str = ""
+    job_name: str = ""
     user: str = ""
     account: str = ""
     partition: str = ""

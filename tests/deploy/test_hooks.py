@@ -31,7 +31,7 @@ import os
 EXECJOB_BEGIN, EXECJOB_LAUNCH, EXECJOB_END, EXECJOB_ABORT, LOG_WARNING = range(5)
 class _Job:
     id, queue, euser, project, run_count = "42[3].head", "workq", "ben", "_pbs_project_default", 1
-    Account_Name, Job_Owner = "physics", "ben@login"
+    Account_Name, Job_Name, Job_Owner = "physics", "train 7B", "ben@login"
 class _Event:
     type, job = globals()[os.environ["EVENT"]], _Job()
     env = {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"} if type == EXECJOB_LAUNCH else None
@@ -139,12 +139,8 @@ def test_pbs(tmp_path: Path) -> None:
     put(tmp_path, "telemetry", WRAPPER)
     pbs(tmp_path, "EXECJOB_BEGIN")
     began = record(tmp_path)
-    assert (began["id"], began["user"], began["account"], began["partition"]) == (
-        "42[3].head",
-        "ben",
-        "physics",
-        "workq",
-    )
+    fields = [began[key] for key in ("id", "job_name", "user", "account", "partition")]
+    assert fields == ["42[3].head", "train 7B", "ben", "physics", "workq"]
     assert began["devices"] == []
     pbs(tmp_path, "EXECJOB_LAUNCH")
     launched = record(tmp_path)

@@ -1,4 +1,4 @@
-"""The job that a hook's environment tells of."""
+"""The job in the environment of a hook."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def flux_resources(*ranks: dict[str, object]) -> dict[str, str]:
                 "SLURM_JOB_ACCOUNT": "physics",
                 "SLURM_JOB_PARTITION": "gpu",
                 "SLURM_JOB_GPUS": "0,1",
+                "SLURM_JOB_NAME": "llm 7B",
             },
-            Job("slurm", "1234", "1234", "sEKNKTV3WPV500", "2", "anna", "1000", "physics", "gpu", ("0", "1")),
-            id="everything that Slurm tells",
+            Job("slurm", "1234", "1234", "sEKNKTV3WPV500", "2", "anna", "1000", "physics", "gpu", ("0", "1"), "llm 7B"),
+            id="all variables of Slurm",
         ),
         pytest.param(SLURM, Job("slurm", "1234", "1234"), id="a job id alone"),
         pytest.param({"SLURM_JOBID": "7"}, Job("slurm", "7", "7"), id="the old name of the job id"),
@@ -77,10 +78,11 @@ def flux_resources(*ranks: dict[str, object]) -> dict[str, str]:
                 "PBS_QUEUE": "workq",
                 "PBS_ACCOUNT": "physics",
                 "PBS_RUN_COUNT": "2",
+                "PBS_JOBNAME": "train 7B",
                 "CUDA_VISIBLE_DEVICES": "GPU-1",
             },
-            Job("pbs", "42[3].head", "42[3].head", "", "2", "ben", "", "physics", "workq", ("GPU-1",)),
-            id="everything that the hook of PBS tells",
+            Job("pbs", "42[3].head", "42[3].head", "", "2", "ben", "", "physics", "workq", ("GPU-1",), "train 7B"),
+            id="all variables of the hook of PBS",
         ),
         pytest.param(
             {
@@ -112,7 +114,7 @@ def flux_resources(*ranks: dict[str, object]) -> dict[str, str]:
         ),
     ],
 )
-def test_what_an_environment_tells(environment: dict[str, str], expected: Job | None) -> None:
+def test_the_job_of_an_environment(environment: dict[str, str], expected: Job | None) -> None:
     assert job_of(environment) == expected
 
 

@@ -16,7 +16,7 @@ START = 1_700_000_000.0
 
 
 def job(name: str, user: str = "u1042") -> Owner:
-    return Owner("job", name, job_id=name, user=user, account="physics")
+    return Owner("job", name, job_id=name, job_name="train 7B", user=user, account="physics")
 
 
 def pod(name: str) -> Owner:

@@ -15,7 +15,7 @@ from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Claim, Owner, Task
 
 KEY = b"a key of this node"
-JOB = Owner("job", "1234", job_id="1234", user="alice", account="physics", partition="gpu")
+JOB = Owner("job", "1234", job_id="1234", job_name="train 7B", user="alice", account="physics", partition="gpu")
 POD = Owner("pod", "ml/train-0/main", pod_namespace="ml", pod_name="train-0", container_name="main")
 BOX = Owner("container", "lxc-of-alice")
 USER = Owner("user", "alice", user="alice")
@@ -48,6 +48,7 @@ def test_a_hash_is_the_same_wherever_the_name_is():
     hashed = privacy(users="hash", jobs="hash")
     job = hashed.owner(JOB)
     assert job.name == job.job_id != JOB.name
+    assert job.job_name not in (JOB.job_name, job.name)
     assert job.user == hashed.owner(USER).name == hashed.owner(USER).user != "alice"
     assert job.account not in ("physics", job.user)
     assert hashed.task(Task(7, 1, user="alice")).user == job.user

@@ -62,7 +62,7 @@ def plant(path: Path, text: str, at: float = LONG_AGO) -> None:
 
 
 def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
-    begin(folder, Job("slurm", "12", "10_2", "sX", "0", "anna", "1000", "physics", "gpu", ("0", "1")), LONG_AGO)
+    begin(folder, Job("slurm", "12", "10_2", "sX", "0", "anna", "1000", "physics", "gpu", ("0", "1"), "llm"), LONG_AGO)
     begin(folder, Job("pbs", "3[1].head", "3[1].head", devices=("GPU-1",)), LONG_AGO)
     begin(folder, Job("flux", "ƒ2Ek", "ƒ2Ek", devices=("2",)), LONG_AGO)
     of = reader(tmp_path)
@@ -70,7 +70,8 @@ def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
     assert names(slurm) == {"10_2": ["0", "1"]}
     assert slurm.claims[0].keys == ("slurm:12", "sluid:sX")
     owner = slurm.claims[0].owner
-    assert (owner.user, owner.account, slurm.claims[0].started) == ("anna", "physics", LONG_AGO)
+    assert (owner.job_name, owner.user, owner.account) == ("llm", "anna", "physics")
+    assert slurm.claims[0].started == LONG_AGO
     assert names(told(of, "pbs")) == {"3[1].head": ["GPU-1"]}
     assert names(told(of, "flux")) == {"ƒ2Ek": ["2"]}
 

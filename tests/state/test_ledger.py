@@ -31,15 +31,11 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
     assert (seven.seconds, seven.measured_seconds) == (98.0, 98.0)
     assert seven.busy_seconds == pytest.approx(49.0)
     assert seven.energy_joules == pytest.approx(9800.0)
-    assert (seven.owner.user, seven.owner.account, seven.hostname, seven.gaps) == ("u1042", "physics", "node-1", ())
+    assert (seven.owner.job_name, seven.owner.user, seven.owner.account) == ("train 7B", "u1042", "physics")
+    assert (seven.hostname, seven.gaps) == ("node-1", ())
     (card,) = seven.cards
-    assert (card.id, card.vendor, card.model, card.basis, card.is_allocated) == (
-        "GPU-a",
-        "nvidia",
-        "H100",
-        ("whole",),
-        True,
-    )
+    facts = (card.id, card.vendor, card.model, card.basis, card.is_allocated)
+    assert facts == ("GPU-a", "nvidia", "H100", ("whole",), True)
     assert records["nobody"].seconds == pytest.approx(node.now - 2.0 - 98.0)
     assert records["nobody"].energy_joules == pytest.approx((node.now - 2.0 - 98.0) * 100.0)
 

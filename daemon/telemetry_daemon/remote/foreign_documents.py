@@ -273,6 +273,7 @@ def _owner(read: OwnerJson) -> Owner:
         pod_name=read.pod_name or "",
         container_name=read.container_name or "",
         job_id=read.job_id or "",
+        job_name=read.job_name or "",
         user=read.user or "",
         account=read.account or "",
         partition=read.partition or "",

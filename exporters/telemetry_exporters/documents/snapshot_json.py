@@ -167,6 +167,7 @@ def _owner(owner: Owner) -> OwnerJson:
         pod_name=owner.pod_name or None,
         container_name=owner.container_name or None,
         job_id=owner.job_id or None,
+        job_name=owner.job_name or None,
         user=owner.user or None,
         account=owner.account or None,
         partition=owner.partition or None,

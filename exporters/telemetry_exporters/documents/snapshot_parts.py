@@ -134,6 +134,8 @@ class OwnerJson:
     pod_name: LongTextOrNull
     container_name: LongTextOrNull
     job_id: LongTextOrNull
+    job_name: LongTextOrNull
+    """The name that the user gave the job."""
     user: LongTextOrNull
     account: LongTextOrNull
     partition: LongTextOrNull

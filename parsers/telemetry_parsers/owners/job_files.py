@@ -81,6 +81,7 @@ def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
         "job",
         name,
         job_id=name,
+        job_name=_text(job, "job_name"),
         user=_text(job, "user"),
         account=_text(job, "account"),
         partition=_text(job, "partition"),

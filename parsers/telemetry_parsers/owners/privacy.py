@@ -26,6 +26,7 @@ _FIELDS: Mapping[str, _Category] = {
     "pod_name": "pods",
     "container_name": "pods",
     "job_id": "jobs",
+    "job_name": "jobs",
     "user": "users",
     "account": "users",
 }

@@ -17,7 +17,7 @@ _NONE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The fields of a job; `run` distinguishes the runs of a job that is queued again."""
+    """The fields of a job. `job_name` is chosen by the user; `run` distinguishes the runs of a job that is queued again."""
 
     scheduler: str
     id: str
@@ -29,6 +29,7 @@ class Job:
     account: str = ""
     partition: str = ""
     devices: tuple[str, ...] = ()
+    job_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class _Variables:
 
     scheduler: str
     id: tuple[str, ...]
+    job_name: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     user: tuple[str, ...] = ()
     uid: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ _SCHEDULERS = (
     _Variables(
         "slurm",
         id=("SLURM_JOB_ID", "SLURM_JOBID"),
+        job_name=("SLURM_JOB_NAME",),
         run=("SLURM_JOB_RESTART_COUNT", "SLURM_RESTART_COUNT"),
         user=("SLURM_JOB_USER",),
         uid=("SLURM_JOB_UID",),
@@ -61,6 +64,7 @@ _SCHEDULERS = (
     _Variables(
         "pbs",
         id=("PBS_JOBID",),
+        job_name=("PBS_JOBNAME",),
         run=("PBS_RUN_COUNT",),
         user=("PBS_JOB_OWNER", "PBS_O_LOGNAME"),
         account=("PBS_ACCOUNT", "PBS_PROJECT"),
@@ -92,6 +96,7 @@ def _job(job_id: str, variables: _Variables, environment: Mapping[str, str]) -> 
         scheduler=variables.scheduler,
         id=job_id,
         name=_slurm_name(environment) or job_id if variables.scheduler == "slurm" else job_id,
+        job_name=_first(environment, variables.job_name),
         sluid=_first(environment, ("SLURM_JOB_SLUID",)) if variables.scheduler == "slurm" else "",
         run=_first(environment, variables.run),
         user=_first(environment, variables.user),

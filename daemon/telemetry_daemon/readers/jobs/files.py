@@ -63,6 +63,7 @@ def _record(job: Job, now: float) -> dict[str, object]:
         "scheduler": job.scheduler,
         "id": job.id,
         "name": job.name,
+        "job_name": job.job_name,
         "sluid": job.sluid,
         "run": job.run,
         "user": job.user,

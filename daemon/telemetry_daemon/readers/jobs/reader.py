@@ -22,7 +22,7 @@ from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
 # The fields of a job file that the parser uses. Other fields are dropped.
-_TEXTS = ("id", "name", "sluid", "user", "account", "partition")
+_TEXTS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MOST_DEVICES = 256
 _LARGEST_MAP_BYTES = 16 << 10
 # Two writes within one tick of the kernel's clock have the same timestamp, so a recent file is read again.
