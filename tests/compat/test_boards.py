@@ -18,22 +18,22 @@ from kits.grafana_board import queries
 from kits.ports import free_address
 from kits.prometheus import ConfiguredPrometheus
 from kits.waiting import until
-from telemetry_exporters.prometheus.compat import PLACES, dcgm
+from telemetry_exporters.prometheus.compat import EXPORTERS, dcgm
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300), pytest.mark.long]
 
 CARDS = "3xnvidia,3xamd,2xhygon,2xascend,1xcambricon,2xmetax,2xiluvatar,2xintel,1xmoorethreads,1xkunlunxin,1xenflame"
 OWNERS = "[attribution]\nenabled = true\n"
-# A board asks for its job by name.
+# The board selects its job by name.
 JOBS = {"mx-exporter": "metax-mx-exporter"}
-# In Kubernetes the target has a pod, so the cards' pods become `exported_pod`; AMD's boards ask for a cluster first.
+# In Kubernetes the target has a pod, so the cards' pods become `exported_pod`. AMD's boards select a cluster first.
 TARGET_LABELS = {
     "dcgm-exporter": {"namespace": "monitoring", "pod": "telemetry-1"},
     "device-metrics-exporter": {"cluster_name": "c1"},
 }
 # Variables that only fit where Prometheus' instance is the name of the host.
 GIVEN = {"mx-exporter-c500": {"server": platform.node(), "device": "0"}}
-_HOST = "node_exporter tells the host"
+_HOST = "node_exporter has the host's metrics"
 _NOT_READ = "no source reads it"
 _LACKS = "the simulated card lacks it"
 _OF_AMD = {
@@ -63,13 +63,13 @@ EMPTY: Mapping[str, Mapping[str, str]] = {
         _LACKS: "compute_mode fabric_state fan_speed _mig_",
         "the simulated card is never held down by it": "gpu_idle hw_thermal_slowdown hw_power_brake applications_clocks"
         " sync_boost",
-        "our own metrics tell processes": "compute_app",
+        "processes are in our own metrics": "compute_app",
         _BY_CHANCE: "xid_",
         "a rate that takes 20 ms a card": "pcie_throughput",
     },
     "nvitop-exporter": {
         _HOST: "host_",
-        "our own metrics tell processes": "process_",
+        "processes are in our own metrics": "process_",
         "rates: ours count bytes": "throughput_MiBps",
         "wrong in the dashboard: no host is left": "hostname!~",
     },
@@ -88,7 +88,7 @@ EMPTY: Mapping[str, Mapping[str, str]] = {
 
 
 def boards() -> Path | None:
-    """The folder of public dashboards; None where it is not, which CI does not accept."""
+    """Return the folder of public dashboards, or None if it is missing, which CI does not accept."""
     folder = shared_folder()
     if folder is None:
         assert not in_ci(), "no shared captures although this is CI"
@@ -97,19 +97,19 @@ def boards() -> Path | None:
 
 
 def job(name: str, address: str) -> dict[str, Any]:
-    """As people scrape that exporter."""
+    """Return the usual scrape configuration of that exporter."""
     targets = {"targets": [address], "labels": TARGET_LABELS.get(name, {})}
     return {"job_name": JOBS.get(name, name), "metrics_path": f"/metrics/{name}", "static_configs": [targets]}
 
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredPrometheus]:
-    """It scrapes each page as a job of the exporter's name, and dcgm-exporter's on its own port, too."""
+    """Yield a Prometheus that scrapes each page as a job of the exporter's name, and dcgm-exporter's also on its own port."""
     folder, port = tmp_path_factory.mktemp("prometheus"), free_address()
     with ExitStack() as stack:
         ports = f'[compat.dcgm-exporter]\nlisten_address = "{port}"\n'
         node = stack.enter_context(Daemon(tmp_path_factory.mktemp("node"), OWNERS + ports, ("--demo", CARDS)))
-        jobs = [job(name, node.address) for name in PLACES]
+        jobs = [job(name, node.address) for name in EXPORTERS]
         jobs.append({"job_name": "own port", "static_configs": [{"targets": [port]}]})
         parted = stack.enter_context(Daemon(tmp_path_factory.mktemp("parted"), "", ("--demo", "1xh100mig")))
         jobs.append({**job("dcgm-exporter", parted.address), "job_name": "parted"})
@@ -135,7 +135,7 @@ def test_each_query_answers_or_is_listed(name: str, prometheus: ConfiguredPromet
     empty = [query for query in asked if not prometheus.query(query)[1]]
     listed = " ".join(EMPTY[name].values()).split()
     assert [query for query in empty if not any(word in query for word in listed)] == []
-    # A word that no empty query has is listed no longer.
+    # Words that no empty query has must be removed from the list.
     assert [word for word in listed if not any(word in query for query in empty)] == []
 
 
@@ -147,7 +147,7 @@ def test_each_dashboard_is_asked() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        # As prometheus-adapter and KEDA ask.
+        # Queries of prometheus-adapter and KEDA.
         'avg(DCGM_FI_DEV_GPU_UTIL{namespace!="",pod!=""}) by (namespace, pod)',
         'avg(DCGM_FI_DEV_GPU_UTIL{pod=~".+"})',
         "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)",
@@ -190,4 +190,4 @@ def test_all_vendors_are_on_one_board(prometheus: ConfiguredPrometheus) -> None:
 
 def test_values_on_prometheus_are_ours(prometheus: ConfiguredPrometheus) -> None:
     memory = 'abs(DCGM_FI_DEV_FB_USED{job="own port"} + DCGM_FI_DEV_FB_FREE + DCGM_FI_DEV_FB_RESERVED - DCGM_FI_DEV_FB_TOTAL)'
-    assert all(float(one["value"][1]) <= 1 for one in prometheus.query(memory)[1])
+    assert all(float(sample["value"][1]) <= 1 for sample in prometheus.query(memory)[1])

@@ -1,4 +1,4 @@
-"""The rules that map dcgm-exporter's names of both generations: each series is there under both names, once, and ends with its source."""
+"""The rules that map dcgm-exporter's names of both generations: each series exists once under each name, and ends with its source."""
 
 from __future__ import annotations
 

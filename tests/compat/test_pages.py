@@ -1,4 +1,4 @@
-"""The pages under other exporters' names: goldens, what Prometheus says of them, and that nothing is told that was not read."""
+"""The pages under other exporters' names: goldens, Prometheus' checks, and no value for an absent reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from kits.fed_node import demo_snapshot, demo_snapshots
-from telemetry_exporters.prometheus.compat import PLACES, dcgm, peer
+from telemetry_exporters.prometheus.compat import EXPORTERS, dcgm, peer
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 from telemetry_exporters.prometheus.renderer import EOF, Syntax, text_page
@@ -80,7 +80,7 @@ def own_node(name: str, cards: int) -> str:
     return f"{cards}x{peer(name).vendors[0]}"
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", EXPORTERS)
 def test_the_page_of_one_card(name: str, assert_golden: Callable[[Path, str], None]) -> None:
     assert_golden(PAGES / f"{name}.txt", page(name, snapshot_of(own_node(name, 1)), hostname_label=""))
 
@@ -89,7 +89,7 @@ def test_the_page_of_another_version(assert_golden: Callable[[Path, str], None])
     assert_golden(PAGES / "dcgm-exporter-4.9.txt", page("dcgm-exporter", snapshot_of("1xnvidia"), version="4.9"))
 
 
-def test_both_versions_say_the_same_in_their_units() -> None:
+def test_both_versions_have_the_same_values_in_their_units() -> None:
     """Each renamed row has the old value times the factor of its unit, and the other rows are the same."""
     old, new = (values(page("dcgm-exporter", snapshot_of("1xnvidia"), version=version)) for version in ("4.8", "4.9"))
     prefix = "DCGM_FI_"
@@ -103,10 +103,10 @@ def test_both_versions_say_the_same_in_their_units() -> None:
 
 
 def test_memory_of_a_card_with_partitions_is_counted_once() -> None:
-    """The instances have the memory, and the card has none beside them; the utilization is on neither."""
+    """Only the instances have memory, and neither they nor the card have a utilization."""
     snapshot = snapshot_of("1xh100mig")
-    told = samples(page("dcgm-exporter", snapshot))
-    used = {labels: value for (name, labels), value in told.items() if name == "DCGM_FI_DEV_FB_USED"}
+    page_samples = samples(page("dcgm-exporter", snapshot))
+    used = {labels: value for (name, labels), value in page_samples.items() if name == "DCGM_FI_DEV_FB_USED"}
     assert all("GPU_I_ID" in dict(labels) for labels in used)
     ours = samples(text_page(snapshot).decode())
     card = snapshot.devices[0].id
@@ -116,7 +116,9 @@ def test_memory_of_a_card_with_partitions_is_counted_once() -> None:
         if name == "accelerator_memory_used_bytes" and dict(labels)["id"] == card
     )
     assert sum(used.values()) == of_card / (1 << 20)
-    assert not {name for name, _ in told if name.endswith(("GPU_UTIL", "MEM_COPY_UTIL", "ENC_UTIL", "DEC_UTIL"))}
+    assert not {
+        name for name, _ in page_samples if name.endswith(("GPU_UTIL", "MEM_COPY_UTIL", "ENC_UTIL", "DEC_UTIL"))
+    }
 
 
 def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str], None]) -> None:
@@ -126,15 +128,15 @@ def test_the_page_of_a_card_with_partitions(assert_golden: Callable[[Path, str],
 
 @pytest.mark.needs("promtool")
 def test_promtool_finds_nothing_but_names() -> None:
-    text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in PLACES)
+    text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in EXPORTERS)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
     assert (complaints, done.returncode in (0, 3)) == ([], True)
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", EXPORTERS)
 @pytest.mark.parametrize("everybody", [False, True])
-def test_both_syntaxes_say_the_same_finite_values_once(name: str, *, everybody: bool) -> None:
+def test_both_syntaxes_have_the_same_finite_values_once(name: str, *, everybody: bool) -> None:
     renderer = PeerRenderer(peer(name), NODE, everybody=everybody)
     snapshot = snapshot_of(EVERYBODY)
     page = renderer.page(snapshot, Syntax.TEXT).decode()
@@ -143,12 +145,12 @@ def test_both_syntaxes_say_the_same_finite_values_once(name: str, *, everybody: 
     text = samples(page)
     assert all(map(math.isfinite, text.values()))
     opened = (renderer.page(snapshot, Syntax.OPENMETRICS) + EOF).decode()
-    told = {
-        (one.name, frozenset(one.labels.items())): one.value
+    openmetrics = {
+        (sample.name, frozenset(sample.labels.items())): sample.value
         for family in openmetrics_families(opened)
-        for one in family.samples
+        for sample in family.samples
     }
-    assert text == told != {}
+    assert text == openmetrics != {}
 
 
 def test_values_are_ours_in_their_units() -> None:
@@ -169,17 +171,17 @@ def snapshots_of_a_course() -> tuple[Snapshot, ...]:
     return (*demo_snapshots("2xnvidia,1xamd,1xascend", 4), *demo_snapshots("1xh100mig,1xhygon", 2))
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_page_after_page_is_as_if_it_were_the_first(name: str) -> None:
-    """A page whose layout is kept says what a new one says, also after devices and readings came and went."""
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_later_pages_equal_pages_of_a_new_renderer(name: str) -> None:
+    """The kept layout makes no difference, also after devices and readings came and went."""
     renderer, course = PeerRenderer(peer(name), NODE, everybody=True), snapshots_of_a_course()
-    gone = replace(course[2], devices=tuple(replace(one, up=False) for one in course[2].devices))
+    gone = replace(course[2], devices=tuple(replace(device, up=False) for device in course[2].devices))
     for snapshot in (*course, gone, course[3], without(course[3], 0, "power_watts"), course[3]):
         assert renderer.page(snapshot, Syntax.TEXT).decode() == page(name, snapshot, everybody=True)
 
 
 def without(snapshot: Snapshot, position: int, metric: str, instead: Absent | None = None) -> Snapshot:
-    """The snapshot in which a device does not tell that metric, or has an absence instead."""
+    """Return the snapshot without a device's readings of that metric, or with them absent."""
     device = snapshot.devices[position]
     kept: list[MergedReading] = []
     for reading in device.readings:
@@ -192,7 +194,7 @@ def without(snapshot: Snapshot, position: int, metric: str, instead: Absent | No
     return replace(snapshot, devices=tuple(devices))
 
 
-def rows_that_take(name: str, metric: str) -> set[str]:
+def rows_that_read(name: str, metric: str) -> set[str]:
     table = peer(name)
     return {
         table.prefix + row.name
@@ -203,29 +205,29 @@ def rows_that_take(name: str, metric: str) -> set[str]:
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_take_a_reading_away_and_just_its_lines_go(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(list(PLACES)))
+def test_without_a_reading_only_its_lines_are_missing(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(list(EXPORTERS)))
     snapshot = snapshot_of(EVERYBODY)
     position = data.draw(st.integers(0, len(snapshot.devices) - 1))
-    metric = data.draw(st.sampled_from(sorted({one.metric for one in snapshot.devices[position].readings})))
+    metric = data.draw(st.sampled_from(sorted({reading.metric for reading in snapshot.devices[position].readings})))
     instead = data.draw(st.sampled_from([None, Absent.NOT_REPORTED, Absent.NOT_SUPPORTED]))
     before = samples(page(name, snapshot, everybody=True))
     after = samples(page(name, without(snapshot, position, metric, instead), everybody=True))
-    concerned = rows_that_take(name, metric)
+    concerned = rows_that_read(name, metric)
     changed = {series for series in before.keys() | after.keys() if before.get(series) != after.get(series)}
     assert {series for series, _ in changed} <= concerned
-    # What another reading of the same row tells instead is that reading, not a number of its own.
+    # A row may read another metric instead; other lines are not added.
     assert all(series in before or series[0] in concerned for series in after)
 
 
-def test_a_lost_card_tells_its_events_alone() -> None:
+def test_a_lost_card_has_only_its_events() -> None:
     snapshot = snapshot_of("1xnvidia")
     (device,) = snapshot.devices
     xid = MergedReading("event_last_timestamp_seconds", "xid_79", 1_768_176_000.0, "nvml")
     lost = replace(snapshot, devices=(replace(device, up=False, readings=(*device.readings, xid)),))
-    told = samples(page("dcgm-exporter", lost))
-    assert {name for name, _ in told} == {"DCGM_FI_DEV_XID_ERRORS"}
-    assert list(told.values()) == [79.0]
+    page_samples = samples(page("dcgm-exporter", lost))
+    assert {name for name, _ in page_samples} == {"DCGM_FI_DEV_XID_ERRORS"}
+    assert list(page_samples.values()) == [79.0]
     assert "gpu_info" not in page("nvidia_gpu_exporter", lost)
 
 
@@ -250,9 +252,9 @@ def test_xid_errors_are_0_only_while_events_are_watched_for(
     text = page("dcgm-exporter", replace(snapshot, devices=(replace(device, readings=(*device.readings, *more)),)))
     lines = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_XID_ERRORS{")]
     assert [line.rpartition(" ")[2] for line in lines] == expected
-    told = re.findall(r'err_code="(\d+)",err_msg="([^"]*)"', "".join(lines))
+    labels = re.findall(r'err_code="(\d+)",err_msg="([^"]*)"', "".join(lines))
     codes_of_lines = [value.removesuffix(".0") for value in expected]
-    assert told == [(code, "No Error" if code == "0" else "") for code in codes_of_lines]
+    assert labels == [(code, "No Error" if code == "0" else "") for code in codes_of_lines]
 
 
 @pytest.mark.parametrize(
@@ -277,17 +279,17 @@ def test_labels_are_theirs() -> None:
         text = page(name, snapshot_of(cards), **more)  # type: ignore[arg-type]  # passed on as it is
         return dict(next(iter(samples(text)))[1])
 
-    told = labels("dcgm-exporter", "1xnvidia")
-    assert (told["gpu"], told["device"], told["pci_bus_id"]) == ("0", "nvidia0", "00000000:01:00.0")
-    assert told["UUID"].startswith("GPU-")
-    assert told["Hostname"] == "node1"
-    assert {"namespace", "pod", "container", "GPU_I_ID", "vendor"}.isdisjoint(told)
+    found = labels("dcgm-exporter", "1xnvidia")
+    assert (found["gpu"], found["device"], found["pci_bus_id"]) == ("0", "nvidia0", "00000000:01:00.0")
+    assert found["UUID"].startswith("GPU-")
+    assert found["Hostname"] == "node1"
+    assert {"namespace", "pod", "container", "GPU_I_ID", "vendor"}.isdisjoint(found)
     renamed = labels("dcgm-exporter", "1xnvidia", hostname_label="hostname", node=Node("n", "node-of-kubernetes"))
     assert "Hostname" not in renamed
     assert renamed["hostname"] == "node-of-kubernetes"
     assert labels("dcgm-exporter", "1xascend", everybody=True)["vendor"] == "ascend"
     assert not labels("nvidia_gpu_exporter", "1xnvidia")["uuid"].startswith("GPU-")
-    free = labels("dcgm-exporter", "1xnvidia", node=Node("n", tells_owners=True))
+    free = labels("dcgm-exporter", "1xnvidia", node=Node("n", reports_owners=True))
     assert (free["namespace"], free["pod"], free["container"]) == ("", "", "")
 
 

@@ -1,4 +1,4 @@
-"""The pages of other exporters as they printed them: our names, types, labels and shapes of label values are theirs, or the difference is listed."""
+"""Real pages of other exporters: our names, types, labels and shapes of label values are the same, or the difference is listed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from kits.captures import in_ci, shared_folder
 from kits.fed_node import demo_snapshot
-from telemetry_exporters.prometheus.compat import PLACES, peer
+from telemetry_exporters.prometheus.compat import EXPORTERS, peer
 from telemetry_exporters.prometheus.compat.doc import lines
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
 from telemetry_exporters.prometheus.compat.table import Each, Node, Numbered, NumberOf, OfFact, Peer, Total, Turned
@@ -21,7 +21,7 @@ from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
 from telemetry_parsers.ownership import Allocation, Owner
 
 CARDS = {"nvidia": ("1xnvidia", "1xh100mig")}
-# Words of metrics of which a row takes each.
+# Words of metrics whose words are all shown by a row.
 WORDS = {
     "temperature_celsius": ("edge", "junction", "memory", "core", "hbm0"),
     "clock_hertz": ("graphics", "memory", "video", "soc"),
@@ -157,7 +157,7 @@ def printed(text: str, prefix: str = "") -> dict[str, Printed]:
 
 
 def filled(device: MergedDevice, table: Peer, facts: Mapping[str, str]) -> MergedDevice:
-    """Return the device with everything that the table can show of a device of its kind."""
+    """Return the device with all readings that the table can show."""
     found = {(reading.metric, reading.label): reading for reading in device.readings}
     for row in table.rows:
         for reading in () if isinstance(row.way, OfFact) else row.way.readings:
@@ -171,7 +171,7 @@ def filled(device: MergedDevice, table: Peer, facts: Mapping[str, str]) -> Merge
                 words = ("all",) if isinstance(row.way.way, Total) else words
             for label in words:
                 found[metric, label] = MergedReading(metric, label, 1.0, "test")
-    # Xids are told of cards alone.
+    # Xids are reported for whole cards only.
     left_out = (
         ("up", "info") if device.parent is None else ("up", "info", "event_watch", "event_last_timestamp_seconds")
     )
@@ -191,7 +191,7 @@ def shown(table: Peer, snapshot: Snapshot, *, with_pods: bool) -> str:
 
 
 def ours(name: str, *, with_pods: bool) -> dict[str, Printed]:
-    """Return what we have of each family, on cards as they are simulated and on those that have everything."""
+    """Return our families, of simulated cards as they are and with all readings."""
     table, found = peer(name), dict[str, Printed]()
     vendor = table.vendors[0]
     for cards in CARDS.get(vendor, (f"2x{vendor}",)):
@@ -202,10 +202,10 @@ def ours(name: str, *, with_pods: bool) -> dict[str, Printed]:
         ]
         for snapshot in (plain, *full):
             for family, of_page in printed(shown(table, snapshot, with_pods=with_pods)).items():
-                known = found.setdefault(family, Printed(of_page.kind))
-                known.labels.update(of_page.labels)
+                joined = found.setdefault(family, Printed(of_page.kind))
+                joined.labels.update(of_page.labels)
                 for label, shapes in of_page.shapes.items():
-                    known.shapes.setdefault(label, set()).update(shapes)
+                    joined.shapes.setdefault(label, set()).update(shapes)
     return found
 
 
@@ -218,7 +218,7 @@ def pages() -> list[Path]:
 
 
 def differences(theirs: Mapping[str, Printed], own: Mapping[str, Printed], missing: list[str]) -> Iterator[str]:
-    """Yield what a page has otherwise: `NAME what`."""
+    """Yield the differences of a page: `NAME what`."""
     for name, family in theirs.items():
         mine = own.get(name)
         if mine is None:
@@ -264,8 +264,8 @@ def test_each_listed_difference_is_on_a_page(name: str) -> None:
     assert not pages() or set(DIFFERENCES[name]) - found == set()
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_a_device_that_tells_everything_has_every_name(name: str) -> None:
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_a_device_with_all_readings_has_every_name(name: str) -> None:
     table = peer(name)
     rows = {table.prefix + row.name for row in (*table.rows, *table.node_rows) if not getattr(row, "metric", "")}
     assert rows - ours(name, with_pods=True).keys() == set()

@@ -1,4 +1,4 @@
-"""The real daemon serves other exporters' names: on its own address, and on the addresses that the settings give to them."""
+"""The real daemon serves other exporters' names at its own address and at the configured addresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from kits.command_line import run_main
 from kits.daemon import Daemon
 from kits.ports import free_address
-from telemetry_exporters.prometheus.compat import PLACES
+from telemetry_exporters.prometheus.compat import EXPORTERS
 
 CARDS = ("--demo", "2xnvidia,1xascend")
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
@@ -44,7 +44,7 @@ def with_port(address: str, more: str = "") -> str:
     return f'[compat.dcgm-exporter]\nlisten_address = "{address}"\n{more}'
 
 
-def until_told(daemon: Daemon, url: str, text: bytes) -> bytes:
+def page_with(daemon: Daemon, url: str, text: bytes) -> bytes:
     def has_it() -> bool:
         try:
             return text in fetched(url)[2]
@@ -64,7 +64,7 @@ def own_address() -> str:
 def daemon(tmp_path_factory: pytest.TempPathFactory, own_address: str) -> Iterator[Daemon]:
     config = '[web]\ntelemetry_path = "/own"\n' + with_port(own_address, 'hostname_label = "hostname"\n')
     with Daemon(tmp_path_factory.mktemp("daemon"), config, CARDS, {"NODE_NAME": "n-7"}) as running:
-        until_told(running, f"http://{running.address}/metrics/dcgm-exporter", UTILIZATION.encode())
+        page_with(running, f"http://{running.address}/metrics/dcgm-exporter", UTILIZATION.encode())
         yield running
 
 
@@ -80,9 +80,9 @@ def test_every_page_is_beside_the_metrics_whatever_their_path(daemon: Daemon) ->
     assert body.endswith(b"# EOF\n")
     everybody = fetched(f"{base}/metrics/dcgm-exporter?vendors=all&name[]={UTILIZATION}")[2].decode()
     assert sorted(re.findall(r'vendor="(\w+)"', everybody)) == ["ascend", "nvidia", "nvidia"]
-    assert [fetched(f"{base}/metrics/{name}")[0] for name in PLACES] == [200] * len(PLACES)
+    assert [fetched(f"{base}/metrics/{name}")[0] for name in EXPORTERS] == [200] * len(EXPORTERS)
     listed = fetched(f"{base}/")[2].decode()
-    assert all(f'href="./metrics/{name}"' in listed for name in PLACES)
+    assert all(f'href="./metrics/{name}"' in listed for name in EXPORTERS)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_is_asked_for_wrongly_is_named(daemon: Daemon, path: str, status: i
 
 
 def test_a_page_has_its_own_address_with_health_and_nothing_else(daemon: Daemon, own_address: str) -> None:
-    page = until_told(daemon, f"http://{own_address}/metrics", UTILIZATION.encode()).decode()
+    page = page_with(daemon, f"http://{own_address}/metrics", UTILIZATION.encode()).decode()
     assert 'hostname="n-7"' in page
     assert "Hostname=" not in page
     assert fetched(f"http://{own_address}/health")[0] == 200
@@ -120,7 +120,7 @@ def test_a_page_has_its_own_address_with_health_and_nothing_else(daemon: Daemon,
 def test_a_reload_opens_and_closes_addresses_and_a_taken_port_leaves_all_as_it_was(tmp_path: Path) -> None:
     first, second = free_address(), free_address()
     with Daemon(tmp_path, with_port(first), CARDS) as daemon, socket.create_server(("127.0.0.1", 0)) as taken:
-        until_told(daemon, f"http://{first}/metrics", UTILIZATION.encode())
+        page_with(daemon, f"http://{first}/metrics", UTILIZATION.encode())
 
         def reload(text: str) -> None:
             daemon.write_config(text)
@@ -131,7 +131,7 @@ def test_a_reload_opens_and_closes_addresses_and_a_taken_port_leaves_all_as_it_w
         daemon.until(lambda: daemon.logged("compat.dcgm-exporter.listen_address: cannot listen on"))
         assert fetched(f"http://{first}/metrics")[0] == 200
         reload(with_port(second, 'hostname_label = "hostname"\n'))
-        assert b"hostname=" in until_told(daemon, f"http://{second}/metrics", b"hostname=")
+        assert b"hostname=" in page_with(daemon, f"http://{second}/metrics", b"hostname=")
         daemon.until(lambda: is_closed(first))
         reload("")
         daemon.until(lambda: daemon.logged("configuration reloaded") == 3)
@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_is_a_problem_and_is_tried_again(tmp_path: Path) ->
             found = run_main("doctor", "--config", str(daemon.config_path))
             assert "the address of compat.dcgm-exporter cannot be served" in found.stdout
             taken.close()
-            until_told(daemon, f"http://{address}/metrics", UTILIZATION.encode())
+            page_with(daemon, f"http://{address}/metrics", UTILIZATION.encode())
             daemon.until(lambda: 'telemetry_compat_up{exporter="dcgm-exporter"} 1' in daemon.page())
 
 
@@ -164,9 +164,7 @@ def test_passwords_hold_for_every_address(tmp_path: Path) -> None:
 
 def test_a_version_is_served_if_it_is_asked_for_and_the_request_wins(tmp_path: Path) -> None:
     def labels_of(path: str, family: str) -> str:
-        return (
-            until_told(daemon, f"http://{path}", family.encode() + b"{").decode().split(family + "{")[1].split("}")[0]
-        )
+        return page_with(daemon, f"http://{path}", family.encode() + b"{").decode().split(family + "{")[1].split("}")[0]
 
     address = free_address()
     with Daemon(tmp_path, with_port(address, 'version = "4.9"\n'), CARDS) as daemon:
@@ -220,10 +218,10 @@ def test_a_dashboard_is_held_against_the_node(tmp_path: Path, monkeypatch: pytes
     assert (done.status, done.stdout.splitlines()) == (
         2,
         [
-            "DCGM_EXP_P2P_STATUS      not told: counts of dcgm-exporter itself",
-            "DCGM_FI_DEV_FAN_SPEED    not told here: no device has accelerator_fan_ratio × 100",
-            "DCGM_FI_DEV_GPU_TEMP     told",
-            "DCGM_FI_DEV_POWER_USAGE  told",
-            "node_load1               not told: dcgm-exporter has no such metric, as far as is known",
+            "DCGM_EXP_P2P_STATUS      not served: counts of dcgm-exporter itself",
+            "DCGM_FI_DEV_FAN_SPEED    not served here: no device has accelerator_fan_ratio × 100",
+            "DCGM_FI_DEV_GPU_TEMP     served",
+            "DCGM_FI_DEV_POWER_USAGE  served",
+            "node_load1               not served: dcgm-exporter has no such metric, as far as is known",
         ],
     )

@@ -1,33 +1,33 @@
-"""The tables of other exporters: every row names readings of the catalogue, and has its line in the documentation."""
+"""The tables of other exporters: every row reads metrics of the catalogue and is documented."""
 
 from __future__ import annotations
 
 import pytest
 
 from kits.captures import ROOT
-from telemetry_exporters.prometheus.compat import PLACES, VERSIONS, dcgm, nvidia, others, peer, rocm
+from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, dcgm, nvidia, others, peer, rocm
 from telemetry_exporters.prometheus.compat.doc import lines
 from telemetry_exporters.prometheus.compat.table import Peer, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME
 from telemetry_parsers.vendors import VENDORS
 
-# What consists of tables.
+# The modules with tables.
 MODULES = (dcgm, nvidia, others, rocm)
 
 
 def rows() -> list[tuple[str, Row]]:
-    return [(name, row) for name in PLACES for row in peer(name).rows]
+    return [(name, row) for name in EXPORTERS for row in peer(name).rows]
 
 
 def test_every_table_has_its_line_in_the_list_of_exporters() -> None:
     tables = [found for module in MODULES for found in vars(module).values() if isinstance(found, Peer)]
-    listed = [(name, version) for name in PLACES for version in VERSIONS.get(name, ("",))]
+    listed = [(name, version) for name in EXPORTERS for version in VERSIONS.get(name, ("",))]
     assert sorted((table.name, table.version) for table in tables) == sorted(listed)
     served = [peer(name, version) for name, version in listed]
     assert [(table.name, table.version) for table in served] == listed
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", EXPORTERS)
 def test_a_table_names_vendors_and_metrics_that_there_are(name: str) -> None:
     table = peer(name)
     assert set(table.vendors) <= {vendor.word for vendor in VENDORS}
@@ -45,7 +45,7 @@ def test_energy_is_never_the_estimated_one() -> None:
     assert not any("estimated" in reading for reading in taken)
 
 
-@pytest.mark.parametrize(("name", "version"), [*((name, "") for name in PLACES), ("dcgm-exporter", "4.9")])
+@pytest.mark.parametrize(("name", "version"), [*((name, "") for name in EXPORTERS), ("dcgm-exporter", "4.9")])
 def test_every_name_is_documented_once(name: str, version: str) -> None:
     table = peer(name, version)
     documented = [line.name for line in lines(table) if line.fit != "missing"]

@@ -11,7 +11,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
-from telemetry_exporters.prometheus.compat import PLACES
+from telemetry_exporters.prometheus.compat import EXPORTERS
 
 if TYPE_CHECKING:  # a listing of the own catalogue needs no table
     from telemetry_exporters.prometheus.compat.table import Peer
@@ -31,9 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
         "--names",
-        choices=tuple(PLACES),
+        choices=tuple(EXPORTERS),
         metavar="EXPORTER",
-        help=f"show another exporter's names: {', '.join(PLACES)}",
+        help=f"show another exporter's names: {', '.join(EXPORTERS)}",
     )
     parser.add_argument(
         "--names-version", default="", metavar="VERSION", help="with --names: the release of that exporter, such as 4.9"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from telemetry_daemon.web.addresses import TcpAddress, WebError, parse_address
-from telemetry_exporters.prometheus.compat import PLACES
+from telemetry_exporters.prometheus.compat import EXPORTERS
 from telemetry_parsers.card_peaks import DTYPES
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
@@ -182,4 +182,4 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
 # A label with the owner of a card, a data type of arithmetic, another supported exporter.
 owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
 dtype = _one_of(DTYPES)
-peer = _one_of(PLACES)
+peer = _one_of(EXPORTERS)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from telemetry_daemon.site.negotiation import BadQueryError, quoted
 from telemetry_daemon.site.rendered import MakesPage
-from telemetry_exporters.prometheus.compat import PLACES, peer, version_problem
+from telemetry_exporters.prometheus.compat import EXPORTERS, peer, version_problem
 from telemetry_exporters.prometheus.compat.page import PeerRenderer
 from telemetry_exporters.prometheus.compat.table import Node
 
@@ -32,8 +32,8 @@ class PeerPages:
 
     def page(self, name: str, query: str) -> tuple[str, MakesPage]:
         """Return the name under which the page is kept, and what makes it. Raises BadQueryError."""
-        if name not in PLACES:
-            raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(PLACES)}")
+        if name not in EXPORTERS:
+            raise BadQueryError(404, f"no other exporter is called {quoted(name)}; there are {', '.join(EXPORTERS)}")
         usual = self._usual.get(name, Usual())
         given = parse_qs(query, keep_blank_values=True)
         everybody = _is_for_everybody(given.get("vendors"))

@@ -121,9 +121,9 @@ class Site:
 
     def _peer_paths(self) -> tuple[str, ...]:
         """The paths of the pages under other exporters' names."""
-        from telemetry_exporters.prometheus.compat import PLACES
+        from telemetry_exporters.prometheus.compat import EXPORTERS
 
-        return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in PLACES)
+        return () if self._new_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)
 
     def _of_peer(self, request: Request) -> Response:
         """The page under another exporter's names; nothing of it is loaded before somebody asks for one."""

@@ -1,4 +1,4 @@
-"""This node's readings under the names of other exporters: where the table of each is, which is loaded when its page is asked for."""
+"""Pages with this node's readings under the names of other exporters. A table is loaded when its page is requested."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # not needed for the names alone
     from telemetry_exporters.prometheus.compat.table import Peer
 
-# Where the table of each is: the module in this folder, and its name there.
-PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
+# The table of each exporter: the module in this folder, and its name there.
+EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "dcgm-exporter": ("dcgm", "DCGM"),
         "nvidia_gpu_exporter": ("nvidia", "NVIDIA_GPU"),
@@ -29,25 +29,25 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-# Exporters whose releases differ in their names: the versions that have a table, the usual one first.
+# The versions with a table of exporters whose releases differ in their names, the default first.
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4.8", "4.9")})
 
 
 def peer(name: str, version: str = "") -> Peer:
-    """Return the table of that exporter, by default the usual version. Raises KeyError if the name or version is unknown."""
-    module, place = PLACES[name]
-    known = VERSIONS.get(name, ())
-    if version and version not in known:
+    """Return the table of that exporter, by default of its first version. Raises KeyError if the name or version is unknown."""
+    module, table_name = EXPORTERS[name]
+    versions = VERSIONS.get(name, ())
+    if version and version not in versions:
         raise KeyError(version)
-    if version and version != known[0]:
-        place = f"{place}_{version.replace('.', '_')}"
-    found: Peer = getattr(import_module(f"{__name__}.{module}"), place)
-    return found
+    if version and version != versions[0]:
+        table_name = f"{table_name}_{version.replace('.', '_')}"
+    table: Peer = getattr(import_module(f"{__name__}.{module}"), table_name)
+    return table
 
 
 def version_problem(name: str, version: str) -> str:
     """Return why this version of an exporter's names cannot be served; empty if it can."""
-    known = VERSIONS.get(name, ())
-    if not version or version in known:
+    versions = VERSIONS.get(name, ())
+    if not version or version in versions:
         return ""
-    return f"the versions of {name} are {', '.join(known)}" if known else f"{name} has one version: leave it out"
+    return f"the versions of {name} are {', '.join(versions)}" if versions else f"{name} has one version: leave it out"

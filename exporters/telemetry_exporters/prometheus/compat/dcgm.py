@@ -1,8 +1,4 @@
-"""dcgm-exporter: the names of etc/default-counters.csv and dcp-metrics-included.csv (NVIDIA/dcgm-exporter @ d5e5f51).
-
-Version 4.9 has the names of DCGM 4.7. The renamed default rows and their units are those of the release notes of 4.9.0. The new
-names are those of NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6) and of its tests for DCGM 4.7, and of NVIDIA's list of field identifiers.
-"""
+"""dcgm-exporter: the names of etc/default-counters.csv and dcp-metrics-included.csv (NVIDIA/dcgm-exporter @ d5e5f51)."""
 
 from __future__ import annotations
 
@@ -22,11 +18,11 @@ from telemetry_exporters.prometheus.compat.table import (
     NewestCode,
     Peer,
     Row,
+    Total,
     one,
-    total,
 )
 
-_LINKS = "links tell checksum errors in all, not those of flits and of data"
+_LINKS = "only the sum of checksum errors is read, not flits and data apart"
 
 # A table: a row is a line.
 # fmt: off
@@ -41,9 +37,9 @@ _DCGM_ROWS = (
     Row("DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down (in C).", one("temperature_slowdown_celsius{core}", "temperature_slowdown_celsius{junction}", "temperature_slowdown_celsius{edge}")),
     Row("DEV_SHUTDOWN_TEMP", "Temperature at which the GPU switches off (in C).", one("temperature_shutdown_celsius{core}", "temperature_shutdown_celsius{junction}", "temperature_shutdown_celsius{edge}")),
     Row("DEV_POWER_USAGE", "Power draw (in W).", one("power_watts")),
-    Row("DEV_POWER_USAGE_INSTANT", "Power draw at one moment (in W).", one("power_instant_watts")),
+    Row("DEV_POWER_USAGE_INSTANT", "Instantaneous power draw (in W).", one("power_instant_watts")),
     Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", one("power_cap_watts")),
-    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", one("power_cap_watts"), near="the limit in force, which a lower one of the board may set"),
+    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", one("power_cap_watts"), near="the limit in force, which may be a lower limit of the board"),
     Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", one("power_cap_min_watts")),
     Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", one("power_cap_max_watts")),
     Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", one("power_cap_default_watts")),
@@ -59,7 +55,7 @@ _DCGM_ROWS = (
     Row("DEV_DEC_UTIL", "Decoder utilization (in %).", one("engine_utilization_ratio{decoder}"), PERCENT, only="undivided"),
     Row("DEV_FAN_SPEED", "Fan speed (in %).", one("fan_ratio"), PERCENT),
     Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", one("performance_state")),
-    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), near="the last one since the daemon started; 0 only while events are watched for; `err_msg` is empty for an Xid; on a card with MIG instances the card has the series, not each instance"),
+    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), near="the last Xid since the daemon started; 0 only while events are watched for; `err_msg` is empty for an Xid; on a card with MIG instances the card has the series, not each instance"),
     Row("DEV_POWER_VIOLATION", "Time of throttling for power (in ns).", one("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
     Row("DEV_THERMAL_VIOLATION", "Time of throttling for temperature (in ns).", one("throttled_seconds_total{thermal}"), NANO, "counter"),
     Row("DEV_SYNC_BOOST_VIOLATION", "Time of throttling for synchronous boost (in ns).", one("throttled_seconds_total{sync_boost}"), NANO, "counter"),
@@ -72,10 +68,10 @@ _DCGM_ROWS = (
     Row("DEV_FB_USED_PERCENT", "Framebuffer memory used as a share of all (0-1).", one("memory_used_ratio"), only="leaves"),
     Row("DEV_BAR1_USED", "BAR1 memory used (in MiB).", one("bar1_used_bytes"), MEBI),
     Row("DEV_BAR1_TOTAL", "BAR1 memory in all (in MiB).", one("bar1_total_bytes"), MEBI),
-    Row("DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.", total("ecc_corrected_total"), kind="counter"),
-    Row("DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since the driver was loaded.", total("ecc_uncorrected_total"), kind="counter"),
-    Row("DEV_ECC_SBE_AGG_TOTAL", "Corrected memory errors over the GPU's life.", total("ecc_corrected_lifetime_total"), kind="counter"),
-    Row("DEV_ECC_DBE_AGG_TOTAL", "Uncorrected memory errors over the GPU's life.", total("ecc_uncorrected_lifetime_total"), kind="counter"),
+    Row("DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.", Total("ecc_corrected_total"), kind="counter"),
+    Row("DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since the driver was loaded.", Total("ecc_uncorrected_total"), kind="counter"),
+    Row("DEV_ECC_SBE_AGG_TOTAL", "Corrected memory errors over the GPU's life.", Total("ecc_corrected_lifetime_total"), kind="counter"),
+    Row("DEV_ECC_DBE_AGG_TOTAL", "Uncorrected memory errors over the GPU's life.", Total("ecc_uncorrected_lifetime_total"), kind="counter"),
     Row("DEV_RETIRED_SBE", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}"), kind="counter"),
     Row("DEV_RETIRED_DBE", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}"), kind="counter"),
     Row("DEV_RETIRED_PENDING", "1 while pages wait to be taken out of use.", one("retired_pages_pending"), kind="counter"),
@@ -83,9 +79,9 @@ _DCGM_ROWS = (
     Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", one("remapped_rows{correctable}"), kind="counter"),
     Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", one("row_remap_failed")),
     Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", one("row_remap_pending")),
-    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", total("link_crc_errors_total"), kind="counter", near=_LINKS),
-    Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", total("link_replay_errors_total"), kind="counter"),
-    Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", total("link_recovery_errors_total"), kind="counter"),
+    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", Total("link_crc_errors_total"), kind="counter", near=_LINKS),
+    Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", Total("link_replay_errors_total"), kind="counter"),
+    Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", Total("link_recovery_errors_total"), kind="counter"),
     Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", one("graphics_active_ratio")),
     Row("PROF_SM_ACTIVE", "Share of time and multiprocessors with at least one warp (0-1).", one("sm_active_ratio")),
     Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", one("sm_occupancy_ratio")),
@@ -122,9 +118,7 @@ DCGM = Peer(
         Label("GPU_I_ID", facts.partition_only("gpu_instance")),
         Label("Hostname", facts.hostname),
         Label("DCGM_FI_DRIVER_VERSION", facts.driver),
-        Label("namespace", facts.namespace),
-        Label("pod", facts.pod),
-        Label("container", facts.container),
+        *map(Label, ("namespace", "pod", "container"), facts.POD),
     ),
     rows=_DCGM_ROWS,
     missing=_DCGM_MISSING,
@@ -138,7 +132,8 @@ _HERTZ, _RATIO, _BYTES, _JOULES = 1e6, 0.01, float(1 << 20), 1e-3
 _UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
     {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
 )
-# What 4.9 renames in its default set: the old name, the new one, and what an old value is multiplied by.
+# What 4.9 renames in its default set (old name, new name, factor of an old value), by the release notes of 4.9.0. The names
+# are those of NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), of its tests for DCGM 4.7, and of NVIDIA's list of field identifiers.
 DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
     ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),
@@ -164,7 +159,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("PROF_PIPE_TENSOR_ACTIVE", "PROF_TENSOR_UTIL_RATIO", 1.0),
     ("PROF_DRAM_ACTIVE", "PROF_DRAM_UTIL_RATIO", 1.0),
 )
-# Further fields that DCGM renamed, for pages with a CSV of one's own.
+# Other fields that DCGM renamed, for users with a CSV file of their own.
 _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
     ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),

@@ -1,4 +1,4 @@
-"""The tables of other exporters in words, and the names that a Grafana dashboard asks for."""
+"""The tables of other exporters as text and Markdown, and the metric names in a Grafana dashboard."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from telemetry_exporters.prometheus.compat import PLACES, VERSIONS, peer
+from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, peer
 from telemetry_exporters.prometheus.compat.table import Each, NewestCode, NodeRow, Numbered, Peer, Rest, Row, Turned
 from telemetry_exporters.text import aligned
 from telemetry_parsers.metrics import BY_KEY
 
 _WORDS_IN_BRACES = re.compile(r"\{([\w*,]+)\}")
 _EXACT, _NEAR, _MISSING = "exact", "near", "missing"
-# Factors as people say them.
+# Factors that are easier to read as a division.
 _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 1,000,000"}
 
 
 class Line(NamedTuple):
-    """A name of another exporter, what of ours it is, and how well it fits."""
+    """A name of another exporter, our metric, and how well it fits."""
 
     name: str
     ours: str
@@ -27,13 +27,13 @@ class Line(NamedTuple):
     why: str
 
 
-def lines(of: Peer) -> tuple[Line, ...]:
-    """A line for each of its names, and for those that nothing gives."""
-    rows: tuple[Row | NodeRow, ...] = (*of.rows, *of.node_rows)
-    of_rows = (_line(of, row) for row in rows)
+def lines(exporter: Peer) -> tuple[Line, ...]:
+    """Return a line for each name of the exporter, including missing names."""
+    rows: tuple[Row | NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
+    of_rows = (_line(exporter, row) for row in rows)
     missing = (
         Line(name, "", _MISSING, entry.why)
-        for entry in of.missing
+        for entry in exporter.missing
         for pattern in entry.names.split(", ")
         for name in _names_of(pattern)
     )
@@ -48,42 +48,46 @@ def _names_of(pattern: str) -> tuple[str, ...]:
     return tuple(f"{pattern[: match.start()]}{word}{pattern[match.end() :]}" for word in match[1].split(","))
 
 
-def names_list(of: Peer) -> str:
-    """The lines in columns."""
-    rows = [(line.name, line.ours or "-", line.fit, line.why) for line in lines(of)]
+def names_list(exporter: Peer) -> str:
+    """Return the lines in columns."""
+    rows = [(line.name, line.ours or "-", line.fit, line.why) for line in lines(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 
 
 def tables() -> str:
-    """All of them as Markdown, each under its name."""
-    return "\n".join(_section(peer(name, version)) for name in PLACES for version in VERSIONS.get(name, ("",)))
+    """Return the tables of all exporters as Markdown."""
+    return "\n".join(_section(peer(name, version)) for name in EXPORTERS for version in VERSIONS.get(name, ("",)))
 
 
-def dashboard_list(of: Peer, asked: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Which of the names that a dashboard asks for a page tells, and why it does not tell the others."""
-    known = {line.name: line for line in lines(of)}
+def dashboard_list(exporter: Peer, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
+    """Return the names that a dashboard uses: whether the page has them, or the reason why not."""
+    table = {line.name: line for line in lines(exporter)}
     on_page = frozenset(names_on_page)
-    texts = [(name, "told" if name in on_page else _why_not(name, of, known)) for name in sorted(set(asked))]
+    texts = [
+        (name, "served" if name in on_page else _why_not(name, exporter, table)) for name in sorted(set(used_names))
+    ]
     return "".join(f"{line}\n" for line in aligned(texts))
 
 
-def _why_not(name: str, of: Peer, known: dict[str, Line]) -> str:
-    line = known.get(name) or next((line for line in known.values() if fnmatchcase(name, line.name)), None)
+def _why_not(name: str, exporter: Peer, table: dict[str, Line]) -> str:
+    line = table.get(name) or next((line for line in table.values() if fnmatchcase(name, line.name)), None)
     if line is None:
-        return f"not told: {of.name} has no such metric, as far as is known"
-    return f"not told: {line.why}" if line.fit == _MISSING else f"not told here: no device has {line.ours}"
+        return f"not served: {exporter.name} has no such metric, as far as is known"
+    return f"not served: {line.why}" if line.fit == _MISSING else f"not served here: no device has {line.ours}"
 
 
-def _section(of: Peer) -> str:
-    vendors = ", ".join(of.vendors)
-    labels = ", ".join(f"`{label.name}`" for label in of.labels)
-    default = not of.version or of.version == VERSIONS[of.name][0]
+def _section(exporter: Peer) -> str:
+    vendors = ", ".join(exporter.vendors)
+    labels = ", ".join(f"`{label.name}`" for label in exporter.labels)
+    default = not exporter.version or exporter.version == VERSIONS[exporter.name][0]
     head = (
-        f"### {of.name}{'' if default else f' {of.version}'}\n\n"
-        f"`/metrics/{of.name}{'' if default else f'?version={of.version}'}`: [{of.source}](https://github.com/{of.source}), vendors {vendors}, "
-        f"usual port {of.port}. Labels: {labels}.{f' {of.note}' if of.note else ''}\n\n"
+        f"### {exporter.name}{'' if default else f' {exporter.version}'}\n\n"
+        f"`/metrics/{exporter.name}{'' if default else f'?version={exporter.version}'}`: [{exporter.source}](https://github.com/{exporter.source}), vendors {vendors}, "
+        f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
-    rows = (f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in lines(of))
+    rows = (
+        f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in lines(exporter)
+    )
     return f"{head}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
 
@@ -95,9 +99,9 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _line(of: Peer, row: Row | NodeRow) -> Line:
+def _line(exporter: Peer, row: Row | NodeRow) -> Line:
     ours = _of_node(row) if isinstance(row, NodeRow) else _of_device(row)
-    return Line(of.prefix + row.name, ours, _NEAR if row.near else _EXACT, row.near)
+    return Line(exporter.prefix + row.name, ours, _NEAR if row.near else _EXACT, row.near)
 
 
 def _of_node(row: NodeRow) -> str:
@@ -130,17 +134,17 @@ def _names(row: Row) -> Iterator[str]:
             yield name
 
 
-# Where queries stand in a dashboard: in panels, and in variables and annotations.
+# The keys of queries in panels, variables and annotations.
 _QUERY_KEYS = ("expr", "query", "definition")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")
 _SELECTOR = re.compile(r"\{[^{}]*\}")
 _RANGE = re.compile(r"\[[^\[\]]*\]")
-# After these comes a list of labels.
+# Keywords before a list of labels.
 _LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
 _LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<of>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")
-# A name that no bracket follows, which would make it a function.
+# A name without a bracket behind it: with one it is a function.
 _WORD = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?![\w:]|\s*\()")
 _KEYWORDS = frozenset(
     {
@@ -152,13 +156,13 @@ _SHORTEST = 3
 
 
 def asked_names(dashboard: Any) -> tuple[str, ...]:
-    """Each name once, in order."""
+    """Return each metric name in the dashboard's queries once, in order."""
     names = (name for query in _queries(dashboard) for name in _names_in(query))
     return tuple(dict.fromkeys(names))
 
 
 def _queries(part: Any) -> Iterator[str]:
-    """The queries anywhere in the document, however deep: it is looked through without recursion."""
+    """Yield the queries anywhere in the document. A loop, because a deep document would exceed the recursion limit."""
     waiting = [part]
     while waiting:
         here = waiting.pop()

@@ -1,4 +1,4 @@
-"""What the labels of other exporters say of a device, each as a function of who it is; None where there is no such label."""
+"""The values of other exporters' labels, each a function of the device; None means that the label is left out."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from telemetry_exporters.prometheus.compat.table import Fact, Who
 _BUS_PARTS = 3
 
 
-def _read(text: Callable[[Who], str | None]) -> Callable[[Who], str]:
-    """Return a fact that is empty where it is unknown."""
+def or_empty(text: Fact) -> Callable[[Who], str]:
+    """Return the fact with an empty text for None."""
     return lambda who: text(who) or ""
 
 
-# The card's number, as its tool counts them; its uuid, else what identifies it on this node; its address on the PCI bus.
-number = _read(lambda who: who.card.device)
-uuid = _read(lambda who: who.card.uuid or who.card.id)
-model = _read(lambda who: who.card.model)
-serial = _read(lambda who: who.card.serial)
-driver = _read(lambda who: who.card.driver)
-bus_id = _read(lambda who: who.card.bus_id)
-upper_bus_id = _read(lambda who: bus_id(who).upper())
-# Also of a partition.
-own_uuid = _read(lambda who: who.device.uuid or who.device.id)
-# Without NVIDIA's `GPU-`, in lower case; with hyphens between its groups, as Ascend's driver writes it.
-bare_uuid = _read(lambda who: uuid(who).removeprefix("GPU-").lower())
-hyphened_uuid = _read(lambda who: "-".join(uuid(who).split()))
-# Model, maker and version of an Ascend chip, as its driver's library joins them; the model of an MLU up to its first hyphen.
-chip_name = _read(lambda who: f"{model(who).removeprefix('Ascend').strip()}-Ascend-V1")
-model_family = _read(lambda who: model(who).lower().partition("-")[0])
-# The name of the node: Kubernetes' where that is known, else the host's; Kubernetes' alone; its IP address.
-hostname = _read(lambda who: who.node.kubernetes_name or who.node.hostname)
-kubernetes_name = _read(lambda who: who.node.kubernetes_name)
-address = _read(lambda who: who.node.address)
+# The card's number in its tool; its uuid, else its id on this node; its PCI address.
+number = or_empty(lambda who: who.card.device)
+uuid = or_empty(lambda who: who.card.uuid or who.card.id)
+model = or_empty(lambda who: who.card.model)
+serial = or_empty(lambda who: who.card.serial)
+driver = or_empty(lambda who: who.card.driver)
+bus_id = or_empty(lambda who: who.card.bus_id)
+upper_bus_id = or_empty(lambda who: bus_id(who).upper())
+# The uuid of the device itself, which may be a partition.
+own_uuid = or_empty(lambda who: who.device.uuid or who.device.id)
+# Without NVIDIA's `GPU-`, in lower case; with hyphens between the groups, as Ascend's driver prints it.
+bare_uuid = or_empty(lambda who: uuid(who).removeprefix("GPU-").lower())
+hyphened_uuid = or_empty(lambda who: "-".join(uuid(who).split()))
+# Model, maker and version of an Ascend chip, as its driver's library joins them; the model of an MLU before its first hyphen.
+chip_name = or_empty(lambda who: f"{model(who).removeprefix('Ascend').strip()}-Ascend-V1")
+model_family = or_empty(lambda who: model(who).lower().partition("-")[0])
+# The node's name in Kubernetes if known, else its host name; its name in Kubernetes only; its IP address.
+hostname = or_empty(lambda who: who.node.kubernetes_name or who.node.hostname)
+kubernetes_name = or_empty(lambda who: who.node.kubernetes_name)
+address = or_empty(lambda who: who.node.address)
 # 1 if a pod has the card.
-is_owned = _read(lambda who: "1" if who.owner.get("pod_name") else "")
+is_owned = or_empty(lambda who: "1" if who.owner.get("pod_name") else "")
 
 
 def long_bus_id(who: Who) -> str:
@@ -45,14 +45,14 @@ def long_bus_id(who: Who) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Return a fact of a partition, else which one it is; a whole card has no such label."""
+    """Return a fact of a partition, else the partition's name; a whole card has no such label."""
     return lambda who: (
         None if who.device is who.card else dict(who.device.facts).get(name) or who.device.partition or ""
     )
 
 
 def partition_number(who: Who) -> str:
-    """Return the partition of its card that the device is; 0 for a whole card, NA if the card has no such mode."""
+    """Return the number of the partition; 0 for a whole card, NA if the card has no partition mode."""
     if who.device is not who.card:
         return who.device.partition or ""
     return "0" if who.fact("compute_partition") else "NA"
@@ -60,32 +60,26 @@ def partition_number(who: Who) -> str:
 
 def fact(*names: str) -> Fact:
     """Return the first of these facts that is known; empty if none is."""
-    return _read(lambda who: next(filter(None, map(who.fact, names)), ""))
+    return or_empty(lambda who: next(filter(None, map(who.fact, names)), ""))
 
 
 def owner(name: str) -> Fact:
-    """Return a label of the card's one owner: empty if it has none, no label if attribution is off."""
-    return lambda who: who.owner.get(name, "") if who.node.tells_owners else None
+    """Return a label of the card's only owner: empty without one, no label if attribution is off."""
+    return lambda who: who.owner.get(name, "") if who.node.reports_owners else None
 
 
-namespace = owner("pod_namespace")
-pod = owner("pod_name")
-container = owner("container_name")
+# Namespace, pod and container.
+POD = tuple(map(owner, ("pod_namespace", "pod_name", "container_name")))
 
 
-def known(given: Fact) -> Fact:
-    """Return the same fact, without the label where it would be empty."""
-    return lambda who: given(who) or None
+def non_empty(base: Fact) -> Fact:
+    """Return the fact without its label if it is empty."""
+    return lambda who: base(who) or None
 
 
-def some(given: Fact) -> Fact:
-    """Return the same fact, empty instead of without a label."""
-    return _read(given)
-
-
-def either(given: Fact, otherwise: Fact) -> Fact:
-    """Return the same fact, and another one if it is unknown."""
-    return lambda who: given(who) or otherwise(who)
+def either(base: Fact, otherwise: Fact) -> Fact:
+    """Return the fact, or `otherwise` if it is unknown."""
+    return lambda who: base(who) or otherwise(who)
 
 
 def always(text: str) -> Fact:
@@ -93,14 +87,14 @@ def always(text: str) -> Fact:
     return lambda _: text
 
 
-def lower(given: Fact) -> Fact:
-    """Return the same fact in lower case."""
-    return lambda who: (given(who) or "").lower()
+def lower(base: Fact) -> Fact:
+    """Return the fact in lower case."""
+    return lambda who: (base(who) or "").lower()
 
 
-def prefixed(prefix: str, given: Fact) -> Fact:
-    """Return the same fact behind a prefix, which it may have already; empty if it is unknown."""
-    return lambda who: prefix + text.removeprefix(prefix) if (text := given(who) or "") else ""
+def prefixed(prefix: str, base: Fact) -> Fact:
+    """Return the fact with the prefix, if it does not have it already; empty if it is unknown."""
+    return lambda who: prefix + text.removeprefix(prefix) if (text := base(who) or "") else ""
 
 
 def numbered(prefix: str) -> Fact:
@@ -109,5 +103,5 @@ def numbered(prefix: str) -> Fact:
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Return the position of the card counted from 1, such as `gpu-1`."""
+    """Return the card's index counted from 1, such as `gpu-1`."""
     return lambda who: f"{prefix}{1 + (who.card.index or 0)}{suffix}"

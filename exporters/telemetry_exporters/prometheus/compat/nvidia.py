@@ -1,8 +1,4 @@
-"""Exporters for NVIDIA's cards beside dcgm-exporter, each with its table of names.
-
-nvidia_gpu_exporter: the names of its docs/METRICS.md and captured pages (utkuozdemir/nvidia_gpu_exporter @ e656cd8).
-nvitop-exporter: those of nvitop_exporter/exporter.py (XuehaiPan/nvitop @ 3e797b2).
-"""
+"""Tables of nvidia_gpu_exporter and nvitop-exporter."""
 
 from __future__ import annotations
 
@@ -16,15 +12,15 @@ from telemetry_exporters.prometheus.compat.table import (
     Label,
     Missing,
     NodeRow,
+    NumberOf,
     OfFact,
     Peer,
     Row,
-    number_of,
+    Total,
     one,
-    total,
 )
 
-# Simulated cards have the second poll.
+# NVML's fast poll, and that of simulated cards.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
 _REASONS = {
     "sw_power_cap": "sw_power_cap",
@@ -37,8 +33,8 @@ _REASONS = {
 }
 _COUNTED = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
 _BY_POLICY = "NVML's count by policy for sw_power_cap and sync_boost"
-# Where memory errors were, by their word: cards with SRAM counts have no other memory than DRAM.
-_PLACES = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
+# Locations of memory errors. A card with SRAM counts reports its device memory as DRAM.
+_LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
 _COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}
 _FABRIC_STATES = {"not_started": 1.0, "in_progress": 2.0, "completed": 3.0}
@@ -51,14 +47,14 @@ def _xid(word: str) -> str:
 
 
 def _ecc() -> tuple[Row, ...]:
-    """Volatile and aggregate errors, in all and by place."""
+    """Return the rows of volatile and aggregate errors, in total and by location."""
     spans = (("volatile", ""), ("aggregate", "_lifetime"))
     kinds = ("corrected", "uncorrected")
     totals = (
         Row(
             f"ecc_errors_{kind}_{span}_total",
             f"ecc.errors.{kind}.{span}.total",
-            total(f"ecc_{kind}{lasting}_total"),
+            Total(f"ecc_{kind}{lasting}_total"),
             only="cards",
         )
         for span, lasting in spans
@@ -73,7 +69,7 @@ def _ecc() -> tuple[Row, ...]:
         )
         for span, lasting in spans
         for kind in kinds
-        for theirs, ours in _PLACES
+        for theirs, ours in _LOCATIONS
     )
     return (*totals, *placed)
 
@@ -81,7 +77,7 @@ def _ecc() -> tuple[Row, ...]:
 # A table: a row is a line.
 # fmt: off
 _INFO = Row(
-    "gpu_info", "Always 1; its labels tell who the GPU is.", Always(),
+    "gpu_info", "Always 1; its labels identify the GPU.", Always(),
     facts=(
         Label("name", facts.model), Label("index", facts.number), Label("pci_bus_id", facts.long_bus_id), Label("serial", facts.serial),
         Label("driver_version", facts.driver), Label("vbios_version", facts.fact("firmware")), Label("cuda_version", facts.fact("cuda_version")),
@@ -133,7 +129,7 @@ _OF_CARDS = (
     ("remapped_rows_pending", "remapped_rows.pending", one("row_remap_pending")),
     ("remapped_rows_failure", "remapped_rows.failure", one("row_remap_failed")),
     ("retired_pages_pending", "retired_pages.pending", one("retired_pages_pending")),
-    ("gpu_recovery_action", "gpu_recovery_action", number_of("recovery_action", _RECOVERY)),
+    ("gpu_recovery_action", "gpu_recovery_action", NumberOf("recovery_action", _RECOVERY)),
     ("compute_mode", "compute_mode", OfFact(facts.fact("compute_mode"), _COMPUTE_MODES, ("info{compute_mode}",))),
     ("persistence_mode", "persistence_mode", OfFact(facts.fact("persistence_mode"), _SWITCH, ("info{persistence_mode}",))),
     ("mig_mode_current", "mig.mode.current", OfFact(facts.fact("mig_mode"), _SWITCH, ("info{mig_mode}",))),
@@ -148,13 +144,13 @@ _NVIDIA_GPU_ROWS = (
     Row("power_limit_watts", "power.limit [W]", one("power_cap_watts"), near="the limit in force", only="cards"),
     Row("energy_joules_total", "Energy drawn since the driver was loaded.", one("energy_joules_total"), kind="counter", only="cards"),
     *(Row(f"clocks_event_reasons_{theirs}", f"clocks_event_reasons.{theirs}", one(f"throttled{{{ours}}}"), only="cards") for ours, theirs in _REASONS.items()),
-    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", one(f"throttled{{{ours}}}"), near="the name before driver 535, told beside the new one", only="cards") for ours, theirs in _REASONS.items()),
+    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", one(f"throttled{{{ours}}}"), near="the name before driver 535, served beside the new one", only="cards") for ours, theirs in _REASONS.items()),
     *(Row(f"clocks_event_reasons_counters_{_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_REASONS[ours]} [us]", one(f"throttled_seconds_total{{{ours}}}"), near=_BY_POLICY, only="cards") for ours in _COUNTED),
     *_ecc(),
-    Row("xid_errors_total", "Xid events since the daemon started.", Each(("events_total",), "xid", _xid), kind="counter", only="cards"),
-    Row("xid_last_timestamp_seconds", "Unix time of the last Xid of that number.", Each(("event_last_timestamp_seconds",), "xid", _xid), only="cards"),
+    Row("xid_errors_total", "Xid events since the daemon started.", Each("events_total", "xid", _xid), kind="counter", only="cards"),
+    Row("xid_last_timestamp_seconds", "Unix time of the last Xid of that number.", Each("event_last_timestamp_seconds", "xid", _xid), only="cards"),
     Row("compute_apps", "Processes with a compute context.", one("processes"), near="processes with a graphics context alone count, too", only="cards"),
-    Row("mig_info", "Always 1; its labels tell who the MIG device is.", Always(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), only="partitions"),
+    Row("mig_info", "Always 1; its labels identify the MIG device.", Always(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), only="partitions"),
     *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", one(f"memory_{part}_bytes"), facts=_MIG_LABELS, only="partitions") for part in ("total", "used", "free", "reserved")),
     Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", one("graphics_active_ratio"), facts=_MIG_LABELS, only="partitions"),
     Row("mig_sm_activity_ratio", "Share of time and multiprocessors with at least one warp.", one("sm_active_ratio"), facts=_MIG_LABELS, only="partitions"),
@@ -168,11 +164,11 @@ _NODE_ROWS = (
     NodeRow("failed_scrapes_total", "Readings that failed.", "telemetry_source_failures_total", _SOURCE, _POLLS, kind="counter"),
 )
 _NVIDIA_GPU_MISSING = (
-    Missing("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not held down: it has no reason"),
+    Missing("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not throttled and has no reason"),
     Missing("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms a card"),
     Missing("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "`accelerator_process_memory_bytes` has them, with `[attribution] process_metrics`"),
     Missing("nvidia_smi_count", "`count(nvidia_smi_index)` is the same number"),
-    Missing("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print like numbers: `nvidia_smi_gpu_info` has them"),
+    Missing("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print as numbers: `nvidia_smi_gpu_info` has them"),
     Missing("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
     Missing("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` are those of GPU and host"),
     Missing("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
@@ -183,6 +179,7 @@ _NVIDIA_GPU_MISSING = (
 )
 # fmt: on
 
+# The names of docs/METRICS.md and captured pages @ e656cd8.
 NVIDIA_GPU = Peer(
     name="nvidia_gpu_exporter",
     source="utkuozdemir/nvidia_gpu_exporter",
@@ -217,11 +214,12 @@ _NVITOP_ROWS = (
 )
 _NVITOP_MISSING = (
     Missing("gpu_pcie_*_throughput_MiBps, gpu_nvlink_*_MiBps", "rates; `accelerator_pcie_…_bytes_total` and `accelerator_link_…_bytes_total` count bytes"),
-    Missing("host_*", "node_exporter tells the host"),
+    Missing("host_*", "node_exporter has the host's metrics"),
     Missing("process_*", "`accelerator_process_memory_bytes` has memory by process"),
 )
 # fmt: on
 
+# The names of nvitop_exporter/exporter.py @ 3e797b2.
 NVITOP = Peer(
     name="nvitop-exporter",
     source="XuehaiPan/nvitop",

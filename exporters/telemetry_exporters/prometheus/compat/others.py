@@ -1,11 +1,4 @@
-"""Exporters of the vendors that have one each: Ascend, Cambricon, MetaX, Iluvatar and Intel.
-
-npu-exporter: the names of component/npu-exporter/collector (Ascend/mind-cluster @ 22bb3d9).
-mlu-exporter: those of examples/metrics.yaml (Cambricon/mlu-exporter @ 934abae).
-mx-exporter: those of mx_exporter/default-counters.csv (MetaX-MACA/mxExporter @ 874612b).
-ix-exporter: those of etc/metrics.yaml (Deep-Spark/ix-exporter @ 33b6619).
-xpumd: OpenTelemetry's `hw.…` names as its Prometheus page has them (intel/xpumanager @ 34c32c6, xpumd/).
-"""
+"""Tables of the exporters of Ascend, Cambricon, MetaX, Iluvatar and Intel."""
 
 from __future__ import annotations
 
@@ -23,22 +16,22 @@ from telemetry_exporters.prometheus.compat.table import (
     Label,
     Missing,
     NodeRow,
+    NumberOf,
     OfFact,
     Peer,
     Rest,
     Row,
+    Total,
     Turned,
-    number_of,
     one,
-    total,
 )
 
-_HBM = "told of DDR cards, too"
+_HBM = "served for DDR cards, too"
 
 # A table: a row is a line.
 # fmt: off
 _NPU_ROWS = (
-    Row("npu_chip_info_name", "Always 1; its label `name` tells the model.", Always(), facts=(Label("name", facts.chip_name),)),
+    Row("npu_chip_info_name", "Always 1; its label `name` is the model.", Always(), facts=(Label("name", facts.chip_name),)),
     Row("npu_chip_info_temperature", "Temperature (C).", one("temperature_celsius{core}", "temperature_celsius{soc}")),
     Row("npu_chip_info_hbm_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
     Row("npu_chip_info_power", "Power (W).", one("power_watts")),
@@ -46,32 +39,33 @@ _NPU_ROWS = (
     Row("npu_chip_info_utilization", "AI Core utilization (%).", one("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
     Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", one("engine_utilization_ratio{vector}"), PERCENT),
     Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", one("engine_utilization_ratio{cube}"), PERCENT),
-    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", one("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, near="the AI Core's where the tool tells no other"),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", one("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, near="the AI Core's if the tool reports no other"),
     Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", one("memory_used_bytes"), MEBI, near=_HBM),
     Row("npu_chip_info_hbm_total_memory", "HBM in all (MB).", one("memory_total_bytes"), MEBI, near=_HBM),
     Row("npu_chip_info_hbm_utilization", "HBM in use (%).", one("memory_used_ratio"), PERCENT, near=_HBM),
     Row("npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use (%).", one("memory_bandwidth_ratio"), PERCENT),
     Row("npu_chip_info_aicore_current_freq", "AI Core clock (MHz).", one("clock_hertz{aicore}", "clock_hertz{graphics}"), MEGA),
-    Row("npu_chip_info_health_status", "1 for a healthy chip.", number_of("health", HEALTHY)),
+    Row("npu_chip_info_health_status", "1 for a healthy chip.", NumberOf("health", HEALTHY)),
     Row("npu_chip_info_process_info_num", "Processes on the chip.", one("processes")),
     Row("npu_chip_info_link_status", "1 while the network port is up.", one("link_up{roce}")),
     Row("npu_chip_info_hbm_ecc_enable_flag", "1 while error correction is on.", one("ecc_enabled")),
-    Row("npu_chip_info_hbm_ecc_single_bit_error_cnt", "Corrected errors.", total("ecc_corrected_total")),
-    Row("npu_chip_info_hbm_ecc_double_bit_error_cnt", "Uncorrected errors.", total("ecc_uncorrected_total")),
+    Row("npu_chip_info_hbm_ecc_single_bit_error_cnt", "Corrected errors.", Total("ecc_corrected_total")),
+    Row("npu_chip_info_hbm_ecc_double_bit_error_cnt", "Uncorrected errors.", Total("ecc_uncorrected_total")),
     Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages taken out of use for corrected errors.", one("retired_pages{single_bit_ecc}")),
     Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", one("retired_pages{double_bit_ecc}")),
 )
 _NPU_MISSING = (
     Missing("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
-    Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is told as that of HBM cards"),
-    Missing("npu_chip_info_error_code*", "`accelerator_event_open` tells each open error code"),
+    Missing("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
+    Missing("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
     Missing("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates, or not read; `accelerator_link_…` counts what hccn_tool counts"),
     Missing("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
     Missing("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
-    Missing("time stamps of samples", "a sample is of the time of its scrape"),
+    Missing("time stamps of samples", "samples have the time of their scrape"),
 )
 # fmt: on
 
+# The names of component/npu-exporter/collector @ 22bb3d9.
 NPU = Peer(
     name="npu-exporter",
     source="Ascend/mind-cluster",
@@ -83,9 +77,7 @@ NPU = Peer(
         Label("model_name", facts.chip_name),
         Label("vdie_id", facts.hyphened_uuid),
         Label("pcie_bus_info", facts.upper_bus_id),
-        Label("namespace", facts.namespace),
-        Label("pod_name", facts.pod),
-        Label("container_name", facts.container),
+        *map(Label, ("namespace", "pod_name", "container_name"), facts.POD),
     ),
     rows=_NPU_ROWS,
     node_rows=(NodeRow("machine_npu_nums", "Chips of this node."),),
@@ -114,7 +106,7 @@ _MLU_ROWS = (
     Row("utilization", "Utilization (%).", one("utilization_ratio"), PERCENT, labels=_NO_VF),
     Row("frequency", "Clock of the cores (MHz).", one("clock_hertz{graphics}"), MEGA),
     Row("ddr_frequency", "Clock of the memory (MHz).", one("clock_hertz{memory}"), MEGA),
-    Row("health", "1 for a healthy card.", number_of("health", HEALTHY), labels=(("unhealth_reason", ""),), near="only where the tool reports it, without the reason"),
+    Row("health", "1 for a healthy card.", NumberOf("health", HEALTHY), labels=(("unhealth_reason", ""),), near="only where the tool reports it, without the reason"),
     Row("ecc_current_mode", "1 while error correction is on.", one("ecc_enabled")),
     Row("pcie_current_speed", "PCIe generation of the link as it runs.", one("pcie_link_generation")),
     Row("pcie_current_width", "PCIe lanes of the link as it runs.", one("pcie_link_width")),
@@ -131,7 +123,7 @@ _MLU_MISSING = (
     Missing("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
     Missing("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
     Missing("mlu_allocated", "`sum(mlu_container)` is the same number"),
-    Missing("mlu_activity, mlu_core_utilization, mlu_tensor_util", "one utilization is read: `mlu_utilization`"),
+    Missing("mlu_activity, mlu_core_utilization, mlu_tensor_util", "only one utilization is read: `mlu_utilization`"),
     Missing("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
     Missing("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
     Missing("mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error", "not read"),
@@ -142,6 +134,7 @@ _MLU_MISSING = (
 # fmt: on
 
 _MLU_DRIVER = facts.prefixed("v", facts.driver)
+# The names of examples/metrics.yaml @ 934abae.
 MLU = Peer(
     name="mlu-exporter",
     source="Cambricon/mlu-exporter",
@@ -158,9 +151,7 @@ MLU = Peer(
         Label("mcu", facts.prefixed("v", facts.fact("firmware"))),
         Label("node", facts.hostname),
         Label("node_ip", facts.address),
-        Label("namespace", facts.namespace),
-        Label("pod", facts.pod),
-        Label("container", facts.container),
+        *map(Label, ("namespace", "pod", "container"), facts.POD),
     ),
     rows=_MLU_ROWS,
     node_rows=(
@@ -201,20 +192,21 @@ _MX_ROWS = (
     Row("pcie_width", "PCIe lanes.", one("pcie_link_width")),
     Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), GIGATRANSFERS.get), near="from the generation of the link"),
     Row("process", "Processes on the GPU.", one("processes")),
-    Row("ecc_error_count", "Corrected errors.", Each(("ecc_corrected_total",), "type", "{}_ce".format), near="`type` is our word for the place, and `ce` or `ue`"),
-    Row("ecc_error_count", "Corrected errors.", Each(("ecc_uncorrected_total",), "type", "{}_ue".format), near="`type` is our word for the place, and `ce` or `ue`"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each(("link_receive_bytes_total",), "mxlkId"), labels=(("type", "rx"),), near="`mxlkId` is our word for the link"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each(("link_transmit_bytes_total",), "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` is our word for the link"),
+    Row("ecc_error_count", "Corrected errors.", Each("ecc_corrected_total", "type", "{}_ce".format), near="`type` is our word for the location, and `ce` or `ue`"),
+    Row("ecc_error_count", "Corrected errors.", Each("ecc_uncorrected_total", "type", "{}_ue".format), near="`type` is our word for the location, and `ce` or `ue`"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), near="`mxlkId` is our word for the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", Each("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), near="`mxlkId` is our word for the link"),
     Row("gpu_state", "1 while the GPU is available.", one("up")),
 )
 _MX_MISSING = (
     Missing('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
-    Missing("further dies", "a card is one device: `die_id` is 0"),
+    Missing("other dies", "a card is one device: `die_id` is 0"),
     Missing("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
     Missing("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
 
+# The names of mx_exporter/default-counters.csv @ 874612b.
 MX = Peer(
     name="mx-exporter",
     source="MetaX-MACA/mxExporter",
@@ -228,9 +220,7 @@ MX = Peer(
         Label("Hostname", facts.hostname),
         Label("driver_version", facts.driver),
         Label("bios_version", facts.fact("firmware")),
-        Label("exported_pod", facts.pod),
-        Label("exported_namespace", facts.namespace),
-        Label("exported_container", facts.container),
+        *map(Label, ("exported_namespace", "exported_pod", "exported_container"), facts.POD),
     ),
     rows=_MX_ROWS,
     missing=_MX_MISSING,
@@ -255,8 +245,8 @@ _IX_ROWS = (
     Row("mem_utilization", "Memory in use (%).", one("memory_used_ratio"), PERCENT, near="of memory in use; the tool's own figure may be activity", digits=0),
     Row("gpu_utilization", "GPU utilization (%).", one("utilization_ratio"), PERCENT, digits=0),
     Row("power_usage", "Power usage (W).", one("power_watts"), digits=0),
-    Row("ecc_sbe_vol_status", "1 after a corrected error.", Turned(total("ecc_corrected_total"), _status), near="from the count of errors"),
-    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Turned(total("ecc_uncorrected_total"), _status), near="from the count of errors"),
+    Row("ecc_sbe_vol_status", "1 after a corrected error.", Turned(Total("ecc_corrected_total"), _status), near="from the count of errors"),
+    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Turned(Total("ecc_uncorrected_total"), _status), near="from the count of errors"),
 )
 _IX_MISSING = (
     Missing("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
@@ -265,6 +255,7 @@ _IX_MISSING = (
 )
 # fmt: on
 
+# The names of etc/metrics.yaml @ 33b6619.
 IX = Peer(
     name="ix-exporter",
     source="Deep-Spark/ix-exporter",
@@ -276,9 +267,7 @@ IX = Peer(
         Label("uuid", facts.uuid),
         Label("name", facts.model),
         Label("node_name", facts.kubernetes_name),
-        Label("namespace", facts.some(facts.namespace)),
-        Label("pod", facts.some(facts.pod)),
-        Label("container", facts.some(facts.container)),
+        *map(Label, ("namespace", "pod", "container"), map(facts.or_empty, facts.POD)),
     ),
     rows=_IX_ROWS,
     missing=_IX_MISSING,
@@ -286,7 +275,7 @@ IX = Peer(
 _HOTTEST = "the sensor's value, which Intel's driver calls the hottest of its part"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
-# Their name of the component, with the numbers of a card whose parts are listed in the usual order.
+# xpumd's names of components, with the numbers of a card whose parts have the usual order.
 _GPU = Label("hw_name", facts.numbered_from_1("gpu-"))
 _PCI = Label("hw_name", facts.numbered_from_1("gpu-", "-pci"))
 _BOARD = (("hw_name", "power-1"), ("hw_sensor_location", "card"))
@@ -298,14 +287,10 @@ _ENGINES = {
 }  # fmt: skip
 
 
-def _task(word: str) -> str:
-    return _ENGINES.get(word, "")
-
-
 # A table: a row is a line.
 # fmt: off
 _XPUMD_ROWS = (
-    Row("gpu_info", "Information about the GPU device.", Always(), facts=(_GPU, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.known(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.known(facts.serial)), Label("hw_driver_version", facts.known(facts.driver)), Label("hw_firmware_version", facts.known(facts.fact("firmware")))), near="`pci_device_id` only where a tool prints it"),
+    Row("gpu_info", "Information about the GPU device.", Always(), facts=(_GPU, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), near="`pci_device_id` only where a tool prints it"),
     Row("temperature_celsius", "Temperature.", one("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), near=_HOTTEST),
     Row("temperature_celsius", "Temperature.", one("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), near=_HOTTEST),
     Row("power_watts", "Power.", one("power_watts"), labels=_BOARD),
@@ -315,18 +300,19 @@ _XPUMD_ROWS = (
     Row("memory_utilization_ratio", "Memory in use as a share of all.", one("memory_used_ratio"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
     Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", one("memory_bandwidth_ratio"), labels=_OF_MEMORY, facts=_MEMORY_TYPE),
     Row("gpu_utilization_ratio", "Utilization.", one("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
-    Row("gpu_utilization_ratio", "Utilization.", Each(("engine_utilization_ratio",), "hw_gpu_task", _task), near="one figure for all engines of a kind"),
-    Row("frequency_hertz", "Frequency.", one("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), near="the clock at one moment as their average"),
+    Row("gpu_utilization_ratio", "Utilization.", Each("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), near="one figure for all engines of a kind"),
+    Row("frequency_hertz", "Frequency.", one("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), near="the current clock, not an average"),
     Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI,)),
     Row("gpu_io_bytes_total", "PCIe bytes.", one("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI,)),
 )
 _XPUMD_MISSING = (
-    Missing('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of theirs; Prometheus has `min_over_time` and `max_over_time`"),
+    Missing('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
     Missing("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
     Missing("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
 )
 # fmt: on
 
+# OpenTelemetry's `hw.…` names as on the Prometheus page of xpumd/ @ 34c32c6.
 XPUMD = Peer(
     name="xpumd",
     source="intel/xpumanager",

@@ -1,4 +1,4 @@
-"""A page under another exporter's names, from a snapshot and that exporter's table; what was not read has no line."""
+"""A page under another exporter's names, from a snapshot and that exporter's table. Absent readings have no line."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from telemetry_exporters.prometheus.labels import Labels
 from telemetry_exporters.prometheus.own import OwnSamples
 from telemetry_exporters.prometheus.renderer import Plan, Syntax
 from telemetry_exporters.snapshot_filter import screen
-from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
-# Pods are reported as every exporter's users know them: of a card that has exactly one owner.
+# Like other exporters, the page names the pod only of a card with exactly one owner.
 _OF_OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
 _VENDOR = "vendor"
 
 
 class PeerRenderer:
-    """Makes page after page of one other exporter; `everybody` has it tell the cards of every vendor under its names."""
+    """Renders the pages of one other exporter. With `everybody`, cards of all vendors are on them."""
 
     def __init__(self, peer: Peer, node: Node, hostname_label: str = "", *, everybody: bool = False) -> None:
         self._peer = _with_hostname_label(peer, hostname_label)
@@ -40,7 +40,7 @@ class PeerRenderer:
         self._table: _Table | None = None
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """The page in that syntax; OpenMetrics without its end."""
+        """Return the page in that syntax; OpenMetrics without `# EOF`."""
         columns = columns_of(snapshot, self._own, _OF_OWNERS)
         numbers = None if self._table is None else self._table.numbers(columns, snapshot.hostname)
         if self._table is None or numbers is None:
@@ -52,19 +52,19 @@ class PeerRenderer:
 
 
 def _with_hostname_label(peer: Peer, name: str) -> Peer:
-    """The same with the configured spelling of the label with the node's name."""
+    """Return the table with the configured name of the label for the node's name."""
     if not name:
         return peer
-    labels = tuple(replace(one, name=name) if one.name in peer.hostname_labels else one for one in peer.labels)
+    labels = tuple(replace(label, name=name) if label.name in peer.hostname_labels else label for label in peer.labels)
     return replace(peer, labels=labels, node_label=name if peer.node_label in peer.hostname_labels else peer.node_label)
 
 
-# A number of the page: where it comes from, its factor and its decimals. A plain tuple: a page has thousands of them.
+# A number of the page: its cell, factor and decimals. A plain tuple, because a page has thousands.
 _Number = tuple[Cell, float, int]
 
 
 class _Plotter:
-    """Lays out the families of a screened snapshot, and notes what the layout depends on."""
+    """Lays out the families of a screened snapshot, and records the values on which the layout depends."""
 
     def __init__(self, peer: Peer, node: Node, shown: Snapshot, columns: Columns, *, everybody: bool) -> None:
         self.hostname = shown.hostname
@@ -74,10 +74,10 @@ class _Plotter:
         self._peer = peer
         self._node = replace(node, hostname=shown.hostname)
         self._everybody = everybody
-        # By name: rows of one name are one family, and their lines stand together.
+        # By name, because rows of one name are one family with adjacent lines.
         self._series: dict[str, tuple[Metric, list[Series]]] = {}
         self._taken: set[tuple[str, Owner]] = set()
-        # Series with the same labels have the same owner: its text is made once.
+        # Series with the same labels share one owner, so that its text is made once.
         self._owner_of: dict[Labels, Owner] = {}
         self._plot(shown)
         self.families = tuple(Family(metric, tuple(series)) for metric, series in self._series.values() if series)
@@ -90,9 +90,9 @@ class _Plotter:
             for reported, owner in reported_devices if not row.only else _only(row.only, reported_devices):
                 for cell in row.way.cells(reported):
                     of_row = (*row.labels, *_shown_labels(row.facts, reported.who)) if row.facts else row.labels
-                    own = (*of_row, *cell.labels)
-                    its = self._owner((*owner.labels, *own)) if own else owner
-                    self._add(metric.name, series, (cell, row.times, row.digits), its)
+                    labels = (*of_row, *cell.labels)
+                    series_owner = self._owner((*owner.labels, *labels)) if labels else owner
+                    self._add(metric.name, series, (cell, row.times, row.digits), series_owner)
         for node_row in self._peer.node_rows:
             self._plot_node_row(node_row, [reported.who for reported, _ in reported_devices], shown)
 
@@ -100,7 +100,7 @@ class _Plotter:
         return self._owner_of.setdefault(labels, Owner(labels))
 
     def _add(self, name: str, series: list[Series], number: _Number, owner: Owner) -> None:
-        """Keep a line; a second one with the same labels would spoil the page."""
+        """Add a line, unless there is one with the same labels, which would make the page invalid."""
         if (name, owner) not in self._taken:
             self._taken.add((name, owner))
             series.append((owner, "", len(self.numbers)))
@@ -111,16 +111,13 @@ class _Plotter:
         divided = {device.parent for device in shown.devices}
         firsts, _ = first_places(shown, self.columns.names)
         inline = self.columns.names.inline or ((),) * len(shown.devices)
-        each = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
-        for device, first, (_, keys), of_owner in each:
-            if self._is_reported(device):
+        aligned = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
+        for device, first, (_, keys), of_owner in aligned:
+            is_ours = self._everybody or device.vendor in self._peer.vendors
+            if is_ours and (device.parent is None or self._peer.has_partitions):
                 card = by_id.get(device.parent or "", device)
                 who = Who(device, card, self._node, dict(of_owner), device.id in divided)
                 yield self._reported(who, first, keys), self._owner(self._labels(who))
-
-    def _is_reported(self, device: MergedDevice) -> bool:
-        is_ours = self._everybody or device.vendor in self._peer.vendors
-        return is_ours and (device.parent is None or self._peer.has_partitions)
 
     def _labels(self, who: Who) -> Labels:
         labels = list(_shown_labels(self._peer.labels, who))
@@ -129,39 +126,40 @@ class _Plotter:
         return tuple(labels)
 
     def _reported(self, who: Who, first: int, keys: Sequence[tuple[str, str]]) -> Reported:
-        places: dict[str, dict[str, int]] = {}
+        positions: dict[str, dict[str, int]] = {}
         if who.device.up is not None:
-            places["up"] = {"": first + 1}
+            positions["up"] = {"": first + 1}
         first += presence_values(who.device)
         gaps = set()
-        for place, (metric, word) in enumerate(keys, first):
-            value = self.columns.values[place]
+        for position, (metric, word) in enumerate(keys, first):
+            value = self.columns.values[position]
             if not isinstance(value, Absent):
-                places.setdefault(metric, {})[word] = place
+                positions.setdefault(metric, {})[word] = position
             elif value is not Absent.NOT_SUPPORTED:
                 gaps.add(metric)
-        return Reported(who, places, frozenset(gaps), self._decisive)
+        return Reported(who, positions, frozenset(gaps), self._decisive)
 
-    def _decisive(self, place: int) -> float:
-        value = self.columns.values[place]
-        self.decided[place] = value
+    def _decisive(self, position: int) -> float:
+        value = self.columns.values[position]
+        self.decided[position] = value
         return value if isinstance(value, float) else 0.0
 
     def _plot_node_row(self, row: NodeRow, devices: Sequence[Who], shown: Snapshot) -> None:
         metric = Metric(self._peer.prefix + row.name, row.kind, "", row.help)
-        labels = ((self._peer.node_label, _nodes_name(self._node)),) if self._peer.node_label else ()
+        node_name = self._node.kubernetes_name or self._node.hostname
+        labels = ((self._peer.node_label, node_name),) if self._peer.node_label else ()
         series = self._series.setdefault(metric.name, (metric, []))[1]
         if row.metric:
-            places = tuple(self._own_places(row, shown))
-            cells = [(labels, Cell(places))] if places else []
+            positions = tuple(self._own_positions(row, shown))
+            cells = [(labels, Cell(positions))] if positions else []
         else:
             counts = Counter(tuple(_shown_labels(row.by, who)) for who in devices) if row.by else {(): len(devices)}
             cells = [((*labels, *by), Cell(constant=float(count))) for by, count in counts.items()]
-        for own, cell in cells:
-            self._add(metric.name, series, (cell, 1.0, DIGITS), self._owner(own))
+        for series_labels, cell in cells:
+            self._add(metric.name, series, (cell, 1.0, DIGITS), self._owner(series_labels))
 
-    def _own_places(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
-        _, place = first_places(shown, self.columns.names)
+    def _own_positions(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
+        _, position = first_places(shown, self.columns.names)
         for metric, labels in (name for group in self.columns.names.own for name in group):
             reported = dict(labels)
             if (
@@ -169,12 +167,12 @@ class _Plotter:
                 and reported["source"] == row.source
                 and (reported.get("poll") in row.polls or not row.polls)
             ):
-                yield place
-            place += 1
+                yield position
+            position += 1
 
 
 def _only(which: Only, reported_devices: Iterable[tuple[Reported, Owner]]) -> Iterator[tuple[Reported, Owner]]:
-    """Return those devices to which a row with this restriction applies."""
+    """Yield the devices to which a row with this restriction applies."""
     for reported, owner in reported_devices:
         is_card = reported.who.device is reported.who.card
         undivided = is_card and not reported.who.is_divided
@@ -184,81 +182,77 @@ def _only(which: Only, reported_devices: Iterable[tuple[Reported, Owner]]) -> It
 
 
 def _shown_labels(labels: Iterable[Label], who: Who) -> Iterator[tuple[str, str]]:
-    """Those of the labels that there are for this device, with their texts."""
+    """Yield the labels that this device has, with their values."""
     return ((label.name, text) for label in labels if (text := label.fact(who)) is not None)
 
 
-def _nodes_name(node: Node) -> str:
-    return node.kubernetes_name or node.hostname
-
-
 class _Table:
-    """A layout that holds for all snapshots with the same names, the same absences, and the same values that decided it."""
+    """A layout that is valid for all snapshots with the same names, absences and decisive values."""
 
     def __init__(self, plotter: _Plotter) -> None:
         values = plotter.columns.values
         self._key = (plotter.columns.names, plotter.hostname)
         self._decided: Mapping[int, Value] = plotter.decided
-        self._absent = tuple((place, value) for place, value in enumerate(values) if isinstance(value, Absent))
+        self._absent = tuple((position, value) for position, value in enumerate(values) if isinstance(value, Absent))
         cells = [cell for cell, _, _ in plotter.numbers]
         self._units = tuple((times, digits) for _, times, digits in plotter.numbers)
-        self._sums = tuple((cell.places, cell.minus) for cell in cells if _is_sum(cell))
-        self._constants = tuple(cell.constant for cell in cells if not cell.places)
-        self._places = tuple(_places(cells, len(values), len(self._constants)))
+        self._sums = tuple((cell.positions, cell.minus) for cell in cells if _is_sum(cell))
+        self._constants = tuple(cell.constant for cell in cells if not cell.positions)
+        self._positions = tuple(_positions(cells, len(values), len(self._constants)))
         self.plan = Plan(Names(), plotter.families, len(cells))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
-        """The page's numbers; None where the layout does not hold any more."""
+        """Return the page's numbers, or None if the layout is not valid for these columns."""
         values = columns.values
         if (columns.names, hostname) != self._key:
             return None
-        if any(values[place] != value for place, value in self._decided.items()):
+        if any(values[position] != value for position, value in self._decided.items()):
             return None
-        if any(values[place] is not value for place, value in self._absent):
+        if any(values[position] is not value for position, value in self._absent):
             return None
         try:
             numbers = self._multiplied(values)
-        except TypeError:  # what was a number is absent now
+        except TypeError:  # a number has become absent
             return None
         return numbers if self.plan.holds(Columns(Names(), numbers)) else None
 
     def _multiplied(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        sums = [_sum(values, places) - _sum(values, minus) for places, minus in self._sums]
+        sums = [_sum(values, positions) - _sum(values, minus) for positions, minus in self._sums]
         every = (*values, *self._constants, *sums)
-        given = [every[place] for place in self._places]
+        picked = [every[position] for position in self._positions]
         return tuple(
             [
                 value if times == 1.0 and digits == DIGITS else _scaled(value, times, digits)
-                for value, (times, digits) in zip(given, self._units, strict=True)
+                for value, (times, digits) in zip(picked, self._units, strict=True)
             ]
         )
 
 
 def _scaled(value: Value, times: float, digits: int) -> float:
-    """The value in the other unit. Raises TypeError where it is absent."""
+    """Return the value in the other unit. Raises TypeError if it is absent."""
     if isinstance(value, Absent):
         raise TypeError
     return round(value * times, digits)
 
 
-def _sum(values: tuple[Value, ...], places: Iterable[int]) -> float:
-    """The sum of these values. Raises TypeError where one is absent."""
-    return sum(_scaled(values[place], 1.0, DIGITS) for place in places)
+def _sum(values: tuple[Value, ...], positions: Iterable[int]) -> float:
+    """Return the sum of the values at these positions. Raises TypeError if one is absent."""
+    return sum(_scaled(values[position], 1.0, DIGITS) for position in positions)
 
 
 def _is_sum(cell: Cell) -> bool:
-    return len(cell.places) > 1 or bool(cell.minus)
+    return len(cell.positions) > 1 or bool(cell.minus)
 
 
-def _places(cells: Iterable[Cell], values: int, constants: int) -> Iterator[int]:
-    """Where each number stands among the values, the constants behind them, and the sums behind these."""
+def _positions(cells: Iterable[Cell], values: int, constants: int) -> Iterator[int]:
+    """Yield the position of each number among the values, followed by the constants and the sums."""
     constant, total = values, values + constants
     for cell in cells:
         if _is_sum(cell):
             yield total
             total += 1
-        elif cell.places:
-            yield cell.places[0]
+        elif cell.positions:
+            yield cell.positions[0]
         else:
             yield constant
             constant += 1

@@ -1,10 +1,4 @@
-"""Exporters for cards that ROCm's tools read, AMD's and Hygon's, each with its table of names; hcu-exporter has those of dcu-exporter and more.
-
-AMD Device Metrics Exporter: the names of docs/configuration/metricslist.md (ROCm/device-metrics-exporter @ afd0fe8).
-Omnistat: those of docs/metrics.md and collector_amdsmi.py (ROCm/omnistat @ e93110f).
-dcu-exporter: fossabot/dcu-exporter @ 2d5a925.
-hcu-exporter: the names of pkg/util/metrics_define.go (HYGON-AI/hcu-exporter @ d69863a).
-"""
+"""Tables of the exporters for AMD and Hygon cards. hcu-exporter has all names of dcu-exporter."""
 
 from __future__ import annotations
 
@@ -24,49 +18,28 @@ from telemetry_exporters.prometheus.compat.table import (
     Missing,
     NodeRow,
     Numbered,
+    NumberOf,
     Peer,
     Rest,
     Row,
+    Total,
     Turned,
-    number_of,
     one,
-    total,
 )
 
 _DEVICE_METRICS_BLOCKS = (
-    "sdma",
-    "gfx",
-    "mmhub",
-    "athub",
-    "bif",
-    "hdp",
-    "xgmi_wafl",
-    "df",
-    "smn",
-    "sem",
-    "mp0",
-    "mp1",
-    "fuse",
-    "umc",
-    "mca",
-    "vcn",
-    "jpeg",
-    "ih",
-    "mpio",
-)
+    "sdma", "gfx", "mmhub", "athub", "bif", "hdp", "xgmi_wafl", "df", "smn", "sem", "mp0", "mp1", "fuse", "umc", "mca", "vcn", "jpeg",
+    "ih", "mpio",
+)  # fmt: skip
 _CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "soc", "fabric": "fabric"}
-_OF_DOMAIN = "one clock for each domain, so there is no `clock_index`; `clock_type` is spelled as since 1.4.2"
+_OF_DOMAIN = "one clock for each domain, so there is no `clock_index`; `clock_type` has the spelling of 1.4.2 and later"
 _OF_ENGINES = "one figure for all engines, as engine 0"
-_OF_LINKS = "`link_index` counts the links in our order; it is `all` where only their sum is known"
+_OF_LINKS = "`link_index` counts the links in our order; it is `all` if only their sum is known"
 
 
 def _stack(word: str) -> str:
     number = word.removeprefix("hbm")
     return number if word.startswith("hbm") and number.isdecimal() else ""
-
-
-def _clock_type(word: str) -> str:
-    return _CLOCKS.get(word, "")
 
 
 # A table: a row is a line.
@@ -78,7 +51,7 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_edge_temperature", "Edge temperature (C).", one("temperature_celsius{edge}")),
     Row("gpu_junction_temperature", "Junction temperature (C).", one("temperature_celsius{junction}")),
     Row("gpu_memory_temperature", "Memory temperature (C).", one("temperature_celsius{memory}")),
-    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", Each(("temperature_celsius",), "hbm_index", _stack)),
+    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", Each("temperature_celsius", "hbm_index", _stack)),
     Row("gpu_energy_consumed", "Accumulated energy (uJ).", one("energy_joules_total"), MICRO),
     Row("gpu_gfx_activity", "Graphics engine usage (%).", one("utilization_ratio"), PERCENT),
     Row("gpu_umc_activity", "Memory engine usage (%).", one("memory_activity_ratio"), PERCENT),
@@ -90,10 +63,10 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_free_gtt", "Free GTT memory (MB).", Rest(("memory_gtt_total_bytes", "memory_gtt_used_bytes")), MEBI),
     Row("gpu_vcn_activity", "Usage of the video engines (%).", one("engine_utilization_ratio{vcn}"), PERCENT, labels=(("vcn_index", "0"),), near=_OF_ENGINES),
     Row("gpu_jpeg_activity", "Usage of the JPEG engines (%).", one("engine_utilization_ratio{jpeg}"), PERCENT, labels=(("jpeg_index", "0"),), near=_OF_ENGINES),
-    Row("gpu_clock", "Clock (MHz).", Each(("clock_hertz",), "clock_type", _clock_type), MEGA, near=_OF_DOMAIN),
-    Row("gpu_max_clock", "Highest clock (MHz).", Each(("clock_max_hertz",), "clock_type", _clock_type), MEGA, near=_OF_DOMAIN),
-    Row("gpu_ecc_correct_total", "Correctable errors.", total("ecc_corrected_total")),
-    Row("gpu_ecc_uncorrect_total", "Uncorrectable errors.", total("ecc_uncorrected_total")),
+    Row("gpu_clock", "Clock (MHz).", Each("clock_hertz", "clock_type", _CLOCKS.get), MEGA, near=_OF_DOMAIN),
+    Row("gpu_max_clock", "Highest clock (MHz).", Each("clock_max_hertz", "clock_type", _CLOCKS.get), MEGA, near=_OF_DOMAIN),
+    Row("gpu_ecc_correct_total", "Correctable errors.", Total("ecc_corrected_total")),
+    Row("gpu_ecc_uncorrect_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
     *(Row(f"gpu_ecc_correct_{block}", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
     *(Row(f"gpu_ecc_uncorrect_{block}", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
     Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
@@ -102,12 +75,12 @@ _DEVICE_METRICS_ROWS = (
     Row("pcie_nack_received_count", "PCIe NAKs received.", one("pcie_errors_total{nak_received}")),
     Row("pcie_speed", "PCIe link speed (GT/s).", Turned(one("pcie_link_generation"), GIGATRANSFERS.get), near="from the generation of the link"),
     Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Turned(one("pcie_link_generation_max"), GIGATRANSFERS.get), near="from the generation of the link"),
-    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", Numbered(("link_receive_bytes_total",), "link_index"), KIBI, near=_OF_LINKS),
-    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Numbered(("link_transmit_bytes_total",), "link_index"), KIBI, near=_OF_LINKS),
-    Row("gpu_health", "1 for a healthy GPU.", number_of("health", HEALTHY), near="only where the card itself tells its health"),
+    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", Numbered("link_receive_bytes_total", "link_index"), KIBI, near=_OF_LINKS),
+    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", Numbered("link_transmit_bytes_total", "link_index"), KIBI, near=_OF_LINKS),
+    Row("gpu_health", "1 for a healthy GPU.", NumberOf("health", HEALTHY), near="only if the card reports its health"),
 )
 _DEVICE_METRICS_MISSING = (
-    Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of single dies is not read"),
+    Missing("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
     Missing("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
     Missing("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
     Missing("pcie_replay_rollover_count", "not read"),
@@ -119,6 +92,7 @@ _DEVICE_METRICS_MISSING = (
 
 _NONE = facts.always("none")
 _PART_NUMBER = facts.fact("oam_part_number", "part_number", "board_part_number")
+# The names of docs/configuration/metricslist.md @ afd0fe8.
 DEVICE_METRICS = Peer(
     name="device-metrics-exporter",
     source="ROCm/device-metrics-exporter",
@@ -139,12 +113,10 @@ DEVICE_METRICS = Peer(
         Label("deployment_mode", facts.always("baremetal")),
         Label("driver_version", facts.driver),
         Label("vbios_version", facts.fact("firmware")),
-        Label("job_id", facts.some(facts.owner("job_id"))),
-        Label("job_user", facts.some(facts.owner("user"))),
-        Label("job_partition", facts.some(facts.owner("partition"))),
-        Label("pod", facts.some(facts.pod)),
-        Label("namespace", facts.some(facts.namespace)),
-        Label("container", facts.some(facts.container)),
+        Label("job_id", facts.or_empty(facts.owner("job_id"))),
+        Label("job_user", facts.or_empty(facts.owner("user"))),
+        Label("job_partition", facts.or_empty(facts.owner("partition"))),
+        *map(Label, ("namespace", "pod", "container"), map(facts.or_empty, facts.POD)),
     ),
     rows=_DEVICE_METRICS_ROWS,
     node_rows=(NodeRow("gpu_nodes_total", "GPUs of this node."),),
@@ -163,27 +135,28 @@ _OMNISTAT_ROWS = (
     Row("vram_used_percentage", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
     Row("vram_total_bytes", "Memory in all (B).", one("memory_total_bytes")),
     Row("vram_busy_percentage", "Memory controller use (%).", one("memory_activity_ratio"), PERCENT),
-    Row("average_socket_power_watts", "Power of the socket (W).", one("power_watts"), facts=(Label("source", facts.known(facts.fact("power_kind"))),)),
+    Row("average_socket_power_watts", "Power of the socket (W).", one("power_watts"), facts=(Label("source", facts.non_empty(facts.fact("power_kind"))),)),
     Row("power_cap_watts", "Power limit (W).", one("power_cap_watts")),
     Row("energy_joules", "Accumulated energy (J).", one("energy_joules_total")),
     Row("sclk_clock_mhz", "Current system clock (MHz).", one("clock_hertz{graphics}"), MEGA),
     Row("mclk_clock_mhz", "Current memory clock (MHz).", one("clock_hertz{memory}"), MEGA),
     Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
-    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{edge}"), labels=(("location", "edge"),), near="they print one sensor, we print each of the two"),
-    Row("temperature_memory_celsius", "Memory temperature (C).", one("temperature_celsius{memory}"), labels=(("location", "vram"),), near="`location` is `hbm_0` on cards whose tool tells the stacks apart"),
+    Row("temperature_celsius", "Temperature (C).", one("temperature_celsius{edge}"), labels=(("location", "edge"),), near="Omnistat prints one of the two sensors, we print both"),
+    Row("temperature_memory_celsius", "Memory temperature (C).", one("temperature_celsius{memory}"), labels=(("location", "vram"),), near="`location` is `hbm_0` on cards whose tool reports each stack"),
     Row("num_compute_units", "Compute units.", one("compute_units")),
-    Row("xgmi_total_read_kilobytes", "Read over all XGMI links (KB).", total("link_receive_bytes_total"), KIBI),
-    Row("xgmi_total_write_kilobytes", "Written over all XGMI links (KB).", total("link_transmit_bytes_total"), KIBI),
+    Row("xgmi_total_read_kilobytes", "Read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
+    Row("xgmi_total_write_kilobytes", "Written over all XGMI links (KB).", Total("link_transmit_bytes_total"), KIBI),
     *(Row(f"ras_{block}_correctable_count", f"Correctable errors of {block}.", one(f"ecc_corrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
     *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", one(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
 )
 _OMNISTAT_MISSING = (
     Missing("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
-    Missing("omnistat_*", "node_exporter has host and network"),
+    Missing("omnistat_*", "node_exporter has the metrics of host and network"),
     Missing("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
 )
 # fmt: on
 
+# The names of docs/metrics.md and collector_amdsmi.py @ e93110f.
 OMNISTAT = Peer(
     name="omnistat",
     source="ROCm/omnistat",
@@ -198,7 +171,7 @@ OMNISTAT = Peer(
 
 
 def _block(word: str) -> str:
-    """All blocks together are none of them."""
+    """Return the block, or an empty text for the sum of all blocks."""
     return "" if word == "all" else word
 
 
@@ -212,8 +185,8 @@ _DCU_ROWS = (
     Row("utilizationrate", "Utilization (%).", one("utilization_ratio"), PERCENT),
     Row("usedmemory_bytes", "Memory in use (B).", one("memory_used_bytes")),
     Row("memorycap_bytes", "Memory in all (B).", one("memory_total_bytes")),
-    Row("ce_count", "Correctable errors by block.", Each(("ecc_corrected_total",), "block_type", _block), near="by the blocks that the tool names"),
-    Row("ue_count", "Uncorrectable errors by block.", Each(("ecc_uncorrected_total",), "block_type", _block), near="by the blocks that the tool names"),
+    Row("ce_count", "Correctable errors by block.", Each("ecc_corrected_total", "block_type", _block), near="by the blocks that the tool names"),
+    Row("ue_count", "Uncorrectable errors by block.", Each("ecc_uncorrected_total", "block_type", _block), near="by the blocks that the tool names"),
 )
 _DCU_MISSING = (
     Missing("dcu_pciebw_mb", "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it"),
@@ -223,7 +196,7 @@ _DCU_MISSING = (
 
 
 def _labels(word: str, *owners: Fact) -> tuple[Label, ...]:
-    """Return the labels of both exporters. Those of the pod begin with the exporter's own word."""
+    """Return the labels of one of the two exporters; the labels of the pod begin with `word`."""
     names = (f"{word}_pod_namespace", f"{word}_pod_name", "container")
     return (
         Label("device_id", facts.serial),
@@ -235,22 +208,18 @@ def _labels(word: str, *owners: Fact) -> tuple[Label, ...]:
     )
 
 
-_POD = (facts.namespace, facts.pod, facts.container)
+# The names @ 2d5a925.
 DCU = Peer(
     name="dcu-exporter",
     source="fossabot/dcu-exporter",
     vendors=("hygon",),
     port=16080,
     prefix="dcu_",
-    labels=_labels("dcu", *_POD),
+    labels=_labels("dcu", *facts.POD),
     rows=_DCU_ROWS,
     missing=_DCU_MISSING,
 )
 _SENSORS = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
-
-
-def _sensor(word: str) -> str:
-    return _SENSORS.get(word, "")
 
 
 # A table: a row is a line.
@@ -263,7 +232,7 @@ _HCU_ROWS = (
     Row("vram_percent", "Memory in use (%).", one("memory_used_ratio"), PERCENT),
     Row("available_memory_bytes", "Memory not in use (B).", Rest(("memory_total_bytes", "memory_used_bytes"))),
     Row("temp_mem", "Memory temperature (C).", one("temperature_celsius{memory}")),
-    Row("sensor_temp", "Temperature at a sensor (C).", Each(("temperature_celsius",), "sensor_type", _sensor)),
+    Row("sensor_temp", "Temperature at a sensor (C).", Each("temperature_celsius", "sensor_type", _SENSORS.get)),
     Row("powercap_range_min", "Lowest power limit (W).", one("power_cap_min_watts")),
     Row("powercap_range_max", "Highest power limit (W).", one("power_cap_max_watts")),
     Row("ecc_enabled", "1 while error correction is on.", one("ecc_enabled")),
@@ -271,10 +240,10 @@ _HCU_ROWS = (
     Row("fan_rpm", "Fan speed (revolutions a minute).", one("fan_rpm")),
     Row("pcie_width", "PCIe lanes.", one("pcie_link_width")),
     Row("pcie_replay_count", "PCIe packets sent again.", one("pcie_replays_total")),
-    Row("ce_count_total", "Correctable errors.", total("ecc_corrected_total")),
-    Row("ue_count_total", "Uncorrectable errors.", total("ecc_uncorrected_total")),
+    Row("ce_count_total", "Correctable errors.", Total("ecc_corrected_total")),
+    Row("ue_count_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
     Row("compute_unit_count", "Compute units.", one("compute_units")),
-    Row("health_status", "1 for a healthy card.", number_of("health", HEALTHY), near="only where the tool reports it"),
+    Row("health_status", "1 for a healthy card.", NumberOf("health", HEALTHY), near="only where the tool reports it"),
 )
 _HCU_MISSING = (
     Missing("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
@@ -284,13 +253,14 @@ _HCU_MISSING = (
 )
 # fmt: on
 
+# The names of pkg/util/metrics_define.go @ d69863a.
 HCU = Peer(
     name="hcu-exporter",
     source="HYGON-AI/hcu-exporter",
     vendors=("hygon",),
     port=16080,
     prefix="hcu_",
-    labels=_labels("hcu", *map(facts.some, _POD)),
+    labels=_labels("hcu", *map(facts.or_empty, facts.POD)),
     rows=_HCU_ROWS,
     missing=_HCU_MISSING,
 )
