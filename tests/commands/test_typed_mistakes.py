@@ -1,12 +1,18 @@
-"""A mistyped command line gets one line that names the problem and the remedy, and nothing else."""
+"""A mistyped command line gets one line with problem and remedy; durations and examples in the help are accepted."""
 
 from __future__ import annotations
 
+import argparse
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
+import telemetry_daemon
 from kits.command_line import run_main
+from telemetry_daemon.cli import COMMANDS, build_parser, module_of
+from telemetry_daemon.commands import options
 
 USAGE, UNAVAILABLE, CONFIGURATION, PROBLEMS, NOTHING, UNKNOWN = 64, 69, 78, 2, 3, 3
 # The command line, its exit status, and what its line must say.
@@ -89,3 +95,50 @@ def test_metrics_are_searched() -> None:
         "accelerator_temperature_margin_celsius",
         "accelerator_temperature_margin_limit_celsius",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("0.5", 0.5), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800), (" 1H ", 3600)],
+)
+def test_a_duration_becomes_seconds(text: str, seconds: float) -> None:
+    assert options.seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "0s", "m", "-5m", "1.5h", "1.", ".5", "0.0", "10 m", "10x", "1e3", "٣m", "9" * 40, "5m" * 9]
+)
+def test_what_is_refused_names_itself_and_what_to_write(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 10m, 1h30m or 2d"):
+        options.seconds(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0.1", 0.1), ("2s", 2), ("1d", 86_400)])
+def test_what_lasts_a_day_at_most(text: str, seconds: float) -> None:
+    assert options.up_to_a_day(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["0.05", "2d"])
+def test_what_is_too_short_or_too_long(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is out of range; write a duration from 0.1 "):
+        options.up_to_a_day(text)
+
+
+COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"
+
+
+@pytest.mark.parametrize("command", [name for name, _ in COMMANDS])
+def test_every_command_has_examples_that_it_takes(command: str) -> None:
+    help_text = build_parser(command).format_help()
+    for typed, what in module_of(command).EXAMPLES.items():
+        assert f"  {typed}\n      {what}\n" in help_text
+        words = shlex.split(typed.partition("telemetry ")[2].partition(" | ")[0].partition(" > ")[0].rstrip(")"))
+        assert words[0] == command
+        build_parser(command).parse_args(words[1:])
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"), [("bash", "telemetry.bash"), ("zsh", "_telemetry"), ("fish", "telemetry.fish")]
+)
+def test_completions_are_printed(shell: str, file: str) -> None:
+    assert run_main("completions", shell) == (0, (COMPLETION / file).read_text("utf-8"), "")

@@ -1,15 +1,19 @@
-"""Every registered parser keeps the contract on captures of every tool, whole and damaged."""
+"""Every registered parser keeps the contract: pure, and correct on captures of every tool, whole, damaged or failed."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kits.captures import (
     CAPTURES,
+    ROOT,
     Case,
+    command_parsers,
     of_each_layout,
     own_cases,
     registered_parsers,
@@ -137,3 +141,73 @@ def test_the_whole_suite_finds_nothing_in_a_good_parser() -> None:
     parser = PARSERS["mthreads-gmi"]
     texts = [(CAPTURES / "mthreads-gmi" / f"{name}.txt").read_text() for name in ("table-new-busy", "query-json")]
     assert check(parser, [text.split("# ---\n", 1)[1] for text in texts]) == []
+
+
+COMMAND_PARSERS = command_parsers()
+# A tool ends with it for other reasons than a query that failed: see QUIET_STATUSES of rocm.words.
+STATUS = 3
+
+
+def with_status(capture: Capture, status: int) -> Capture:
+    return replace(capture, outputs=tuple(replace(output, status=status) for output in capture.outputs))
+
+
+@pytest.mark.parametrize("name", sorted(COMMAND_PARSERS))
+def test_a_bad_exit_status_beside_whole_data_is_reported_and_costs_nothing(name: str) -> None:
+    parser = COMMAND_PARSERS[name]
+    for capture in (capture for case in own_cases(name) for capture in case.captures(parser)):
+        good = parser.parse(with_status(capture, 0))
+        if good.outcome != "ok":
+            continue
+        bad = parser.parse(with_status(capture, STATUS))
+        assert any(f"exit status {STATUS}" in problem.text for problem in bad.problems), bad.problems
+        if bad.outcome == "ok":
+            assert (bad.devices, bad.readings) == (good.devices, good.readings)
+        else:  # what is cut off is not whole
+            assert (bad.outcome, bad.reason) == ("failed", "exit_status")
+
+
+FOLDER = ROOT / "parsers" / "telemetry_parsers"
+PROFILE = ROOT / "daemon" / "telemetry_profile"
+PURE = (FOLDER, *(PROFILE / room for room in ("facts", "formats", "verdict")))
+BANNED_MODULES = frozenset(
+    # What reads the clock, draws lots, or reaches files, processes, the network and other libraries.
+    [
+        "asyncio", "ctypes", "datetime", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "pickle",
+        "platform", "prometheus_client", "psutil", "pydantic", "pynvml", "random", "secrets", "shutil", "signal",
+        "socket", "subprocess", "tempfile", "threading", "time", "urllib", "uuid",
+    ]
+)  # fmt: skip
+BANNED_CALLS = frozenset({"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"})
+
+
+def imported(tree: ast.AST) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names.add(node.module or "")
+    return names
+
+
+def called(tree: ast.AST) -> set[str]:
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {func.id for func in calls if isinstance(func, ast.Name)}
+
+
+def test_modules_reach_nothing_outside() -> None:
+    modules = [PROFILE / f"{name}.py" for name in ("format_contract", "profile_document", "profile_screen")] + [
+        path for folder in PURE for path in sorted(folder.rglob("*.py"))
+    ]
+    assert {
+        PROFILE / "format_contract.py",
+        PROFILE / "facts" / "device_timeline.py",
+        FOLDER / "host.py",
+        FOLDER / "vendors" / "moorethreads" / "mthreads_gmi.py",
+    } <= set(modules)
+    for path in modules:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert {name for name in imported(tree) if name.split(".")[0] in BANNED_MODULES} == set(), path
+        assert called(tree) & BANNED_CALLS == set(), path

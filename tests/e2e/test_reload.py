@@ -1,4 +1,4 @@
-"""Reload and clock steps under a running daemon: no scrape is lost, no poll is missed."""
+"""Reloads and clock steps lose no scrape and no poll; a reload removes and adds sources and peaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
+from kits.command_line import run_main
 from kits.daemon import Daemon, reload_held_up
+from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from kits.stepped_clock import SteppedClock
 
@@ -173,3 +175,75 @@ def test_a_host_that_a_proxy_keeps_is_answered_for_once_it_is_allowed(tmp_path):
         daemon.until(lambda: daemon.get(Host="gpu7.example.com")[0] == 200)
         assert daemon.get(Host="evil.example")[0] == 421
         assert daemon.get(Host="localhost")[0] == 200
+
+
+FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"
+
+
+def test_a_released_source_is_left_alone_until_it_is_resumed_or_the_time_is_over(tmp_path: Path) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints("mthreads-gmi", TABLE)
+    with Daemon(tmp_path, FAST + "[sources.host]\ninterval = 1.0\n", environment=tools.environment) as running:
+        running.until_state("mthreads-gmi", "ok")
+        config = ("--config", str(running.config_path))
+        status, out, _ = run_main("release", "mthreads-gmi", *config)
+        assert (status, "released mthreads-gmi" in out) == (0, True)
+        page = running.page()
+        assert 'telemetry_source_state{source="mthreads-gmi",state="released"} 1.0' in page
+        assert 'telemetry_source_up{source="mthreads-gmi"} 1.0' in page
+        assert "accelerator_memory_used_bytes" not in page
+        assert "accelerator_up{" not in page, "nobody knows whether a released card is there"
+        calls = tools.calls("mthreads-gmi")
+        seen = running.source("host")["polls"][0]["age_seconds"]
+        running.until(lambda: running.source("host")["polls"][0]["age_seconds"] < seen)
+        assert tools.calls("mthreads-gmi") == calls
+        assert run_main("resume", "mthreads-gmi", *config)[:2] == (0, "resumed mthreads-gmi\n")
+        running.until_state("mthreads-gmi", "ok")
+        assert "accelerator_memory_used_bytes" in running.page()
+        assert run_main("resume", "mthreads-gmi", *config)[1] == "mthreads-gmi was not released\n"
+        for action in ("release", "resume"):
+            status, _, error = run_main(action, "nvmll", *config)
+            assert (status, "there is no source named 'nvmll'; the sources are" in error) == (64, True), error
+        assert run_main("release", "mthreads-gmi", "--for", "2s", *config)[0] == 0
+        running.until_state("mthreads-gmi", "ok")
+        assert "for 20 d 0 h;" in run_main("release", "mthreads-gmi", "--for", "20d", *config)[1]
+        running.write_config("[sources.mthreads-gmi]\ninterval = 0.7\n")
+        running.signal(signal.SIGHUP)
+        running.until(lambda: running.logged("configuration reloaded"))
+        running.until_state("mthreads-gmi", "released")
+
+
+MINE = '[peaks."{}"]\nflops = {{ bf16 = {}e14, fp8 = 9e14 }}\n'
+
+
+def models(page: str) -> set[str]:
+    """The models on the page."""
+    return {line.split('model="')[1].split('"')[0] for line in page.splitlines() if line.startswith("accelerator_up{")}
+
+
+def test_the_peak_of_an_unknown_model_is_that_of_the_configuration(tmp_path):
+    with Daemon(tmp_path, arguments=("--demo", "1xmoorethreads")) as daemon:
+        daemon.until(lambda: models(daemon.page()))
+        (model,) = models(daemon.page())
+        assert "accelerator_peak_flops{" not in daemon.page()
+        daemon.write_config(MINE.format(model, 4))
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: 'dtype="bf16"' in daemon.page())
+        assert 'peak_origin="configured"' in daemon.page()
+        assert 'dtype="fp8"' not in daemon.page()
+        daemon.write_config(MINE.format(model, 5))
+        daemon.config_path.write_text('peak_dtypes = ["fp8"]\n' + daemon.config_path.read_text())
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: 'dtype="fp8"' in daemon.page())
+        values = [line.rsplit(" ", 1)[1] for line in daemon.page().splitlines() if line.startswith("accelerator_peak_")]
+        assert values == ["5e+14", "9e+14"]
+
+
+def test_a_snapshot_without_a_daemon_has_them_too(tmp_path):
+    tools, config = ToolFolder(tmp_path / "tools"), tmp_path / "telemetry.toml"
+    tools.prints("mthreads-gmi", TABLE)
+    config.write_text(f'state.runtime_directory = "{tmp_path}/run"\n' + MINE.format("MTT S80", 4))
+    arguments = ("--format", "json", "--source", "mthreads-gmi", "--config", str(config))
+    _, out, _ = run_main("snapshot", *arguments, environment={"PATH": tools.search_path})
+    (device,) = json.loads(out)["devices"]
+    assert device["readings"]["peak_flops"] == {"bf16": 4e14}

@@ -1,13 +1,18 @@
-"""Secrets by their form, by the variable or key before them, and in tables and documents: none stays in a masked text."""
+"""Tokens, secrets and words: what a masked text hides, in linear time and however often it is read."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from kits.planted_identities import PLANTS
 from kits.planted_secrets import BEGINNINGS, PlantedSecret, planted_secrets, token
 from telemetry_daemon.masking.mask import Mask
+from telemetry_daemon.masking.secrets import Known, WholeWords, _searched, secrets
 from telemetry_daemon.masking.tokens import TOKENS
 
 AROUND = ("{}", "token {} was refused", "--key={}", "a,{},b", '"{}"', "X={} y", "https://host/?q={}&r=1")
@@ -64,3 +69,64 @@ def test_a_header_hides_no_number_behind_it(header: str) -> None:
 )
 def test_what_identifies_nobody_stays(text: str) -> None:
     assert masked(text) == text
+
+
+WORDS = (
+    *("Serial Number", "uuid", "Hostname", "power_usage", "temperature", "P0", "ok", "4242", "1.2.3.4", "10.0.0.7", "tiger"),
+    *("train.py", "python3", "1564621013400", "0x18f68e602b8a790f", "GPU-18f68e602b8a790f", "a_key", ":", "=", "|", ",", "-"),
+    *(secret for plant in PLANTS for secret in plant.secrets),
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=5).map(" ".join) | st.text(max_size=90)
+KNOWN = st.builds(
+    Known,
+    ids=st.lists(st.sampled_from(WORDS), max_size=2).map(WholeWords),
+    names=st.lists(st.sampled_from(WORDS), max_size=2).map(WholeWords),
+    processes=st.lists(st.tuples(st.just("4242"), st.sampled_from(("train.py", "tiger"))), max_size=1).map(tuple),
+    harmless=st.frozensets(st.sampled_from(WORDS), max_size=3),
+)
+TREATMENTS = st.sampled_from((None, "each", "names", "odd", "whole", "address"))
+
+
+@given(TEXTS, st.lists(KNOWN, min_size=1, max_size=3), TREATMENTS)
+def test_the_short_way_finds_what_the_long_one_finds(text, all_known, announced) -> None:
+    for known in all_known:
+        found = sorted(_searched(text, known, announced).found, key=lambda secret: secret.start)
+        assert secrets(text, known, announced) == found
+
+
+SIGNS = st.sampled_from("aAbB1-: éİ用")
+WORD_LISTS = st.lists(st.text(SIGNS, min_size=1, max_size=6).filter(lambda word: word[0] not in "-: "), max_size=6)
+
+
+@given(WORD_LISTS, WORD_LISTS, st.text(SIGNS, max_size=40))
+@example(["ab", "ab-1-b"], [], "ab")
+@example(["aİb", "İb"], [], "aİb-İB İb")
+def test_they_stand_where_a_pattern_of_all_of_them_finds_them(words: list[str], later: list[str], text: str) -> None:
+    known = WholeWords(words)
+    known.add(later)
+    longest_first = sorted({*words, *later}, key=len, reverse=True)
+    # Without regard to case in the words alone: with it, [a-z] takes İ, too.
+    pattern = rf"(?<![0-9a-zA-Z])(?i:{'|'.join(map(re.escape, longest_first)) or '(?!)'})(?![0-9a-zA-Z])"
+    assert list(known.find(text)) == [match.span() for match in re.finditer(pattern, text)]
+
+
+def test_signs_before_a_word_do_not_hide_it() -> None:
+    assert list(WholeWords(["[SN-12345]", "--", ""]).find("board SN-12345] and [sn-12345]")) == [(6, 15), (21, 30)]
+
+
+def test_a_place_takes_as_many_calls_however_many_words_begin_alike() -> None:
+    """A bad source may name hundreds of cards at each poll, and a hosts file tens of thousands of nodes."""
+    few, many = (WholeWords(f"ACME-{number:09d}" for number in range(count)) for count in (30, 30_000))
+    assert _calls(few, "power of ACME-000000029 and ACME-1") == _calls(many, "power of ACME-000029999 and ACME-1")
+
+
+def _calls(known: WholeWords, text: str) -> int:
+    """How many functions are called to find the one word that is in the text."""
+    events: list[str] = []
+    sys.setprofile(lambda _frame, event, _arg: events.append(event))
+    try:
+        found = list(known.find(text))
+    finally:
+        sys.setprofile(None)
+    assert found == [(9, 23)]
+    return sum(event in ("call", "c_call") for event in events)

@@ -1,10 +1,12 @@
-"""One device is one device, however many sources see it."""
+"""One device is shown once: joined by address, uuid, index, card and chip, or partition number."""
 
 from __future__ import annotations
 
 import pytest
 
 from merge.reports import Node, card, numbers, reported
+from telemetry_parsers.combining import combine_reports
+from telemetry_parsers.model import Device, Report, SourceReport
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-5904-4f16-495b3e1de6c8"
@@ -192,3 +194,187 @@ def test_what_an_older_poll_saw_of_a_card_that_is_down_since_is_not_shown():
     fast = reported("tool", [(card(0, bus_id=BUS0, up=False), {})], taken=5.0)
     (device,) = Node().see(slow, fast, now=6.0).devices
     assert (device.up, numbers(device)) == (False, {})
+
+
+SPACE = "ascend-physical"
+CARDS = [(card(at, vendor="ascend", bus_id=f"0000:0{at}:00.0"), {"power_watts": 90.0}) for at in (4, 5)]
+
+
+def listing(**more):
+    return reported("npu-smi", CARDS, space=SPACE, form="text", **more)
+
+
+def links(*indices, poll="link", metric="link_up", space=SPACE, taken=0.0):
+    devices = [(card(index, vendor="ascend"), {metric: {"roce": 1.0}}) for index in indices]
+    return reported("hccn-tool", devices, poll=poll, lists_devices=False, space=space, form="text", taken=taken)
+
+
+def seen_with(*reports):
+    """The devices after the list was seen_with alone, and then with these reports."""
+    node = Node()
+    node.see(listing())
+    return {device.index: numbers(device) for device in node.see(listing(taken=1.0), *reports, now=1.0).devices}
+
+
+def test_readings_are_joined_by_the_index_of_the_same_space() -> None:
+    devices = seen_with(links(5), links(5, poll="flaps", metric="link_recovery_errors_total"))
+    assert devices[5] == {"power_watts": 90.0, "link_up.roce": 1.0, "link_recovery_errors_total.roce": 1.0}
+    assert "link_up.roce" not in devices[4]
+
+
+def test_a_device_that_nobody_lists_is_none() -> None:
+    assert sorted(seen_with(links(4, 9))) == [4, 5]
+    assert Node().see(links(4)).devices == ()
+
+
+def test_an_index_of_another_space_or_of_none_says_nothing() -> None:
+    for space in ("", "other"):
+        assert all("link_up.roce" not in values for values in seen_with(links(4, 5, space=space)).values())
+
+
+def test_a_device_is_lost_although_an_older_answer_speaks_of_it() -> None:
+    node = Node()
+    node.see(listing())
+    node.see(listing(taken=1.0), links(4, 5), now=1.0)
+    rest = reported("npu-smi", CARDS[:1], space=SPACE, form="text", taken=2.0)
+    assert [device.up for device in node.see(rest, links(4, 5), now=2.0).devices] == [True, False]
+
+
+def test_the_newest_answer_counts_and_the_list_names_the_device() -> None:
+    node = Node()
+    node.see(listing())
+    older, newer = links(4, taken=1.0), links(4, poll="ports", taken=2.0, metric="link_up")
+    (first, _) = node.see(listing(taken=1.0), older, newer, now=2.0).devices
+    assert (first.id, first.device) == ("0000:04:00.0", "4")
+    assert [(reading.source, reading.taken) for reading in first.readings if reading.metric == "link_up"] == [
+        ("hccn-tool", 2.0)
+    ]
+
+
+def chip(card_id: str, number: str | None = None, index: int | None = None, bus_id: str | None = None) -> Device:
+    facts = (("card", card_id),) + ((("chip", number),) if number is not None else ())
+    return card(index, vendor="ascend", bus_id=bus_id, facts=facts)
+
+
+# Two cards with two dies each, whose indices are physical ids.
+DIES = [
+    chip("0", "0", 0, "0000:9d:00.0"),
+    chip("0", "1", 1, "0000:9f:00.0"),
+    chip("1", "0", 2, "0000:99:00.0"),
+    chip("1", "1", 3, "0000:9b:00.0"),
+]
+
+
+def listed(devices, **more):
+    return reported("npu-smi", [(device, {"power_watts": 10.0 + at}) for at, device in enumerate(devices)], **more)
+
+
+def test_an_answer_by_card_and_chip_is_joined_by_them_and_not_by_its_index() -> None:
+    usages = reported(
+        "npu-smi",
+        [(chip("1", "0", 1), {"memory_bandwidth_ratio": 0.5}), (chip("1", "1", 1), {"memory_bandwidth_ratio": 0.7})],
+        poll="usages",
+        lists_devices=False,
+    )
+    devices = Node().see(listed(DIES), usages).devices
+    assert [numbers(device).get("memory_bandwidth_ratio") for device in devices] == [None, None, 0.5, 0.7]
+
+
+def test_a_report_that_names_a_card_which_the_list_lacks_says_nothing() -> None:
+    """A list that has changed since may number its cards anew."""
+    cards = [chip("0", "0", 0), chip("1", "0", 1)]
+    usages = reported("npu-smi", [(chip("1", "0", 1), {"fan_ratio": 0.5})], poll="usages", lists_devices=False)
+    assert numbers(Node().see(listed(cards), usages).devices[1])["fan_ratio"] == 0.5
+    assert "fan_ratio" not in numbers(Node().see(listed(cards[:1]), usages).devices[0])
+
+
+@pytest.mark.parametrize(
+    ("list_of", "joined"), [([chip("5", "0", 5)], True), ([chip("5", "0", 5), chip("5", "1", 5)], False)]
+)
+def test_an_answer_for_the_whole_card_is_its_only_chips(list_of: list[Device], joined: bool) -> None:
+    board = reported("npu-smi", [(chip("5", None, 5), {"fan_ratio": 0.5})], poll="board", lists_devices=False)
+    devices = Node().see(listed(list_of), board).devices
+    assert any("fan_ratio" in numbers(device) for device in devices) is joined
+
+
+def test_chips_that_share_their_cards_index_keep_names_of_their_own() -> None:
+    node = Node()
+    chips = [chip("2", "0", 2), chip("2", "1", 2), chip("4", "0", 4)]
+    named = [(device.id, device.device) for device in node.see(listed(chips)).devices]
+    assert named == [("ascend:2/0", "2:0"), ("ascend:2/1", "2:1"), ("ascend:4", "4")]
+    again = node.see(listed(chips[1:], taken=1.0), now=1.0).devices
+    assert {device.id: device.up for device in again} == {"ascend:2/0": False, "ascend:2/1": True, "ascend:4": True}
+
+
+def test_chips_with_addresses_are_called_by_them() -> None:
+    chips = [chip("2", "0", 2, "0000:3b:00.0"), chip("2", "1", 2, "0000:3c:00.0")]
+    named = [(device.id, device.device) for device in Node().see(listed(chips)).devices]
+    assert named == [("0000:3b:00.0", "2:0"), ("0000:3c:00.0", "2:1")]
+
+
+def test_a_device_of_which_nothing_is_known_is_shown_once_and_under_one_name() -> None:
+    node = Node()
+    for now in (0.0, 1.0):
+        merged = node.see(reported("tool", [(card(None), {"power_watts": 1.0})], taken=now), now=now)
+        assert [(device.id, device.index) for device in merged.devices] == [("nvidia:unnumbered", None)]
+
+
+def test_outputs_of_two_chips_in_one_place_that_contradict_each_other_are_two_devices() -> None:
+    reports = [Report(devices=(chip("0", "0", 0, f"0000:0{bus}:00.0"),)) for bus in (1, 2)]
+    assert len(combine_reports(reports).devices) == 2
+
+
+PARENT = card(0, "amd", bus_id="0000:05:00.0")
+PART = card(1, "amd", bus_id="0000:05:00.1", partition="1", parent=0)
+
+
+def partition_list(taken: float) -> SourceReport:
+    return reported("amd-smi", [(PARENT, {}), (PART, {})], poll="list", taken=taken, life=1000.0)
+
+
+def partition_metric(taken: float) -> SourceReport:
+    values = [(card(0, "amd"), {"power_watts": 500.0}), (card(1, "amd"), {"utilization_ratio": 0.5})]
+    return reported("amd-smi", values, poll="metric", taken=taken, life=1000.0)
+
+
+def test_a_poll_that_tells_no_partition_speaks_of_the_one_with_its_number_whichever_is_newer() -> None:
+    for newest, older in ((partition_list(2.0), partition_metric(1.0)), (partition_metric(2.0), partition_list(1.0))):
+        merged = Node().see(newest, older, now=3.0)
+        found = [(one.id, one.device, one.parent, {r.metric: r.value for r in one.readings}) for one in merged.devices]
+        assert found == [
+            ("0000:05:00.0", "0", None, {"power_watts": 500.0}),
+            ("0000:05:00.0/1", "0:1", "0000:05:00.0", {"utilization_ratio": 0.5}),
+        ]
+
+
+def test_a_number_that_stands_for_several_says_nothing_without_the_partition() -> None:
+    parts = [(card(0, "nvidia"), {}), (card(0, "nvidia", partition="1", parent=0), {})]
+    lists = reported("tool", parts, poll="list", taken=2.0)
+    plain = reported("tool", [(card(0, "nvidia", partition="1"), {"power_watts": 9.0})], poll="metric", taken=1.0)
+    merged = Node().see(lists, plain, now=3.0)
+    assert [len(device.readings) for device in merged.devices] == [0, 0]
+
+
+def test_outputs_of_one_capture_are_joined_alike() -> None:
+    reports = [partition_list(0.0).report, partition_metric(0.0).report]
+    for order in (reports, reports[::-1]):
+        found: list[Device] = list(combine_reports(order).devices)
+        assert [(one.index, one.bus_id, one.partition, one.parent) for one in found] == [
+            (0, "0000:05:00.0", None, None),
+            (1, "0000:05:00.1", "1", 0),
+        ]
+
+
+def test_a_partition_is_one_device_whether_or_not_its_address_counts_partitions() -> None:
+    """sysfs gives each partition its card's address, rocm-smi and amd-smi count partitions in the function."""
+    bus = "0000:05:00.0"
+    files = reported(
+        "amdgpu-sysfs",
+        [
+            (card(None, "amd", bus_id=bus), {}),
+            (card(None, "amd", bus_id=bus, partition="1", parent=0), {"compute_units": 38.0}),
+        ],
+    )
+    tool = reported("rocm-smi", [(PARENT, {}), (PART, {"utilization_ratio": 0.5})])
+    merged = Node().see(files, tool, now=3.0)
+    assert [(one.id, len(one.readings)) for one in merged.devices] == [(bus, 0), (f"{bus}/1", 2)]

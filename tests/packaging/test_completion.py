@@ -1,7 +1,8 @@
-"""Completion in real shells: commands, options, their values, source names, files after them."""
+"""Completion in real shells (commands, options, values, sources, files), and the manual page."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 
 from kits.captures import ROOT
 from kits.interactive_shell import what_ran
+from telemetry_daemon import cli
+from telemetry_daemon.config.inputs import DEFAULT_FILE
+from telemetry_daemon.config.table import settings_rows
+from telemetry_daemon.terminal import exits
 
 FOLDER = ROOT / "daemon" / "telemetry_daemon" / "completion"
 SOURCES = {"mthreads-gmi", "rocm-smi", "nvml", "npu-smi", "host"}
@@ -115,3 +120,42 @@ def test_fish_offers(folder: Path) -> None:
         {"csv", "json", "prometheus", "table"},
         {"saved.txt", "saved-too.txt"},
     ], done.stderr
+
+
+PAGE = ROOT / "deploy" / "man" / "telemetry.1"
+
+
+@pytest.mark.needs("mandoc")
+def test_the_page_is_without_blame() -> None:
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", str(PAGE)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def sections() -> dict[str, str]:
+    """What a reader sees, by section, with single blanks."""
+    done = subprocess.run(
+        ["mandoc", "-T", "ascii", "-O", "width=500", str(PAGE)], capture_output=True, text=True, check=True
+    )
+    plain = re.sub(r".\x08", "", done.stdout)
+    parts = re.split(r"^([A-Z][A-Z ]+)$", plain, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.needs("mandoc")
+def test_every_option_that_a_command_tells_of_is_in_its_part(sections: dict[str, str]) -> None:
+    parts = re.split(r"^ {3}([a-z]+)$", sections["COMMANDS"], flags=re.MULTILINE)[1:]
+    told = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(told) == [name for name, _ in cli.COMMANDS]
+    for name, part in told.items():
+        options = set(re.findall(r"^ +(?:-h, )?(--?[a-z][a-z.-]*)", cli.build_parser(name).format_help(), re.MULTILINE))
+        assert options - {"--help"} == set(re.findall(r"^ {7}(--?[a-z][a-z.-]*)", part, re.MULTILINE))
+
+
+@pytest.mark.needs("mandoc")
+def test_every_exit_status_and_variable_is_told(sections: dict[str, str]) -> None:
+    statuses = {str(value) for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    assert set(re.findall(r"^ {7}(\d+) ", sections["EXIT STATUS"], re.MULTILINE)) == statuses
+    assert {row.variable for row in settings_rows() if row.variable} <= set(sections["ENVIRONMENT"].split())
+    assert DEFAULT_FILE in sections["FILES"]
+    assert all(name in sections["SIGNALS"] for name in ("SIGHUP", "SIGTERM", "SIGINT"))

@@ -1,14 +1,19 @@
-"""An output is read the same however it was saved: through launchers and terminals, copied, with blanks lost."""
+"""A saved output is read like a direct one: with launchers' prefixes, echoed command lines and lost blanks."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from kits.captures import report_on, text_of
-from telemetry_parsers.model import Absent, Report
+from kits.captures import Case, of_each_layout, own_cases, registered_parsers, report_on, text_of
+from parsers.short_texts import summary
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Absent, Capture, Command, Output, Report
+from telemetry_parsers.text.echoes import arguments_of, runs, without_commands, without_echoes, without_prefix
+from telemetry_parsers.text.lines import lines
 
 TABLES = {
     "cnmon": ("table-5.10-busy",),
@@ -157,3 +162,187 @@ def test_a_line_of_npu_smi_that_is_cut_gives_no_other_number() -> None:
             found = report_on("npu-smi", "\n".join([*lines[:at], lines[at][:end], *lines[at + 1 :]]))
             assert numbers(found).items() <= whole, (at, end)
             assert found.problems, (at, end)
+
+
+def test_what_all_lines_begin_with_is_taken_off() -> None:
+    for text, bare in [
+        ("node7 out: a: 1\nnode7 out:   b: 2\nnode7 out:\nnode7 out: c\n", ["a: 1", "  b: 2", "", "c"]),
+        ("3: [\n3:  {\n3: }\n", ["[", " {", "}"]),
+        ("gpu04 | GPU: 0\ngpu04 |     POWER:\ngpu04 |     CLOCK:\n", ["GPU: 0", "    POWER:", "    CLOCK:"]),
+        ("[1,0]<stdout>:a: 1\n[1,0]<stdout>:\n[1,0]<stdout>: b\n", ["a: 1", "", " b"]),
+        (
+            "srun: job 17 queued\nsrun: job 17 has got it\n0: a\n0: b\n",
+            ["srun: job 17 queued", "srun: job 17 has got it", "a", "b"],
+        ),
+        ("> a: 1\n>   b: 2\n>\n> c\n", ["a: 1", "  b: 2", "", "c"]),
+        ("# a: 1\n# b: 2\n", ["a: 1", "b: 2"]),
+        ("1: a\n2: b\n3: c\n", ["1: a", "2: b", "3: c"]),
+        ("node7 out: a\n", ["node7 out: a"]),
+        ("  x: 1\n  x: 2\n  x: 3\n", ["  x: 1", "  x: 2", "  x: 3"]),
+        ("no\nprefix\nhere\n", ["no", "prefix", "here"]),
+        ("", []),
+    ]:
+        assert [line.text for line in without_prefix(lines(text))] == bare
+
+
+def test_numbers_and_the_missing_end_of_lines_are_kept() -> None:
+    found = without_prefix(lines("0: a\n0: b\n0: c"))
+    assert [(line.number, line.text, line.ended) for line in found] == [(1, "a", True), (2, "b", True), (3, "c", False)]
+
+
+# A launcher puts one prefix before each line, not two.
+LAYOUTS = [case for case in of_each_layout(own_cases()) if "prefix" not in case.id]
+
+
+def read(report: Report) -> object:
+    return [(reading.device, reading.metric, reading.label, reading.value) for reading in report.readings]
+
+
+def assert_read_in_spite_of(prefix: str, parser: Parser, case: Case) -> None:
+    for capture in case.captures(parser):
+        report = parser.parse(capture)
+        if isinstance(capture.request, Command) and report.readings and "\n" in capture.outputs[0].text.strip():
+            texts = ["".join(prefix + line for line in output.text.splitlines(True)) for output in capture.outputs]
+            outputs = tuple(replace(output, text=text) for output, text in zip(capture.outputs, texts, strict=True))
+            assert read(parser.parse(replace(capture, outputs=outputs))) == read(report), case.id
+
+
+PREFIXES = [
+    "nid005113 out: ",
+    "[1,0]<stdout>:",
+    "node7: ",
+    "| ",
+    "2025-01-06 ",
+    "[node7] ",
+    "2025-01-06T08:30:00.12Z stdout F ",
+]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_every_layout_is_read_in_spite_of_a_prefix(prefix: str) -> None:
+    parsers = registered_parsers()
+    for case in LAYOUTS:
+        if case.tool in parsers:
+            assert_read_in_spite_of(prefix, parsers[case.tool], case)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("| 1    Iluvatar BI-V150         | 00000000:16:00.0     | 7", "| 1    Iluvatar BI-V150         | x y z"),
+        ("| N/A  39C   P8    104W / 350W  | 64MiB / 32768MiB     | 0%        Exclusive P.|", "| ?? garbled"),
+        ("| N/A  39C   P8    104W / 350W  | 64MiB / 32768MiB     | 0%        Exclusive P.|\n", ""),
+        ("| 64MiB / 32768MiB     | 0%        Exclusive P.|", ""),
+    ],
+)
+def test_a_damaged_card_behind_a_prefix_is_read_as_without_it(prefix: str, old: str, new: str) -> None:
+    text = text_of("ixsmi", "table-two-dies-busy")
+    assert text.count(old) == 1
+    damaged = text.replace(old, new)
+    report = report_on("ixsmi", damaged)
+    assert [device.index for device in report.devices] == [0, 1]
+    assert summary(report_on("ixsmi", "".join(prefix + line for line in damaged.splitlines(True)))) == summary(report)
+
+
+def test_the_name_of_a_card_behind_a_frame_is_no_prefix() -> None:
+    """A section of rocm-smi that was cut behind two equal lines."""
+    power = "Average Graphics Package Power (W)"
+    rows = [f"GPU[{card}]\t\t: {power}: {watts}\n" for card, watts in ((2, 3.0), (1, 4.0), (0, 5.0), (0, 5.0))]
+    text = f"{'=' * 30} Power Consumption {'=' * 30}\n{''.join(rows)}"
+    parser = registered_parsers()["rocm-smi"]
+    poll = parser.polls[0]
+    report = parser.parse(Capture("rocm-smi", poll.name, poll.request, (Output(text=text),)))
+    assert sorted(device.index for device in report.devices) == [0, 1, 2]
+
+
+def test_command_lines() -> None:
+    for text, expected in [
+        ("tool -i 3 -g", ("-i", "3", "-g")),
+        ("/opt/vendor/tool info -m", ("info", "-m")),
+        ("> tool info", ("info",)),
+        ("root@node:~# tool info", ("info",)),
+        ("[root@node ~]$ tool info", ("info",)),
+        ("(env) [user work]$tool info", ("info",)),
+        ("$ docker exec -it job tool info -m", ("info", "-m")),
+        ("[root@node ~]# ssh other /opt/tool -g", ("-g",)),
+        ("root@node:~# for i in 0 1; do tool -i $i; done", ("-i", "$i;", "done")),
+        (
+            "Every 2.0s: tool info     node: Mon Mar  3 10:00:00 2025",
+            ("info",),
+        ),
+        ("sudo tool info", ("info",)),
+        ("timeout 5 tool info", ("info",)),
+        ("tool", ()),
+        ("tool went away", None),
+        ("> tool  version: 2.2", None),
+        ("$ tool info 2>&1 | head", ("info", "2>&1", "|", "head")),
+        ("bash-5.1# tool info", ("info",)),
+        ("node% tool info", ("info",)),
+        ("+ tool info", ("info",)),
+        ("Usage: tool info <watch>", None),
+        ("| tool 23.0.1   Version: 23.0.1 |", None),
+        ("tool: error while loading", None),
+        ("bash: tool: command not found", None),
+        ("the tool info", None),
+        ("tool 99", None),
+        ("", None),
+    ]:
+        assert arguments_of(text, "tool") == expected
+
+
+def test_a_text_is_split_at_its_commands() -> None:
+    text = "before\ntool -i 0 -g\na\n\nb\ntool -i 1 -g\n> cat file\nforeign\n# lspci\nforeign\ntool -i 2 -g\nc\n"
+    found = runs(lines(text), "tool")
+    told = [(run.value_of("-i"), [line.text for line in run.lines if line.text]) for run in found]
+    assert told == [("", ["before"]), ("0", ["a", "b"]), ("1", []), ("2", ["c"])]
+
+
+@pytest.mark.parametrize(
+    "command", ["# lspci -n", "user@node:~$ lspci", "[root@node ~]# lspci", "(env) [user work]$ lspci"]
+)
+def test_what_other_tools_print_is_left_out(command: str) -> None:
+    found = runs(lines(f"tool info\na\n{command}\nforeign\n"), "tool")
+    assert [line.text for run in found for line in run.lines] == ["a"]
+
+
+@pytest.mark.parametrize("prompt", ["user@node:~$", "[root@node ~]#", "(env) [user work]$", "root@node:/home# "])
+def test_a_prompt_at_the_end_is_no_output(prompt: str) -> None:
+    (run,) = runs(lines(f"a\nb\n{prompt}\n"), "tool")
+    assert [line.text for line in run.lines] == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["a [b] c", "| x [y]# |", "50%", "#", "price in $", "key : value $"])
+def test_what_only_looks_like_a_prompt_is_output(text: str) -> None:
+    (run,) = runs(lines(f"{text}\n"), "tool")
+    assert [line.text for line in run.lines] == [text]
+
+
+def test_commands_can_be_left_out() -> None:
+    found = without_commands(lines("user@node:~# tool info\ncat file\n# a note\na\n\nb\n"), "tool")
+    assert [line.text for line in found] == ["a", "", "b"]
+
+
+def test_a_text_without_commands_is_one_run() -> None:
+    (run,) = runs(lines("a\nb\n"), "tool")
+    assert (run.arguments, len(run.lines)) == ((), 2)
+
+
+def test_a_flag_at_the_end_has_no_value() -> None:
+    (run,) = runs(lines("tool -g -i\n"), "tool")
+    assert run.value_of("-i") == ""
+
+
+def test_what_is_left_without_echoes_keeps_its_lines_numbers() -> None:
+    text = "root@node:~# tool info\na\n$ tool -x\nConnection to node closed.\nb\n"
+    assert without_echoes(text, ("tool",)) == "\na\n\n\nb\n"
+
+
+@pytest.mark.parametrize("end", ["root@node:~# ", "$ ", "[root@node ~]# exit\nlogout\n", "\n\n➜  ~ "])
+def test_what_ends_in_a_prompt_ends_in_a_whole_line(end: str) -> None:
+    assert without_echoes(f"a\nb\n{end}", ("tool",)) == "a\nb\n"
+
+
+@pytest.mark.parametrize("text", ["a\n# b\n", "# tool\n", "50%\n", "$ other -x\n", "tool went away\n", "a: [b]# c\n"])
+def test_output_is_left_as_it_is(text: str) -> None:
+    assert without_echoes(text, ("smi",)) == text

@@ -1,4 +1,4 @@
-"""Our own parsers: described without being imported, and imported by their first capture."""
+"""Built-in parsers load at their first capture; isolated parsers may do little, and their reports are checked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from kits import workers
+from plugins import distributions
 from telemetry_daemon.plugins import built_in
 from telemetry_daemon.plugins.candidates import Candidates
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.processes.targets import load as load_target
 from telemetry_parsers.model import Capture, Output
 
@@ -64,3 +67,58 @@ def test_one_without_a_description_is_reported() -> None:
         (failure,) = loaded.failures
         assert failure.plugin == "newest"
         assert failure.text.startswith("is not described in built_in.json, which `make docs` writes: ")
+
+
+# What the parser does, and what is said of it; those that end its process come last.
+PARSE_TROUBLE = (
+    ("raise KeyError('temp')", "internal", "KeyError: 'temp' (module_a.py line "),
+    ("return None", "internal", "parse returned NoneType, not a Report"),
+    ("return Report(readings=(Reading(0, 'power_watts', float('nan')),))", "internal", "not plain data"),
+    ("return Report(devices=('a',))", "internal", "AttributeError"),
+    ("return Report(outcome='fine')", "internal", "its report cannot be read: outcome: expected one of"),
+    ("return Report(index_space='x' * (9 << 20))", "too_much_output", "the limit is 8388608"),
+    ("return Report(devices=(Device('nvidia', 0),))", "internal", "device 0 is of vendor 'nvidia'"),
+    ("import os; os._exit(9)", "killed", "the worker exited with status 9"),
+)
+
+
+def test_parse_never_raises_and_says_what_was_wrong(site: distributions.Site) -> None:
+    lines = [f"    if capture.poll == '{number}':\n        {row[0]}\n" for number, row in enumerate(PARSE_TROUBLE)]
+    replaced = "import dataclasses\nPARSER = dataclasses.replace(PARSER, parse=trouble)\n"
+    more = f"def trouble(capture):\n{''.join(lines)}{replaced}"
+    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source(more=more)})
+    with site.load() as loaded:
+        parser = distributions.parser_named(loaded, "acme-smi")
+        for number, (_, reason, said) in enumerate(PARSE_TROUBLE):
+            report = parser.parse(distributions.capture(poll=str(number)))
+            assert (report.outcome, report.reason) == ("failed", reason)
+            assert (report.devices, report.readings) == ((), ())
+            (problem,) = report.problems
+            assert problem.where == "plugin acme-smi"
+            assert said in problem.text
+
+
+HANGING = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: time.sleep(3600))\n"
+
+
+def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site: distributions.Site) -> None:
+    held: list[workers.UnkillableProcess] = []
+
+    def holding(what: Launch) -> Process:
+        held.append(workers.UnkillableProcess(launch(what)))
+        held[-1].held = bool(len(held) > 1)  # the first one only describes
+        return held[-1]
+
+    site.launcher = holding
+    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": distributions.source("acme-a", more=HANGING)})
+    with site.load(patience=replace(distributions.PATIENT, parse_seconds=0.5)) as loaded:
+        parser = distributions.parser_named(loaded, "acme-a")
+        said = []
+        for _ in range(2):
+            report = parser.parse(distributions.capture())
+            assert (report.outcome, report.reason) == ("failed", "timeout")
+            said.append(report.problems[0].text)
+        assert "did not answer before the deadline" in said[0]
+        assert f"worker {held[1].pid} does not end" in said[1]
+        assert len(held) == 2
+        held[1].let_go()

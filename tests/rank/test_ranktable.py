@@ -1,10 +1,19 @@
-"""Rank tables are read strictly: every error names its place, and no rank is guessed."""
+"""Rank tables are read strictly, and their ranks appear on devices, on the page and in `config check`."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from kits import snapshots as kit
+from kits.captures import own_case
+from kits.command_line import run_main
 from kits.rank_tables import version_1, version_2, written
+from telemetry_exporters.documents import snapshot_json
+from telemetry_exporters.prometheus.renderer import text_page
+from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.vendors.ascend.rank_table import RankTableError, ranks_of, read_rank_table
 
 PLACE, UNNAMED = "server_list[0].device[1]", "has 2 ranks in a table that names no servers"
@@ -106,3 +115,79 @@ def test_a_node_that_cannot_be_found_is_told(servers: int, names, wanted: str, t
     with pytest.raises(RankTableError) as caught:
         ranks_of(read_rank_table(written(version_1(servers=servers))), names, wanted)
     assert str(caught.value).startswith(text)
+
+
+RANKS = NodeRanks("1", {0: 36, 1: 37})
+
+
+def npu(number, **more):
+    return kit.device(number, kit.reading("power_watts", 90.0), vendor="ascend", model="910B3", **more)
+
+
+def page(*devices, ranks=RANKS):
+    return text_page(kit.snapshot(*with_ranks(devices, ranks))).decode()
+
+
+def series(text):
+    return [line for line in text.splitlines() if line.startswith("accelerator_rank_info{")]
+
+
+def test_rank_37_is_a_card() -> None:
+    """By the physical id, which the tool tells, or else the index; rank and server are no facts of the device."""
+    text = page(npu(0), npu(1))
+    assert not [word for word in ("server", "rank") if word in str(re.findall("accelerator_info{.*", text))]
+    assert 'rank="37"' in series(page(replace(npu(0), facts=(("phy_id", "1"),))))[0]
+    first, second = series(text)
+    assert 'rank="36"' in first
+    assert 'device="1"' in second
+    assert 'rank="37"' in second
+    assert 'server="1"' in second
+    assert second.endswith("} 1.0")
+
+
+def test_the_rank_table_is_believed_before_what_processes_say() -> None:
+    of_processes = kit.device(0, kit.reading("rank_info", 1.0, "9"), vendor="ascend", model="910B3")
+    (line,) = series(page(of_processes))
+    assert 'rank="36"' in line
+
+
+def test_other_vendors_lost_devices_and_doubtful_ones_have_no_rank() -> None:
+    nvidia = kit.device(0, kit.reading("power_watts", 90.0))
+    lost = replace(npu(0), up=False)
+    assert series(page(nvidia, lost, npu(5))) == []
+    assert series(page(npu(0), replace(npu(1), index=0))) == []
+
+
+def test_the_document_tells_the_rank_like_any_reading() -> None:
+    snapshot = kit.snapshot(*with_ranks((npu(1),), RANKS))
+    (device,) = snapshot_json.document(snapshot)["devices"]
+    assert device["readings"]["rank_info"] == {"37": 1.0}
+    assert device["origin"]["rank_info"] == "rank-table"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "told"),
+    [
+        (written(version_1()), 0, "version 1.0, 4 ranks on 2 servers, 2 here\n"),
+        (None, 0, "there is no such file yet"),
+        ('{"status": "completed"  // yes\n}', 78, "line 1: is not JSON: it has no comments"),
+        (written(version_1(servers=1)), 78, "none of the servers is rank_table_server 10.0.0.1: 10.0.0.0"),
+    ],
+)
+def test_a_table_is_checked_with_the_configuration(tmp_path, text, status, told):
+    table = tmp_path / "hccl.json"
+    if text is not None:
+        table.write_text(text)
+    environment = {"TELEMETRY_RANK_TABLE": str(table), "TELEMETRY_RANK_TABLE_SERVER": "10.0.0.1"}
+    ended, out, errors = run_main("config", "check", environment=environment)
+    assert (ended, out) == (status, "" if status else "the configuration is valid\n")
+    assert f"rank_table: {table}: {told}" in errors
+
+
+@pytest.mark.parametrize("name", ["hccn-tool", "hccn_tool"])
+def test_a_source_goes_by_its_tools_own_spelling_too(tmp_path, name):
+    body = own_case("hccn-tool", "link").path.read_text().split("# ---\n")[1]
+    saved = tmp_path / "saved.txt"
+    saved.write_text(body)
+    status, out, _ = run_main("parse", name, str(saved))
+    assert (status, '"link_up"' in out) == (2, True)
