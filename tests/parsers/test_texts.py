@@ -1,9 +1,20 @@
-"""Lines, quotes, tool marks and bus addresses, as every text parser sees them."""
+"""Text functions of all parsers: lines, quotes, addresses, units, JSON in other text; tables of real outputs."""
 
 from __future__ import annotations
 
-import pytest
+import math
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import review
+from kits.captures import ROOT, registered_parsers
+from telemetry_parsers import units
+from telemetry_parsers.model import Absent
+from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import bus_address, lines, quote
 from telemetry_parsers.text.tool_marks import TOOL_MARKS, foreign_tool
 
@@ -90,3 +101,202 @@ def test_own_marks_outweigh_foreign_ones() -> None:
 
 def test_text_without_marks_is_nobodys() -> None:
     assert foreign_tool("hello", "mthreads-gmi") is None
+
+
+NOT_REPORTED, NOT_SUPPORTED = Absent.NOT_REPORTED, Absent.NOT_SUPPORTED
+NOT_UNDERSTOOD, IMPLAUSIBLE = Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE
+ALL_UNITS = (
+    units.RATIO, units.CELSIUS, units.WATTS, units.JOULES, units.HERTZ, units.BYTES, units.SECONDS, units.COUNT,
+)  # fmt: skip
+
+
+def test_number() -> None:
+    """A plain decimal number, or what stands in its place."""
+    for text, value in [
+            ("0", 0.0), ("57", 57.0), ("57.0", 57.0), (" 57 ", 57.0), ("-5", -5.0), ("+5", 5.0), ("007", 7.0),
+            ("18446744073709551614000", 1.8446744073709552e22),
+            # Exponents, hexadecimal and separators are not numbers: each has been read as another one by somebody.
+            ("1e3", NOT_UNDERSTOOD), ("1E3", NOT_UNDERSTOOD), ("0x10", NOT_UNDERSTOOD), ("-0x7fe3", NOT_UNDERSTOOD),
+            ("1,234", NOT_UNDERSTOOD), ("1.234.567", NOT_UNDERSTOOD), ("1 234", NOT_UNDERSTOOD), ("1_000", NOT_UNDERSTOOD),
+            ("1'234", NOT_UNDERSTOOD), ("12abc34", NOT_UNDERSTOOD), ("5.", NOT_UNDERSTOOD), (".5", NOT_UNDERSTOOD),
+            ("--5", NOT_UNDERSTOOD), ("nan", NOT_UNDERSTOOD), ("inf", NOT_UNDERSTOOD), ("-inf", NOT_UNDERSTOOD),
+            ("٣", NOT_UNDERSTOOD), ("５７", NOT_UNDERSTOOD), ("1" * 400, NOT_UNDERSTOOD), ("ERR!", NOT_UNDERSTOOD),
+            # All bits set, and the values that drivers fill in where they know nothing.
+            ("4294967295", IMPLAUSIBLE), ("18446744073709551615", IMPLAUSIBLE), ("9223372036854775807", IMPLAUSIBLE),
+            ("9223372036854775794", IMPLAUSIBLE), ("2147483647", IMPLAUSIBLE), ("2147483632", IMPLAUSIBLE),
+            ("-4294967295", IMPLAUSIBLE), ("4294967294", 4294967294.0),
+            # Placeholders, with and without brackets.
+            ("", NOT_REPORTED), ("   ", NOT_REPORTED), ("-", NOT_REPORTED), ("N/A", NOT_REPORTED), ("n/a", NOT_REPORTED),
+            ("[N/A]", NOT_REPORTED), ("None", NOT_REPORTED), ("null", NOT_REPORTED), ("Unknown", NOT_REPORTED),
+            ("[Not Supported]", NOT_SUPPORTED), ("Not Supported", NOT_SUPPORTED), ("[Not Applicable]", NOT_SUPPORTED),
+            ("Permission denied", Absent.NOT_PERMITTED), ("[Insufficient Permissions]", Absent.NOT_PERMITTED),
+        ]:  # fmt: skip
+        assert units.number(text) == value
+
+
+def test_quantity() -> None:
+    """A number with a unit of its kind, in base units; a bare number only where something else told the unit."""
+    for text, kind, bare, value in [
+            ("57%", units.RATIO, None, 0.57), ("57 %", units.RATIO, None, 0.57), ("0%", units.RATIO, None, 0.0),
+            ("12.5%", units.RATIO, "%", 0.125), ("57", units.RATIO, "%", 0.57), ("57", units.RATIO, None, NOT_UNDERSTOOD),
+            ("61C", units.CELSIUS, None, 61.0), ("50.0c", units.CELSIUS, None, 50.0), ("-3°C", units.CELSIUS, None, -3.0),
+            ("45000 mC", units.CELSIUS, None, 45.0), ("61F", units.CELSIUS, None, NOT_UNDERSTOOD),
+            ("57.0 W", units.WATTS, None, 57.0), ("153.59W", units.WATTS, None, 153.59), ("57000mW", units.WATTS, None, 57.0),
+            ("57.0", units.WATTS, "W", 57.0), ("57.0", units.WATTS, None, NOT_UNDERSTOOD), ("57 V", units.WATTS, None, NOT_UNDERSTOOD),
+            ("1600MHz", units.HERTZ, None, 1.6e9), ("1600Mhz", units.HERTZ, None, 1.6e9), ("1.6 GHz", units.HERTZ, None, 1.6e9),
+            ("16384MiB", units.BYTES, None, 16384.0 * 2**20), ("16384MB", units.BYTES, None, 16384.0 * 2**20),
+            ("80 GB", units.BYTES, None, 80.0 * 2**30), ("0MiB", units.BYTES, None, 0.0), ("1024", units.BYTES, "B", 1024.0),
+            ("16.0 EB", units.BYTES, None, IMPLAUSIBLE), ("17 EiB", units.BYTES, None, IMPLAUSIBLE),
+            ("1.5 EB", units.BYTES, None, NOT_UNDERSTOOD), ("4294967295MiB", units.BYTES, None, IMPLAUSIBLE),
+            ("3 ms", units.SECONDS, None, 0.003),
+            ("7", units.COUNT, None, 7.0), ("7 errors", units.COUNT, None, NOT_UNDERSTOOD),
+            ("N/A", units.WATTS, "W", NOT_REPORTED), ("[Not Supported]", units.WATTS, "W", NOT_SUPPORTED),
+            ("1e3W", units.WATTS, None, NOT_UNDERSTOOD), ("1,5 W", units.WATTS, None, NOT_UNDERSTOOD),
+            ("57.0 W / 700 W", units.WATTS, None, NOT_UNDERSTOOD), ("57.0 W extra", units.WATTS, None, NOT_UNDERSTOOD),
+            ("mW", units.WATTS, None, NOT_UNDERSTOOD), ("57 ww", units.WATTS, None, NOT_UNDERSTOOD),
+            # amd-smi 24.6, rocm-smi 5.4 with an APU, amd-smi of a hypervisor.
+            ("N/A mV", units.VOLTS, "mV", NOT_REPORTED), ("None%", units.RATIO, "%", NOT_REPORTED),
+            ("N/A N/A", units.CELSIUS, None, NOT_REPORTED), ("N/A °C", units.CELSIUS, None, NOT_REPORTED),
+            ("- W", units.WATTS, None, NOT_UNDERSTOOD), ("%", units.RATIO, None, NOT_UNDERSTOOD), (" W", units.WATTS, "W", NOT_UNDERSTOOD),
+            ("N/A W", units.VOLTS, None, NOT_UNDERSTOOD), ("5 N/A", units.WATTS, "W", NOT_UNDERSTOOD),
+        ]:  # fmt: skip
+        assert units.quantity(text, kind, bare) == value
+
+
+def test_blanks_and_placeholders_are_no_text() -> None:
+    for text, value in [(None, None), (" S60 ", "S60"), ("", None), (" " * 400, None), (" " * 400 + "N/A", None)]:
+        assert units.text_or_none(text) == value
+
+
+def test_whole() -> None:
+    """An index or a pid, nothing else."""
+    for text, value in [("0", 0), ("12", 12), (" 7 ", 7), ("-1", None), ("1.0", None), ("", None), ("0x1", None), ("³", None), ("9" * 30, None)]:  # fmt: skip
+        assert units.whole(text) == value
+
+
+@given(st.text(max_size=80), st.sampled_from(ALL_UNITS), st.sampled_from((None, "%", "W", "MiB", "")))
+def test_no_text_makes_it_raise_or_give_a_number_that_is_not_there(text, kind, bare):
+    """Whatever the text: a finite number whose digits are in it, or an absence."""
+    value = units.quantity(text, kind, bare)
+    if not isinstance(value, Absent):
+        assert math.isfinite(value)
+        assert any(character in "0123456789" for character in text)
+
+
+@given(st.decimals(min_value=0, max_value=10**9, places=3, allow_nan=False, allow_infinity=False))
+def test_a_printed_number_is_read_as_it_was_meant(number):
+    """Decimal digits with a unit come back as that number."""
+    assert units.quantity(f"{number} W", units.WATTS) == float(number)
+
+
+def test_a_pcie_generation_from_its_speed() -> None:
+    for speed, generation in [
+        ("2.5", 1.0),
+        ("5.0", 2.0),
+        ("16", 4.0),
+        (" 32.0 ", 5.0),
+        ("64.0", 6.0),
+        ("N/A", Absent.NOT_REPORTED),
+        ("12", Absent.NOT_UNDERSTOOD),
+        ("16.0 GT/s", Absent.NOT_UNDERSTOOD),
+    ]:
+        assert units.pcie_generation(speed) == generation
+
+
+TABLES = ROOT / "tests" / "shared"
+PARSERS = registered_parsers()
+SOURCES = sorted(path.stem for path in TABLES.glob("*.txt"))
+
+
+@pytest.mark.needs("captures")
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_real_output_is_read_as_it_was_when_a_person_last_compared_them(
+    source: str, assert_golden: Callable[[Path, str], None]
+) -> None:
+    lines = review.shared_expectations(PARSERS[source])
+    assert_golden(TABLES / f"{source}.txt", "".join(f"{line}\n" for line in lines))
+
+
+def test_every_source_with_real_outputs_has_a_table() -> None:
+    assert {source for source in PARSERS if review.of_source(source)} - set(SOURCES) == set()
+
+
+# Part of a file's name, and what stands in each of its problems; `...` is how its source shortened the text.
+WORDS = {
+    "amd-smi": {
+        "6.1.0-metric-cpu": "no GPU",
+        "6.2-error-no-device": "Can not find a device",
+        "mi300x-dpx-7.0.2-usage": "Python",
+        "6.1.1-metric-ecc": "shortened",
+        "6.3-metric-pcie": "shortened",
+        "6.3-metric-throttle": "shortened",
+        "6.3-metric-usage-xcp": "shortened",
+        "6.3-monitor-violation": "shortened",
+        "130-monitor-process": "missing the following required groups",
+    },
+    "rocminfo": {
+        "agent-enumerator-nodriver": "/sys/class/kfd",
+        "local-5.2.3-nodriver": "NOT loaded",
+        "not-member-of-video": "Permission denied",
+        "z100-grep-gfx": "extract",
+    },
+}
+
+
+@pytest.mark.needs("captures")
+@pytest.mark.parametrize(
+    ("source", "name", "word"), [(source, *row) for source, rows in WORDS.items() for row in rows.items()]
+)
+def test_a_problem_of_a_real_output_says_what_it_is(source: str, name: str, word: str) -> None:
+    (path,) = (path for path in review.of_source(source) if name in path.stem)
+    problems = PARSERS[source].parse(review.shared_capture(PARSERS[source], path)).problems
+    assert [word in problem.text for problem in problems] == [True]
+
+
+def test_documents_follow_each_other_with_and_without_a_line_between() -> None:
+    found = find_documents('[{"a": 1}][{"a": 2}]\n{"b": 0.50}\n')
+    assert [item.value for item in found.documents] == [[{"a": "1"}], [{"a": "2"}], {"b": "0.50"}]
+    assert found.problems(found.documents) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ('[{"a": 1}, {"a": 2}, {"a":', [{"a": "1"}, {"a": "2"}]),
+        ('{"cards": [{"a": 1}, {"a":', [{"a": "1"}]),
+        ('{"about": {"v": 1}, "none": [], "cards": [{"a": 1}, {"a":', [{"a": "1"}]),
+        ('{"gpu": 0, "links": [{"gpu": 1}, {"gpu":', []),  # the links of a card are no cards
+        ('{"about": {"v": 1', []),
+        ('{"a": "b', []),
+    ],
+)
+def test_of_a_cut_document_the_items_of_its_list_are_kept(text: str, items: list[object]) -> None:
+    (document,) = find_documents(text).documents
+    assert document.fault
+    assert document.value == items
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["WARNING: x", "[ 12.345678] amdgpu: x", "2025-11-22 x", "16:30:01 x", "---- x", "(x)", "*** x", "warn: {x}"],
+)
+def test_a_foreign_line_within_a_document_is_told(line: str) -> None:
+    found = find_documents(f'[\n{line}\n{{"a":\n{line}\n-1.5}},\n[true,\nnull]]\n')
+    assert [item.value for item in found.documents] == [[{"a": "-1.5"}, [True, None]]]
+    assert [problem.text for problem in found.problems(found.documents)] == [f"text beside the JSON: {line}"] * 2
+
+
+def test_a_document_that_is_not_taken_is_told_like_any_other_text() -> None:
+    found = find_documents('before\n{"x": 1}\n{"a": 1}\nbehind')
+    problems = found.problems(found.documents[1:])
+    assert [problem.text.removeprefix("text beside the JSON: ") for problem in problems] == [
+        "before",
+        '{"x": 1}',
+        "behind",
+    ]
+
+
+def test_objects_may_stand_behind_a_prefix_in_their_line() -> None:
+    text = 'node7: {"a": 1}\n'
+    assert find_documents(text).documents == ()
+    assert [item.value for item in find_documents(text, OBJECTS).documents] == [{"a": "1"}]
