@@ -1,1 +1,1 @@
-"""What the tests play with: fake tools and libraries, nodes, servers, clocks, attackers; and what they read with."""
+"""Shared test support: fake tools and libraries, nodes, servers, clocks and hostile clients."""

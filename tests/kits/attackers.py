@@ -33,7 +33,7 @@ def attack(port: int, mode: str, count: int, source: str = "127.0.0.1") -> Itera
 
 
 def converse(pieces: Sequence[bytes]) -> tuple[int, bool]:
-    """How often a conversation answers these bytes, and whether it ended itself; each answer must be HTTP."""
+    """Return how often a conversation answers these bytes, and whether it ended by itself. Each answer must be HTTP."""
     conversation = Conversation()
     answered = 0
     with contextlib.suppress(ClientLeft):  # the end of a conversation

@@ -1,4 +1,4 @@
-"""A node in short, for tests of the ledger: cards with readings, owners that come and go, and clocks that a test sets."""
+"""A node for tests of the ledger: cards with readings, owners that come and go, and clocks that a test sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def has(
 
 @dataclass
 class Node:
-    """Everything is told relative to the test's begin; `wall_ahead` is by how much the time of day is ahead of that."""
+    """All times are relative to the start of the test; the wall clock is ahead of that by `wall_ahead`."""
 
     cards: Sequence[str] = ("GPU-a",)
     saved: Saved | None = None
@@ -80,7 +80,6 @@ class Node:
         )
 
     def poll(self) -> None:
-        """One poll of all cards, now."""
         self.see([self.device(card) for card in self.cards])
 
     def see(self, devices: Sequence[MergedDevice]) -> None:
@@ -96,11 +95,11 @@ class Node:
             self.poll()
 
     def gives(self, *allocations: Allocation, card: str = "GPU-a") -> None:
-        """From the next poll on these have the card."""
+        """Give these owners the card from the next poll on."""
         self.owners[card] = allocations
 
     def ends(self) -> list[JobRecord]:
-        """All records once everybody has gone, what nobody had last."""
+        """End all allocations; return all records, the unallocated ones last."""
         for card in self.cards:
             self.owners[card] = ()
         self.poll()
@@ -109,13 +108,13 @@ class Node:
         return [*self.records, *(one for one in self.kept().jobs if one.owner.kind == "nobody")]
 
     def kept(self) -> Saved:
-        """What the daemon would write now."""
+        """Return what the daemon would save now."""
         saved = self.ledger.saved()
         assert saved is not None
         return saved
 
     def restarted(self, after: float, **changes: object) -> Node:
-        """The node with a new daemon, which knows what this one saved last."""
+        """Return the node with a new daemon that has loaded what this one saved last."""
         changes.setdefault("saved", self.ledger.saved())
         node = replace(self, now=self.now + after, **changes)  # type: ignore[arg-type]  # fields by name
         node.records = self.records

@@ -1,4 +1,4 @@
-"""Chromium without a window: its pages are opened, read, clicked and typed at by the protocol that it speaks on two pipes."""
+"""Headless Chromium, controlled over the two pipes of its protocol: open pages, read, click and type."""
 
 from __future__ import annotations
 
@@ -49,12 +49,10 @@ _KEYS: Mapping[str, tuple[int, str]] = {
 
 
 class BrowserError(AssertionError):
-    """What the browser refused, or what a page's script threw."""
+    """An error of the browser, or an exception of a page's script."""
 
 
 class Browser:
-    """A running Chromium."""
-
     def __init__(self, process: subprocess.Popen[bytes], writes: int, reads: int) -> None:
         self.process = process
         self._writes, self._reads = writes, reads
@@ -64,7 +62,7 @@ class Browser:
         self._tabs: dict[str, Tab] = {}
 
     def call(self, method: str, session: str = "", **parameters: object) -> Any:
-        """The result of a command; what happens meanwhile is told to the tabs."""
+        """Return the result of a command; pass events that arrive meanwhile to their tabs."""
         number = self.tell(method, session, **parameters)
         end = time.monotonic() + PATIENCE_SECONDS
         while number not in self._answers:
@@ -77,14 +75,14 @@ class Browser:
         return answer["result"]
 
     def tell(self, method: str, session: str = "", **parameters: object) -> int:
-        """Send a command, and wait for no answer; its number."""
+        """Send a command without waiting for the answer; return its number."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         os.write(self._writes, json.dumps({**message, "sessionId": session} if session else message).encode() + b"\0")
         return self._number
 
     def listen(self, seconds: float) -> None:
-        """Take in what comes within this time."""
+        """Receive what arrives within this time."""
         if not select.select([self._reads], [], [], seconds)[0]:
             return
         piece = os.read(self._reads, 1 << 20)
@@ -98,7 +96,7 @@ class Browser:
 
     @contextlib.contextmanager
     def tab(self, width: int = 1280, height: int = 800) -> Iterator[Tab]:
-        """An empty page with cookies, storage and passwords of its own."""
+        """Open an empty page with its own cookies, storage and passwords."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context, newWindow=True)
         session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
@@ -118,7 +116,6 @@ class Browser:
 
 @contextlib.contextmanager
 def chromium(*more_flags: str) -> Iterator[Browser]:
-    """A Chromium with an empty profile, ended and removed at the end."""
     flags = [*_FLAGS, *more_flags, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     ours, theirs = [], []
     for end, other in (os.pipe(), reversed(os.pipe())):
@@ -147,7 +144,7 @@ def chromium(*more_flags: str) -> Iterator[Browser]:
 
 
 def _end(browser: Browser) -> None:
-    """End Chromium with all its processes: by its leave, else by force."""
+    """End Chromium with all its processes: ask first, then kill."""
     family = [*psutil.Process(browser.process.pid).children(recursive=True)]
     with contextlib.suppress(AssertionError, OSError):  # it may have ended, or end before it has answered
         browser.call("Browser.close")
@@ -165,7 +162,7 @@ _STREAM_ENDED = r"net::ERR_INCOMPLETE_CHUNKED_ENCODING .*/api/v1/events"
 
 @dataclass
 class Tab:
-    """A page in the browser; `forgiven` is a pattern of what it may complain of."""
+    """A page in the browser; messages that match `forgiven` are not failures."""
 
     browser: Browser
     session: str
@@ -177,11 +174,10 @@ class Tab:
     forgiven: str = "$^"
 
     def call(self, method: str, **parameters: object) -> Any:
-        """The result of a command to this page."""
         return self.browser.call(method, self.session, **parameters)
 
     def heard(self, method: str, told: Mapping[str, Any]) -> None:
-        """Note what the browser tells."""
+        """Record an event of the browser."""
         if complain := _COMPLAINTS.get(method):
             self.complaints += complain(told)
         elif method == "Network.requestWillBeSent":
@@ -197,19 +193,18 @@ class Tab:
             self.browser.tell("Fetch.continueWithAuth", self.session, requestId=told["requestId"], **answer)
 
     def unforgiven(self) -> list[str]:
-        """What it complained of, beyond what is forgiven."""
+        """Return the complaints that `forgiven` does not match."""
         forgiven = f"{self.forgiven}|{_STREAM_ENDED}"
         return [complaint for complaint in self.complaints if not re.search(forgiven, complaint)]
 
     def open(self, url: str) -> None:
-        """Go to an address, and wait until it is loaded."""
+        """Open an address and wait until the page is loaded."""
         before = self.loads
         failed = self.call("Page.navigate", url=url).get("errorText")
         assert not failed, f"{url}: {failed}"
         self._await_load(before)
 
     def reload(self) -> None:
-        """Load the page anew."""
         before = self.loads
         self.call("Page.reload")
         self._await_load(before)
@@ -221,14 +216,14 @@ class Tab:
             self.browser.listen(0.2)
 
     def evaluate(self, expression: str) -> Any:
-        """What a JavaScript expression gives; a promise is awaited."""
+        """Return the value of a JavaScript expression; await a promise."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(_thrown(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
     def until(self, condition: str | Callable[[], Any], what: str = "", patience: float = PATIENCE_SECONDS) -> Any:
-        """What a JavaScript expression or a function gives once it holds; the failure names what, and what the page shows."""
+        """Wait until a JavaScript expression or a function is true, and return its value; a failure shows the page."""
         ask = condition if callable(condition) else lambda: self.evaluate(condition)
         end = time.monotonic() + patience
         while not (given := ask()):
@@ -237,21 +232,20 @@ class Tab:
         return given
 
     def text(self, selector: str = "body") -> str:
-        """The text that a person sees in an element, empty where there is none."""
+        """Return the visible text of an element; empty if there is no such element."""
         return str(self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def count(self, selector: str) -> int:
-        """How many elements there are."""
         return int(self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
 
     def resize(self, width: int, height: int, scale: float = 1) -> None:
-        """Give the page a screen of so many CSS pixels."""
+        """Set the size of the screen in CSS pixels."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
         )
 
     def prefer(self, **features: str) -> None:
-        """What the person has chosen: `color_scheme="dark"`, `reduced_motion="reduce"`, `forced_colors="active"`."""
+        """Set preferences of the user: `color_scheme="dark"`, `reduced_motion="reduce"`, `forced_colors="active"`."""
         named = {"forced_colors": "forced-colors"}
         chosen = [
             {"name": named.get(name, f"prefers-{name.replace('_', '-')}"), "value": value}
@@ -260,17 +254,15 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", features=chosen)
 
     def log_in(self, user: str, password: str) -> None:
-        """Answer with this name and password where a server asks for them, and take any certificate for good."""
+        """Answer password requests with this name and password, and accept any certificate."""
         self.credentials = {"username": user, "password": password}
         self.call("Security.setIgnoreCertificateErrors", ignore=True)
         self.call("Fetch.enable", handleAuthRequests=True)
 
     def turn_scripts_off(self) -> None:
-        """As somebody has it who lets no page run scripts."""
         self.call("Emulation.setScriptExecutionDisabled", value=True)
 
     def press(self, key: str, *modifiers: str) -> None:
-        """Press and release a key."""
         code, text = _KEYS.get(key, (ord(key[0].upper()), key))
         parameters = {
             "key": key,
@@ -283,12 +275,11 @@ class Tab:
         self.call("Input.dispatchKeyEvent", **parameters, type="keyUp")
 
     def type(self, text: str) -> None:
-        """Press the keys of a text."""
         for character in text:
             self.press(character)
 
     def click(self, selector: str) -> None:
-        """Press the mouse button in the middle of an element, which is scrolled into sight."""
+        """Scroll an element into view and click its middle."""
         found = self.evaluate(
             f"(e => {{ if (!e) return; e.scrollIntoView({{block: 'nearest'}}); const r = e.getBoundingClientRect();"
             f" return [r.x + r.width / 2, r.y + r.height / 2]; }})(document.querySelector({json.dumps(selector)}))"
@@ -299,32 +290,32 @@ class Tab:
             self.call("Input.dispatchMouseEvent", type=kind, x=found[0], y=found[1], button="left", clickCount=1)
 
     def move_mouse(self, x: float, y: float) -> None:
-        """Put the mouse there, in CSS pixels of the screen."""
+        """Move the mouse to these CSS pixels of the screen."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def picture(self) -> bytes:
-        """What the screen shows, as PNG."""
+        """Return a screenshot as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def busy_seconds(self) -> float:
-        """How long the page's process has worked for it so far: scripts, styles, layout, painting."""
+        """Return the CPU time of the page's process: scripts, styles, layout, painting."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
 
 
 def _thrown(details: Mapping[str, Any]) -> str:
-    """An exception of a script, with the place where it came about."""
+    """Return the text of a script's exception, with its position."""
     return str(details.get("exception", {}).get("description") or details["text"])
 
 
 def _written(told: Mapping[str, Any]) -> list[str]:
-    """What a script wrote to the console, where it complains."""
+    """Return what a script wrote to the console as a warning or an error."""
     words = (str(each.get("value", each.get("description"))) for each in told["args"])
     return [" ".join(words)] if told["type"] in ("error", "warning", "assert") else []
 
 
 def _logged(told: Mapping[str, Any]) -> list[str]:
-    """What the browser itself complains of: refused resources, failed requests, violated policies."""
+    """Return an error of the browser itself: a refused resource, a failed request, a violated policy."""
     entry = told["entry"]
     return [f"{entry['text']} ({entry.get('url', '')})"] if entry["level"] in ("error", "warning") else []
 

@@ -1,4 +1,4 @@
-"""The captures that tests run on: our own with their golden files, and the shared ones where they lie."""
+"""The captures that tests run on: our own with their golden files, and the shared ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True)
 class Case:
-    """A capture file of ours."""
-
     tool: str
     name: str
     path: Path
@@ -42,11 +40,11 @@ class Case:
 
     @property
     def layout(self) -> str:
-        """What it shares with captures that look alike: the first word of its name; data have one look."""
+        """Return the first word of the file's name, which captures of the same layout share; data have one layout."""
         return f"{self.tool}/{self.name.partition('-')[0]}" if self.path.suffix == ".txt" else self.tool
 
     def captures(self, parser: Parser) -> list[Capture]:
-        """What the file holds, as captures of this parser's first poll where it does not say of which."""
+        """Return the file's captures; a file that names no poll is a capture of the parser's first poll."""
         text = self.path.read_bytes().decode()
         if self.path.suffix == ".jsonl":
             return [capture_from_plain(decode_line(line)) for line in text.splitlines() if line.strip()]
@@ -55,19 +53,17 @@ class Case:
 
 @functools.cache
 def registered_parsers() -> dict[str, Parser]:
-    """All parsers of this installation by their names."""
     found = [entry.load() for entry in entry_points(group="telemetry.parsers")]
     return {parser.name: parser for parser in found}
 
 
 def command_parsers() -> dict[str, Parser]:
-    """Return the parsers of tools that are commands, by their names."""
     found = registered_parsers().items()
     return {name: one for name, one in found if any(isinstance(poll.request, Command) for poll in one.polls)}
 
 
 def parse_file(text: str) -> Output:
-    """The output in a capture file, its header taken off."""
+    """Return the output in a capture file, without the header."""
     header, end, body = text.partition(_END_OF_HEADER)
     assert end, "a capture file begins with header lines up to '# ---'; see tests/captures/README.md"
     stdout, _, stderr = body.partition(_STDERR)
@@ -76,7 +72,7 @@ def parse_file(text: str) -> Output:
 
 
 def text_capture(parser: Parser, output: Output | str) -> Capture:
-    """An output as a capture of the parser's first poll."""
+    """Return an output as a capture of the parser's first poll."""
     poll = parser.polls[0]
     output = Output(text=output) if isinstance(output, str) else output
     return Capture(parser.name, poll.name, poll.request, (output,))
@@ -84,13 +80,12 @@ def text_capture(parser: Parser, output: Output | str) -> Capture:
 
 @functools.cache
 def own_cases(tool: str = "*") -> tuple[Case, ...]:
-    """Our own capture files, in order."""
     files = sorted(path for path in CAPTURES.glob(f"{tool}/*") if path.suffix in (".txt", ".jsonl"))
     return tuple(Case(path.parent.name, path.stem, path) for path in files)
 
 
 def of_each_layout(cases: Iterable[Case]) -> list[Case]:
-    """Return one case of each layout, that in the middle."""
+    """Return the middle case of each layout."""
     alike: dict[str, list[Case]] = {}
     for case in cases:
         alike.setdefault(case.layout, []).append(case)
@@ -98,23 +93,21 @@ def of_each_layout(cases: Iterable[Case]) -> list[Case]:
 
 
 def own_case(tool: str, name: str) -> Case:
-    """One of our own capture files."""
     return next(case for case in own_cases(tool) if case.name == name)
 
 
 def text_of(tool: str, name: str) -> str:
-    """The tool's output in one of our own capture files."""
     return parse_file((CAPTURES / tool / f"{name}.txt").read_text()).text
 
 
 def report_on(source: str, text: str, status: int | None = None) -> Report:
-    """What a source's parser reads in an output."""
+    """Return the report that a source's parser makes of an output."""
     parser = registered_parsers()[source]
     return parser.parse(text_capture(parser, Output(text=text, status=status)))
 
 
 def golden_text(reports: list[Report]) -> str:
-    """Reports as a golden file shows them: one reading, device or problem a line, so that a person can read it."""
+    """Format reports as golden files do: one line for each reading, device and problem."""
     return "".join(_report_text(to_plain(Report, report)) for report in reports)
 
 
@@ -131,14 +124,14 @@ def _value_text(value: Any) -> str:
 
 
 def shared_folder() -> Path | None:
-    """The folder of real outputs: named by TELEMETRY_SHARED, or beside the repository; None where there is none."""
+    """Return the folder of real outputs: `TELEMETRY_SHARED`, or beside the repository; None if it is missing."""
     places = [Path(named) for named in (os.environ.get("TELEMETRY_SHARED"),) if named]
     folders = [place / "captures" for place in (*places, ROOT.parent / "shared")]
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def shared_files(tool: str = "**") -> list[Path]:
-    """The shared captures of a tool, or all of them; empty where the folder is not."""
+    """Return the shared captures of a tool, or of all; empty if the folder is missing."""
     folder = shared_folder()
     return (
         []
@@ -153,5 +146,4 @@ def shared_text(path: Path) -> str:
 
 
 def in_ci() -> bool:
-    """Whether this runs where nothing may be missing."""
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")

@@ -1,4 +1,4 @@
-"""A node on which anything may change from one poll to the next: its sources' answers are drawn by chance, mostly with new numbers only."""
+"""A node whose sources give random answers, mostly with new numbers only; anything may change between two polls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FAILURES = (
 
 @dataclass(frozen=True)
 class Teller:
-    """A source with its polls, and what it tells of a card."""
+    """A source with its polls, and what it reports about a card."""
 
     name: str
     vendor: str
@@ -74,7 +74,7 @@ FACTS = tuple(
 
 @dataclass
 class _Answer:
-    """The newest answer of a poll, from which the next differs little."""
+    """The newest answer of a poll; the next answer differs little from it."""
 
     devices: tuple[Device, ...] = ()
     names: list[tuple[int | None, str, str]] = field(default_factory=list)
@@ -95,7 +95,6 @@ class Step:
 
 
 def steps(seed: int, count: int) -> Iterator[Step]:
-    """So many attempts of one node's life."""
     node = _Node(random.Random(seed))
     for _ in range(count):
         yield node.step()
@@ -127,7 +126,7 @@ class _Node:
         )
 
     def _happens(self, rate: float) -> bool:
-        """Whether something happens that does so at this rate on a restless node."""
+        """Return whether an event happens that has this rate on a restless node."""
         return self._chance.random() < rate * self._restless
 
     def _some_cards(self, vendor: str) -> list[Device]:

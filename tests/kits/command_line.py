@@ -1,4 +1,4 @@
-"""Command lines of `telemetry` in the process of the tests: no new Python has to start."""
+"""Run command lines of `telemetry` in the process of the tests, without starting Python."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _NEEDS_A_PROCESS = ("serve", "job", "top")
 
 
 class Completed(NamedTuple):
-    """A command that has ended."""
-
     status: int
     stdout: str
     stderr: str
@@ -33,7 +31,7 @@ def run_main(
     stdin: str | bytes | None = None,
     errors: TextIO | None = None,
 ) -> Completed:
-    """Run a command; its environment is ours without settings of ours and with these. `errors` may stand in for standard error."""
+    """Run a command with these settings and no others in its environment. `errors` may replace standard error."""
     assert arguments[:1] not in [(name,) for name in _NEEDS_A_PROCESS], f"{arguments[0]} needs a process of its own"
     with _left_as_it_was(), _stream() as given, _stream() as output, _stream() as said:
         given.buffer.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
@@ -47,7 +45,7 @@ def run_main(
 
 
 def _stream() -> TextIO:
-    """A stream with a descriptor, as the command may ask for its number."""
+    """Return a stream with a file descriptor, because a command may use its number."""
     return io.TextIOWrapper(os.fdopen(os.memfd_create("stream"), "w+b"), encoding="utf-8")
 
 
@@ -69,7 +67,7 @@ def _status(arguments: tuple[str, ...]) -> int:
 
 @contextmanager
 def _left_as_it_was() -> Iterator[None]:
-    """Undo what a command leaves in a process that it expects to end: handlers of signals and of the log."""
+    """Restore the handlers of signals and of the log after a command."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     root, raises = logging.getLogger(), logging.raiseExceptions
     level, logs = root.level, list(root.handlers)

@@ -1,4 +1,4 @@
-"""For tests of the command reader: polls in short, and a tool's process that cannot be killed."""
+"""For tests of the command reader: short polls, and a tool's process that cannot be killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOPELESS = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=
 
 
 def is_held(folder: Path, tool: str) -> bool:
-    """Whether somebody holds the lock of the tool in that folder."""
+    """Return whether a process holds the lock of the tool in that folder."""
     try:
         with (folder / f"{tool}.lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -35,22 +35,20 @@ def is_held(folder: Path, tool: str) -> bool:
 
 
 def poll(command: Command, deadline: float = 60.0) -> Poll:
-    """A poll with this request; by default no test gets near its deadline."""
+    """Return a poll with this request; its default deadline is far away."""
     return Poll("readings", command, deadline=deadline)
 
 
 def read(reader: CommandReader, command: Command, deadline: float = 60.0) -> Capture:
-    """One read without targets."""
     return reader.read(poll(command, deadline), NO_TARGETS)
 
 
 def tool(*line: str) -> Command:
-    """A request for one command line."""
     return Command((line,))
 
 
 class StuckProcess:
-    """A process in the kernel's hands: it takes every signal and does not end until told to."""
+    """A process in uninterruptible sleep: it accepts every signal and ends when the test lets it."""
 
     def __init__(self, pid: int = 4_194_304) -> None:
         self.pid = pid
@@ -64,11 +62,9 @@ class StuckProcess:
         self._ended = threading.Event()
 
     def prints(self, text: bytes) -> None:
-        """Write to its standard output."""
         os.write(self._its_stdout, text)
 
     def ends(self, status: int = -signal.SIGKILL) -> None:
-        """The kernel lets go of it."""
         self._status = status
         if not self._ended.is_set():
             self._ended.set()
@@ -76,25 +72,22 @@ class StuckProcess:
             os.close(self._its_stderr)
 
     def exited(self) -> bool:
-        """Whether it was told to end."""
         return self._ended.is_set()
 
     def signal(self, number: int) -> None:
-        """Accepted, to no effect."""
+        """Accept the signal without effect."""
         if not self.reaped:
             self.signals.append(number)
 
     def reap(self) -> Ended:
-        """Half a second of CPU time."""
+        """Report half a second of CPU time."""
         self.reaped = True
         return Ended(self._status, 0.5)
 
     def gone(self) -> bool:
-        """Whether its children are gone, too."""
         return not self.members_live
 
     def close(self) -> None:
-        """Close the pipes."""
         self.closed = True
         with contextlib.suppress(OSError):  # closed by the test itself
             os.close(self.stdout)
@@ -102,13 +95,12 @@ class StuckProcess:
 
 
 class Stand:
-    """A launcher that starts the processes it was given, one a time, and real ones after them."""
+    """A launcher that starts the given processes first, then real ones."""
 
     def __init__(self, *processes: Process) -> None:
         self._processes = list(processes)
         self.launches: list[Launch] = []
 
     def __call__(self, what: Launch) -> Process:
-        """The next process."""
         self.launches.append(what)
         return self._processes.pop(0) if self._processes else launch(what)

@@ -1,4 +1,4 @@
-"""What the tests compile from C: once for all their processes and runs, until a source or the way to compile it changes."""
+"""Compile C once for all tests, processes and runs; again only if a source, a flag or this file changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def compiled(label: str, sources: Sequence[Path], flags: Sequence[str], make: Ca
 
 
 def cc(*arguments: str | Path) -> None:
-    """Run the compiler; its messages are the error."""
     ran = subprocess.run([COMPILER, *map(str, arguments)], capture_output=True, text=True)
     if ran.returncode != 0:
         raise RuntimeError(f"{COMPILER} failed:\n{ran.stderr}")
@@ -44,7 +43,7 @@ def cc(*arguments: str | Path) -> None:
 
 @cache
 def _cache() -> Path:
-    """A folder that only we can write to: in the checkout if it is ours, else one of this user's among temporary files."""
+    """Return a folder that only this user can write to: in the checkout if possible, else among temporary files."""
     if _BUILD.parent.stat().st_uid == os.geteuid() and os.access(_BUILD.parent, os.W_OK):
         folder = _BUILD / "fakes"
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +57,7 @@ def _cache() -> Path:
 
 
 def copied(file: Path, place: Path) -> None:
-    """Put a copy in place at once: what has loaded the file that was there keeps it."""
+    """Replace a file atomically: processes that have loaded the old one keep it."""
     new = place.with_suffix(".new")
     shutil.copyfile(file, new)
     new.replace(place)

@@ -1,4 +1,4 @@
-"""The real daemon as a process of its own, for tests from outside."""
+"""The real daemon as a separate process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
 
 @dataclass
 class Daemon:
-    """`telemetry serve` with a configuration and state of its own; use as a context manager."""
+    """`telemetry serve` with its own configuration and state; use it as a context manager."""
 
     folder: Path
     config: str = ""
@@ -53,7 +53,7 @@ class Daemon:
         return self.process.pid
 
     def write_config(self, text: str) -> None:
-        """Put a configuration in place that keeps state in the test's folder and listens on a free port."""
+        """Write a configuration that keeps state in the test's folder and listens on a free port."""
         bare_config(self.folder, text)
 
     def __enter__(self) -> Daemon:
@@ -105,7 +105,6 @@ class Daemon:
             return  # closed by the test's end
 
     def get(self, path: str = "/metrics", **headers: str) -> tuple[int, str]:
-        """Status and body of a request."""
         request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
@@ -115,45 +114,41 @@ class Daemon:
                 return error.code, error.read().decode()
 
     def page(self) -> str:
-        """The metrics."""
         status, body = self.get()
         assert status == 200
         return body
 
     def document(self) -> Any:
-        """The JSON snapshot."""
         return json.loads(self.get("/api/v1/snapshot")[1])
 
     def source(self, name: str) -> Mapping[str, Any]:
-        """A source of the JSON snapshot, empty before its first poll."""
+        """Return a source of the JSON snapshot; empty before its first poll."""
         return next((item for item in self.document()["sources"] if item["source"] == name), {})
 
     def until(self, condition: Callable[[], object], patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait until it holds; fails when it does not come to."""
+        """Wait until the condition is true; fail if it does not become true."""
         end = time.monotonic() + patience_seconds
         while not condition():
             assert time.monotonic() < end, f"did not come about: {self.lines[-20:]}"
             time.sleep(0.1)
 
     def until_state(self, source: str, state: str) -> None:
-        """Wait until a source is in a state."""
         self.until(lambda: self.source(source).get("state") == state)
 
     def logged(self, text: str) -> int:
-        """How many lines of the log have the text."""
+        """Return the number of log lines with the text."""
         return sum(text in line for line in self.lines)
 
     def logs(self, text: str, times: int = 1) -> None:
-        """Wait for the text in the log, and fail if more lines have it; a line may come after what it is about."""
+        """Wait for the text in the log, and fail if more lines have it; a line may come later than what it reports."""
         self.until(lambda: self.logged(text) >= times)
         assert self.logged(text) == times
 
     def signal(self, number: int) -> None:
-        """Send a signal."""
         os.kill(self.pid, number)
 
     def stop(self) -> tuple[int, float]:
-        """Ask it to end; exit status and the seconds it took."""
+        """Ask the daemon to end; return exit status and seconds."""
         start = time.monotonic()
         self.signal(signal.SIGTERM)
         assert self.process is not None
@@ -163,7 +158,7 @@ class Daemon:
 
 @contextlib.contextmanager
 def reload_held_up(daemon: Daemon) -> Iterator[None]:
-    """Have the daemon reload, and hold up the process that checks the configuration meanwhile."""
+    """Reload the daemon, and block the process that checks the configuration meanwhile."""
     checks: list[psutil.Process] = []
 
     def is_held_up() -> bool:
@@ -185,7 +180,7 @@ def reload_held_up(daemon: Daemon) -> Iterator[None]:
 
 
 def shared_daemon(config: str = "", **given: Any) -> Any:
-    """A fixture, to be assigned to a name: one running daemon for all tests of the module."""
+    """Return a fixture, to be assigned to a name: one running daemon for all tests of the module."""
 
     @pytest.fixture(scope="module")
     def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
@@ -196,14 +191,14 @@ def shared_daemon(config: str = "", **given: Any) -> Any:
 
 
 def bare_config(folder: Path, more: str = "") -> str:
-    """The path of a configuration with which a command finds no daemon but one in this folder."""
+    """Return the path of a configuration with which a command finds no daemon outside this folder."""
     path = folder / "telemetry.toml"
     path.write_text(f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n{more}')
     return str(path)
 
 
 def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Our environment without settings of ours, and with these."""
+    """Return the environment of the tests, with these settings and no others."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("TELEMETRY_")}
     root = Path(__file__).parents[2]
     path = os.pathsep.join(str(root / name) for name in ("daemon", "exporters", "parsers"))
@@ -211,7 +206,7 @@ def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(*arguments: str, environment: Mapping[str, str] = {}, stdin: str | None = None, cwd: Path | None = None):
-    """A `telemetry` command from start to end: exit status, standard output, standard error."""
+    """Run a `telemetry` command; return exit status, standard output and standard error."""
     done = subprocess.run(
         [*COMMAND, *arguments],
         env=clean_environment(environment),

@@ -16,20 +16,20 @@ whole_numbers = st.integers(-(2**63), 2**63 - 1)
 
 
 class Drawn:
-    """What to draw for a text, for a number, and for types with rules of their own; lists have up to `most` members."""
+    """Strategies for texts, numbers, and types with their own rules; lists have up to `most` members."""
 
     def __init__(self, by_type: Mapping[Any, Strategy], most: int = 3) -> None:
         self._known = {bool: st.booleans(), int: whole_numbers, float: numbers, NoneType: st.none(), **by_type}
         self._most = most
 
     def build(self, kind: type, **chosen: Strategy) -> Strategy:
-        """Instances of a dataclass; `chosen` are the fields with rules of their own."""
+        """Return instances of a dataclass; `chosen` are the fields with their own strategies."""
         hints = get_type_hints(kind)
         drawn = {each.name: self.of(hints[each.name]) for each in fields(kind) if each.name not in chosen}
         return st.builds(kind, **drawn, **chosen)
 
     def of(self, hint: Any) -> Strategy:
-        """What an annotation allows."""
+        """Return the strategy for an annotation."""
         if hint not in self._known:
             self._known[hint] = self._of(hint)
         return self._known[hint]

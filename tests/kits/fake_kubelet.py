@@ -1,4 +1,4 @@
-"""A kubelet as far as pod resources go: a real gRPC server on its socket, and what lies on the node about its pods."""
+"""A kubelet for pod resources: a real gRPC server on its socket, and the files of its pods on the node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FakeKubelet:
         self._server: grpc.Server | None = None
 
     def start(self) -> None:
-        """Listen anew, with a new socket, as a kubelet does when it starts."""
+        """Listen with a new socket, as a kubelet does when it starts."""
         self.stop()
         self.socket.parent.mkdir(parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)
@@ -44,7 +44,7 @@ class FakeKubelet:
             self._server.start()
 
     def stop(self) -> None:
-        """End at once, and take the calls that run with it."""
+        """End at once, with the calls that are in progress."""
         if self._server is not None:
             self._server.stop(0).wait()
             self._server = None
@@ -66,7 +66,7 @@ class FakeKubelet:
 
 @contextlib.contextmanager
 def short(path: Path) -> Iterator[str]:
-    """A short name of a path, by the descriptor of its folder."""
+    """Return a short name of a path, by the descriptor of its folder."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
@@ -75,7 +75,7 @@ def short(path: Path) -> Iterator[str]:
 
 
 class RawServer:
-    """Whatever else may listen on the socket: each connection is given to `answer`, and closed after it."""
+    """A server without gRPC on the socket: each connection is passed to `answer`, and closed after it."""
 
     def __init__(self, path: Path, answer: Callable[[socket.socket], None]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def put_on_node(
     links: Iterable[tuple[str, str, str, str]] = (),
     living: Iterable[str] = (),
 ) -> None:
-    """What lies on a node about pods: (namespace, pod, uid), (namespace, pod, container, id), and the uids with a cgroup."""
+    """Write the node's files about pods: (namespace, pod, uid), (namespace, pod, container, id), uids with a cgroup."""
     for namespace, pod, uid in folders:
         (root / "var/log/pods" / f"{namespace}_{pod}_{uid}").mkdir(parents=True, exist_ok=True)
     for namespace, pod, container, one in links:

@@ -65,13 +65,11 @@ REFUSAL = Answer(stderr="mthreads-gmi: unrecognized option\nTry 'mthreads-gmi --
 
 
 def query_json(cards: Sequence[Mapping[str, Any]] = (CARD,)) -> str:
-    """What `-q --json` prints of these cards."""
     head = {"Timestamp": "Fri May  2 10:11:12 2025", "Driver Version": "2.7.0", "Attached GPUs": str(len(cards))}
     return json.dumps({**head, "GPU": list(cards)}, indent=4) + "\n"
 
 
 def query_text(cards: Sequence[Mapping[str, Any]] = (CARD,)) -> str:
-    """What `-q` prints of these cards."""
     head = _lines({"Driver Version": "2.7.0", "Attached GPUs": str(len(cards))}, 0)
     return head + "".join(f"\nGPU{card['Index']} {card['PCI']['Bus ID']}\n{_lines(card, 1)}" for card in cards)
 

@@ -79,7 +79,7 @@ class FakeMtml:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to find this library, which must be there when it starts."""
+        """Return the environment with which a process finds this library, which must exist when the process starts."""
         paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         return {"LD_LIBRARY_PATH": os.pathsep.join(paths), "MTML_FAKE": str(self._answers)}
 
@@ -89,17 +89,16 @@ class FakeMtml:
         self._write()
 
     def fail(self, card: int, code: int) -> None:
-        """Every call on a card gets this error, and so does opening it."""
+        """Let every call on a card return this error, opening it included."""
         keys = {key for place, key in self._told if place == str(card)}
         self.tell(card, open=f"!{code}", **dict.fromkeys(keys - {"open"}, f"!{code}"))
 
     def heal(self, card: int) -> None:
-        """A card that failed answers again."""
         del self._told[str(card), "open"]
         self.tell(card, **S4000, **self.identity(card))
 
     def calls(self, name: str, place: Place | None = None) -> int:
-        """How often a call was made, on one place or on all."""
+        """Return how often a call was made, for one device or for all."""
         notes = Path(f"{self._answers}.calls")
         lines = notes.read_text().splitlines() if notes.exists() else []
         return sum(
@@ -114,6 +113,5 @@ class FakeMtml:
 
 @cache
 def _built() -> Path:
-    """The library, compiled."""
     folder = compiled("mtml", [SOURCE], _FLAGS, lambda folder: cc(*_FLAGS, "-o", folder / LIBRARY, SOURCE))
     return folder / LIBRARY

@@ -1,4 +1,4 @@
-"""Folders as the drivers of AMD's and Hygon's cards show them, built for tests; blobs byte by byte from the offsets."""
+"""Folders as the drivers of AMD's and Hygon's cards show them; blobs are built byte by byte from the offsets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ READINGS, LINKS, PROCESSES, FACTS = PARSER.polls
 
 
 class Sysfs:
-    """A root below which /sys lies."""
+    """A root folder with /sys below it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.root.mkdir(parents=True, exist_ok=True)
 
     def card(self, bus_id: str, files: Mapping[str, str | bytes], driver: str = "amdgpu") -> Path:
-        """A card of a driver, with these files below its folder."""
         folder = self.root / "sys/devices/pci0000:00" / bus_id
         self._write(folder, files)
         link = self.root / "sys/bus/pci/drivers" / driver / bus_id
@@ -34,32 +33,27 @@ class Sysfs:
         return folder
 
     def node(self, number: int, gpu_id: str, bank_bytes: int = 0, **properties: int) -> None:
-        """A node of KFD's topology, with a bank of memory of this size."""
+        """Write a node of KFD's topology with a memory bank of this size."""
         files = {"gpu_id": gpu_id, "properties": _lines(properties)}
         if bank_bytes:
             files["mem_banks/0/properties"] = _lines({"heap_type": 1, "size_in_bytes": bank_bytes})
         self._write(self.root / f"sys/class/kfd/kfd/topology/nodes/{number}", files)
 
     def no_process(self) -> None:
-        """KFD's list of processes, empty."""
         (self.root / "sys/class/kfd/kfd/proc").mkdir(parents=True)
 
     def process(self, pid: int, gpu_id: str, used_bytes: int) -> None:
-        """A process with memory on a node."""
         self._write(self.root / f"sys/class/kfd/kfd/proc/{pid}", {f"vram_{gpu_id}": str(used_bytes)})
 
     def module(self, name: str, version: str) -> None:
-        """The version that a driver's module tells."""
         self._write(self.root / f"sys/module/{name}", {"version": version})
 
     def capture(self, position: int = 0) -> Capture:
-        """What the reader gets for a poll."""
         poll = PARSER.polls[position]
         assert isinstance(poll.request, Files)
         return Capture(PARSER.name, poll.name, poll.request, read_files(poll.request, self.root))
 
     def report(self, position: int = 0) -> Report:
-        """What the parser makes of it."""
         return PARSER.parse(self.capture(position))
 
     @staticmethod
@@ -75,18 +69,17 @@ def _lines(numbers: Mapping[str, int]) -> str:
 
 
 def gpu_node(location_id: int, unique_id: int, **more: int) -> dict[str, int]:
-    """The properties of a node that computes, 38 compute units of it."""
+    """Return the properties of a compute node with 38 compute units."""
     common = {"simd_count": 152, "simd_per_cu": 4, "vendor_id": 4098, "domain": 0, "gfx_target_version": 90402}
     return {**common, "location_id": location_id, "unique_id": unique_id, "mem_banks_count": 1, **more}
 
 
 def sensors(**files: str) -> dict[str, str]:
-    """Files of the hwmon folder, `temp1_input` and so on."""
     return {f"hwmon/hwmon4/{name}": text for name, text in files.items()}
 
 
 def mi210(busy: int = 37) -> dict[str, str | bytes]:
-    """A card with all that an Instinct has."""
+    """Return the files of an Instinct card with all readings."""
     return {
         "vendor": "0x1002", "device": "0x740f", "product_name": "AMD INSTINCT MI210", "unique_id": "a1b2c3d4e5f60718",
         "serial_number": "692251000123", "vbios_version": "113-D67301-063", "numa_node": "1",
@@ -106,7 +99,7 @@ def mi210(busy: int = 37) -> dict[str, str | bytes]:
 
 
 def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
-    """A card without an edge sensor and with instantaneous power only; much stands in gpu_metrics alone."""
+    """Return a card without an edge sensor and with instantaneous power only; many readings are in gpu_metrics."""
     places = {4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), 24: ("Q", 65536 * 10)}
     clocks = {240: ("H", 133), 242: ("H", 2100), 256: ("H", 29), 280: ("H", 900)}
     return {
@@ -118,7 +111,7 @@ def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
 
 
 def radeon(status: str = "suspended") -> dict[str, str | bytes]:
-    """A card that may sleep."""
+    """Return a card that may sleep."""
     return {
         "vendor": "0x1002", "device": "0x73bf", "power/runtime_status": status, "gpu_busy_percent": "0",
         "pp_dpm_sclk": "S: 19Mhz *\n0: 500Mhz\n1: 2500Mhz",
@@ -127,7 +120,7 @@ def radeon(status: str = "suspended") -> dict[str, str | bytes]:
 
 
 def apu() -> dict[str, str | bytes]:
-    """Graphics that share the processor's memory and power: VRAM is what was carved out of it."""
+    """Return graphics that share the processor's memory and power; VRAM is the reserved part."""
     return {
         "vendor": "0x1002", "device": "0x1586", "power/runtime_status": "active", "gpu_busy_percent": "7",
         "mem_info_vram_total": "536870912", "mem_info_vram_used": "104857600", "mem_info_gtt_total": "33285996544",
@@ -138,13 +131,13 @@ def apu() -> dict[str, str | bytes]:
 
 
 def second_die() -> dict[str, str | bytes]:
-    """The second die of an MI200: the first one tells the power of both, this one 0 W under a limit of 0 W."""
+    """Return an MI200's second die: the first one reports the power of both, this one 0 W under a limit of 0 W."""
     silent = blob(1, 3, 120, {4: ("H", 40), 22: ("H", 0), 24: ("Q", 0)})
     return {**mi210(), "gpu_metrics": silent, **sensors(power1_average="0", power1_cap="0", power1_cap_max="0")}
 
 
 def hygon() -> dict[str, str | bytes]:
-    """A card of Hygon's whose driver shows little more than its sensors."""
+    """Return a card of Hygon's whose driver shows little more than its sensors."""
     return {
         "vendor": "0x1d94", "device": "0x6210", "power/runtime_status": "unsupported", "gpu_busy_percent": "100",
         "mem_busy_percent": "39", "chip_power_average": "183", "serial_number": "TRFX110004050701",
@@ -153,7 +146,7 @@ def hygon() -> dict[str, str | bytes]:
 
 
 def blob(format_revision: int, content_revision: int, size: int, places: Mapping[int, tuple[str, int]]) -> bytes:
-    """A gpu_metrics file: all unknown but the header and these places."""
+    """Return a gpu_metrics file in which only the header and these values are known."""
     content = bytearray(b"\xff" * size)
     struct.pack_into("<HBB", content, 0, size, format_revision, content_revision)
     for offset, (code, number) in places.items():
@@ -162,7 +155,7 @@ def blob(format_revision: int, content_revision: int, size: int, places: Mapping
 
 
 def values(report: Report, device: int = 0) -> dict[str, object]:
-    """The readings of a device by metric and label, its performance level left out."""
+    """Return a device's readings by metric and label, without its performance level."""
     return {
         f"{item.metric} {item.label}".strip(): item.value
         for item in report.readings

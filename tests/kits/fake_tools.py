@@ -1,4 +1,4 @@
-"""Vendor tools for tests: real executables in a folder for PATH that answer, or misbehave, as told."""
+"""Fake vendor tools: real executables in a folder for PATH that answer or misbehave as a test chooses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run of a tool prints, and how it ends."""
-
     stdout: str | bytes = ""
     stderr: str | bytes = ""
     status: int = 0
@@ -34,85 +32,78 @@ class ToolFolder:
 
     @property
     def search_path(self) -> str:
-        """A PATH that begins with this folder."""
         return f"{self.folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """Our environment with this folder first on PATH."""
         return {**os.environ, "PATH": self.search_path}
 
     def calls(self, name: str) -> list[str]:
-        """The arguments of each start of a tool, in order."""
         return [line.partition(" ")[2] for line in self._started(name)]
 
     def pids(self, name: str) -> list[int]:
-        """The process id of each start of a tool, in order."""
         return [int(line.partition(" ")[0]) for line in self._started(name)]
 
     def end(self, name: str) -> None:
-        """Kill what runs of a tool."""
+        """Kill a tool's running processes."""
         for pid in self.pids(name):
             with suppress(OSError):  # it has ended
                 if str(self.folder / name).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                     os.kill(pid, signal.SIGKILL)
 
     def prints(self, name: str, stdout: str | bytes, *, stderr: str | bytes = "", status: int = 0) -> Path:
-        """A tool that prints the same at every call."""
         return self.script(name, self._print(Answer(stdout, stderr, status)))
 
     def answers(self, name: str, answers: Mapping[str, Answer], otherwise: Answer) -> Path:
-        """A tool whose output depends on its arguments, given as they would be typed: `"-q -i 0"`."""
+        """Write a tool whose output depends on its arguments, given as they are typed: `"-q -i 0"`."""
         cases = [f"  {shlex.quote(words)})\n{self._print(answer)}\n  ;;" for words, answer in answers.items()]
         return self.script(name, "\n".join(['case "$*" in', *cases, "esac", self._print(otherwise)]))
 
     def changes(self, name: str, answers: Sequence[Answer]) -> Path:
-        """A tool that gives one answer after the other; the last one stays."""
+        """Write a tool that gives one answer after the other, and repeats the last one."""
         return self.script(name, self._by_call(answers, f"n=$({self._count(name)})"))
 
     def alternates(self, name: str, answers: Sequence[Answer]) -> Path:
-        """A tool that gives one answer after the other, and then begins again."""
+        """Write a tool that cycles through its answers."""
         return self.script(name, self._by_call(answers, f"n=$(( ($({self._count(name)}) - 1) % {len(answers)} + 1 ))"))
 
     def hangs(self, name: str, stdout: str = "") -> Path:
-        """A tool that prints, then never ends and ignores SIGTERM; SIGKILL ends it."""
+        """Write a tool that prints, never ends, and ignores SIGTERM."""
         return self.script(name, f"trap '' TERM\n{self._show(stdout)}\nwhile :; do sleep 600; done")
 
     def sleeps(self, name: str, stdout: str = "") -> Path:
-        """A tool that prints and then sleeps; SIGTERM ends it."""
+        """Write a tool that prints and then sleeps; SIGTERM ends it."""
         return self.script(name, f"{self._show(stdout)}\nexec sleep 600")
 
     def prints_for_ever(self, name: str) -> Path:
-        """A tool whose output has no end."""
         return self.script(name, "exec yes 'GPU  Temp  Power'")
 
     def complains_for_ever(self, name: str) -> Path:
-        """A tool whose standard error has no end."""
+        """Write a tool that never stops writing to standard error."""
         return self.script(name, "exec yes 'error: no such device' >&2")
 
     def prints_slowly(self, name: str, lines: Sequence[str], pause_seconds: float) -> Path:
-        """A tool that prints a line, pauses, prints the next."""
+        """Write a tool that pauses after each line."""
         shown = [f"{self._show(line)}\nsleep {pause_seconds}" for line in lines]
         return self.script(name, "\n".join(shown))
 
     def closes_and_lives(self, name: str, stdout: str = "") -> Path:
-        """A tool that prints, closes its output and lives on."""
+        """Write a tool that prints, closes its output and continues to run."""
         return self.script(name, f"{self._show(stdout)}\nexec >&- 2>&-\nexec sleep 600")
 
     def leaves_child(self, name: str, stdout: str = "") -> Path:
-        """A tool that prints and ends, but leaves a child that keeps its output open."""
+        """Write a tool that ends and leaves a child that keeps its output open."""
         return self.script(name, f"sleep 600 &\n{self._show(stdout)}\nexit 0")
 
     def leaves_stranger(self, name: str, stdout: str, lives_seconds: float) -> Path:
-        """A tool that leaves a child in a session of its own, beyond the reach of signals, with all descriptors open."""
+        """Write a tool that leaves a child in another session, out of reach of signals, with all descriptors open."""
         return self.script(name, f"setsid sleep {lives_seconds} >/dev/null 2>&1 &\n{self._show(stdout)}\nexit 0")
 
     def crashes(self, name: str, stdout: str = "", signal_name: str = "SEGV") -> Path:
-        """A tool that prints and is then ended by a signal."""
+        """Write a tool that prints and is then killed by a signal."""
         return self.script(name, f"{self._show(stdout)}\nkill -{signal_name} $$\nsleep 600")
 
     def script(self, name: str, body: str) -> Path:
-        """A tool that does what a piece of sh says."""
         path = self.folder / name
         text = f'#!/bin/sh\necho "$$ $*" >>{shlex.quote(str(self._notes / name))}\n{body}\n'
         fresh = path.with_name(f".{name}.new")
@@ -122,7 +113,6 @@ class ToolFolder:
         return path
 
     def forget_calls(self, name: str) -> None:
-        """Count the starts of a tool from none again."""
         (self._notes / name).unlink(missing_ok=True)
 
     def _started(self, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A store that a test feeds, on a clock that the test moves; also fed with made-up reports or by simulated cards."""
+"""A store on a clock that the test moves, fed by the test, with made-up reports or by simulated cards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FedNode:
         self.store = self.new_store()
 
     def new_store(self, attribution: Attribution | None = None, **accumulated: Any) -> Store:
-        """A store on this clock with these sources; `accumulated` goes to its accumulator."""
+        """Return a store on this clock with these sources; `accumulated` is passed to its accumulator."""
         store = Store("node1", self.clock, self.identities, Accumulator(**accumulated), attribution=attribution)
         for source in self.sources:
             store.add_source(source)
@@ -56,7 +56,6 @@ class FedNode:
         return self.wall_at_start + self.now + self.slept
 
     def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> Taken:
-        """Let the store take an attempt in."""
         capture = Capture(
             source, poll.name, poll.request, cpu_seconds=0.25, wall_time=self.wall, monotonic_time=self.now
         )
@@ -65,7 +64,7 @@ class FedNode:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much there is on a node; every source sees all devices and gives the same readings."""
+    """The size of a node; every source sees all devices and gives the same readings."""
 
     devices: int
     readings: int = 60
@@ -73,8 +72,6 @@ class Load:
 
 
 class MadeUpNode(FedNode):
-    """A node of that load, without tools."""
-
     def __init__(self, load: Load) -> None:
         self.load, self._turns = load, 0
         self._words = list(readings_in_words(load.readings))
@@ -82,7 +79,7 @@ class MadeUpNode(FedNode):
         super().__init__([SourceFacts(f"source{number}", "nvidia", gives) for number in range(load.sources)])
 
     def report(self, source: int) -> Report:
-        """What the source's next poll gives; every number differs from that of the poll before."""
+        """Return the report of the source's next poll; every number differs from that of the previous poll."""
         self._turns += 1
         return Report(
             devices=tuple(made_up_device(number) for number in range(self.load.devices)),
@@ -99,18 +96,18 @@ class MadeUpNode(FedNode):
                 yield Reading(number, metric.key, least + snapshots.number_in_range(metric, step), word)
 
     def put(self, source: int, report: Report) -> None:
-        """Let the store take a poll in, a tenth of a second after the one before."""
+        """Let the store ingest a poll, a tenth of a second after the previous one."""
         self.now += 0.1
         self.take(f"source{source}", report, READINGS)
 
     def poll_all(self) -> None:
-        """One attempt at every poll of every source."""
+        """Ingest one attempt at every poll of every source."""
         for source in range(self.load.sources):
             self.put(source, self.report(source))
 
 
 def made_up_device(number: int) -> Device:
-    """A device that all sources know by its address."""
+    """Return a device that all sources identify by its address."""
     return Device(
         "nvidia",
         index=number,
@@ -122,7 +119,7 @@ def made_up_device(number: int) -> Device:
 
 
 def readings_in_words(count: int) -> list[tuple[Metric, str]]:
-    """So many different readings of a device: metric and word of its own label."""
+    """Return so many different readings of a device, which differ in metric or label."""
     given = [metric for metric in snapshots.DEVICE_METRICS if metric.key not in _NOT_OF_PARSERS]
     found = [(metric, word) for metric in given for word in snapshots.some_words(metric, 4)]
     if count > len(found):
@@ -131,7 +128,7 @@ def readings_in_words(count: int) -> list[tuple[Metric, str]]:
 
 
 class DemoNode(FedNode):
-    """Simulated cards, the same at every run; `cards` is as `--demo` takes it."""
+    """Simulated cards, the same in every run; `cards` has the syntax of `--demo`."""
 
     def __init__(self, cards: str, wall_at_start: float = 1_768_176_000.0, **how: Any) -> None:
         super().__init__(now=0.0, wall_at_start=wall_at_start)
@@ -140,7 +137,6 @@ class DemoNode(FedNode):
             self.store.add_source(SourceFacts(source.parser.name, source.parser.vendor, source.parser.gives))
 
     def ask(self, source: SimulatedSource, poll: Poll, interval: float = 3600.0) -> None:
-        """Do a poll now."""
         # How long the simulator took differs from run to run.
         capture = replace(
             source.reader.read(poll, Targets()),
@@ -154,7 +150,7 @@ class DemoNode(FedNode):
 
 
 def demo_snapshots(cards: str, times: int = 4) -> Sequence[Snapshot]:
-    """A node's snapshots after each round of all polls, 15 simulated seconds apart."""
+    """Return a node's snapshots after each round of all polls, 15 simulated seconds apart."""
     node, found = DemoNode(cards), []
     for turn in range(times):
         node.now = turn * 15.0
@@ -166,5 +162,4 @@ def demo_snapshots(cards: str, times: int = 4) -> Sequence[Snapshot]:
 
 
 def demo_snapshot(cards: str) -> Snapshot:
-    """The last of them."""
     return demo_snapshots(cards)[-1]

@@ -1,4 +1,4 @@
-"""What the worker that reads files answers, as the daemon understands it."""
+"""The answers of the worker that reads files, as the daemon decodes them."""
 
 from __future__ import annotations
 
@@ -12,5 +12,4 @@ from telemetry_parsers.model import Files, Output
 
 
 def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
-    """The outputs of a request."""
     return from_plain(Readout, readout(driver_files.read_files(to_plain(Files, request), str(root)))).outputs

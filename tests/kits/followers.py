@@ -1,4 +1,4 @@
-"""Clients of the stream of events: one reads it, event by event; many only ask for it."""
+"""Clients of the event stream: one reads event by event, many only connect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH = "/api/v1/events"
 
 @dataclass(frozen=True)
 class Event:
-    """An event as it came: `raw` are its bytes."""
+    """An event with its bytes in `raw`."""
 
     id: str
     name: str
@@ -25,8 +25,6 @@ class Event:
 
 
 class Follower:
-    """One connection to the stream."""
-
     def __init__(self, address: str, path: str = PATH, headers: Mapping[str, str] | None = None) -> None:
         self._connection = http.client.HTTPConnection(address, timeout=PATIENCE_SECONDS)
         self._connection.request("GET", path, headers=dict(headers or {}))
@@ -41,7 +39,7 @@ class Follower:
         self._connection.close()
 
     def events(self) -> Iterator[Event]:
-        """The events as they come, until the stream ends; comments are left out."""
+        """Yield the events until the stream ends, without comments."""
         lines: list[bytes] = []
         while line := self.answer.readline():
             lines.append(line)
@@ -52,12 +50,10 @@ class Follower:
                 lines = []
 
     def next(self, name: str) -> Event:
-        """The next event of that name."""
         return next(event for event in self.events() if event.name == name)
 
 
 @contextlib.contextmanager
 def followers(address: str, count: int) -> Iterator[list[Follower]]:
-    """So many at once."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(Follower(address)) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""The queries of a public dashboard as Grafana sends them: its variables are asked for, one after the other, and put in."""
+"""The queries of a public dashboard as Grafana sends them, with the values of its variables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _QUERY_RESULT = re.compile(r"\s*query_result\((?P<query>.*)\)\s*\Z", re.DOTALL)
 
 
 def queries(board: Path, prometheus: ConfiguredPrometheus, given: Mapping[str, str]) -> list[str]:
-    """Each query of its panels once, with the values that its variables have on that Prometheus; some are given by hand."""
+    """Return each query of the panels once, with the variables' values on that Prometheus; some are given by hand."""
     document = json.loads(board.read_text())
     chosen = _chosen(document, prometheus, given)
     found = (
@@ -39,7 +39,7 @@ def queries(board: Path, prometheus: ConfiguredPrometheus, given: Mapping[str, s
 
 
 def expanded(text: str, chosen: Mapping[str, str]) -> str:
-    """The text with the values of the variables; one that nobody has chosen stands for everything."""
+    """Return the text with the variables' values; a variable without a choice stands for everything."""
     return _VARIABLE.sub(lambda match: chosen.get(match[1] or match[2] or match[3], ".*"), text)
 
 
@@ -52,7 +52,7 @@ def _panels(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _chosen(document: dict[str, Any], prometheus: ConfiguredPrometheus, given: Mapping[str, str]) -> dict[str, str]:
-    """The value of each variable; some refer to later ones, so they are gone through more than once."""
+    """Return the value of each variable. Some refer to later ones, so more than one pass is needed."""
     chosen = {**_INTERVALS, **given}
     for _ in range(_ROUNDS):
         for variable in document.get("templating", {}).get("list", ()):
@@ -90,6 +90,6 @@ def _values(query: str, regex: str, prometheus: ConfiguredPrometheus) -> list[st
 
 
 def _line(result: dict[str, Any]) -> str:
-    """A result as Grafana writes it for `query_result`."""
+    """Format a result as Grafana does for `query_result`."""
     labels = ",".join(f'{name}="{value}"' for name, value in result["metric"].items())
     return f"{{{labels}}} {result['value'][1]}"

@@ -1,4 +1,4 @@
-"""The Helm chart rendered with values, and what helm says when it cannot be."""
+"""The Helm chart rendered with values, and helm's errors."""
 
 from __future__ import annotations
 
@@ -103,8 +103,6 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Objects:
-    """The objects that a chart makes of some values."""
-
     text: str
 
     @cached_property
@@ -136,8 +134,6 @@ class Objects:
 
 @dataclass(frozen=True)
 class Pool:
-    """The pods of a pool, and their telemetry.toml."""
-
     template: dict[str, Any]
     config: str
 
@@ -151,13 +147,12 @@ class Pool:
         return container
 
     def mounts(self) -> dict[str, dict[str, Any]]:
-        """The volume at each place of the container."""
         volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
         return {mount["mountPath"]: volumes[mount["name"]] for mount in self.container["volumeMounts"]}
 
 
 def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> tuple[int, str, str]:
-    """Exit status, output and complaints; helm's remark on each link is left out of these."""
+    """Return exit status, output and complaints, without helm's remark on each link."""
     more = () if values is None else ("--values", "-")
     done = subprocess.run(
         ["helm", *arguments, *more],
@@ -171,14 +166,13 @@ def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> tuple[int,
 
 
 def render(values: Mapping[str, Any], chart: Path = CHART, release: str = RELEASE, more: Sequence[str] = ()) -> Objects:
-    """What comes out; fails when helm complains."""
     status, output, complaints = helm("template", release, str(chart), *more, values=values)
     assert (status, complaints) == (0, ""), complaints
     return Objects(output)
 
 
 def complaint(values: Mapping[str, Any]) -> str:
-    """What helm says of values that it refuses."""
+    """Return helm's error about values that it refuses."""
     status, output, complaints = helm("template", RELEASE, str(CHART), values=values)
     assert status != 0, output
     return complaints

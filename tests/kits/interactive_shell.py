@@ -1,4 +1,4 @@
-"""Interactive shells at a terminal of their own, to see what their completion makes of typed keys."""
+"""Interactive shells at a pseudo-terminal, which show what their completion makes of typed keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _READ_BYTES = 4096
 
 
 def what_ran(shell: Sequence[str], preparation: str, typed: Sequence[str], folder: Path) -> list[str]:
-    """The arguments that `telemetry` got for each line, a tab in which asks the shell to complete."""
+    """Return the arguments that `telemetry` got for each line; a tab in a line requests completion."""
     # Put together from two parts, so that the echo of what is typed here is not taken for what ran.
     spy = "telemetry() { echo RA''N: \"$@\"; }"
     keys = "".join(f"{line}\n" for line in (preparation, spy, *(f"telemetry {line}" for line in typed), "exit"))
@@ -20,7 +20,6 @@ def what_ran(shell: Sequence[str], preparation: str, typed: Sequence[str], folde
 
 
 def _screen(shell: Sequence[str], keys: str, folder: Path) -> str:
-    """All that the shell shows until it ends."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)

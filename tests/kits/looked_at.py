@@ -1,4 +1,4 @@
-"""Nodes as `telemetry top` gets them: cards at work with their half hour, one of them too hot, one lost, one with a gap."""
+"""Nodes as `telemetry top` gets them: half an hour of cards at work, one too hot, one lost, one with a gap."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GAP = Gap(200, 40, "nvml: timeout")
 
 
 def values(number, slot):
-    """The eight values of a card in a slot, in the order in which they are kept; all of them are different."""
+    """Return the eight values of a card in a slot, in stored order; all values differ."""
     wave = math.sin((slot + 17 * number) / 40.0)
     load = 0.5 + 0.5 * wave
     heat = 45.0 + 35.0 * load + number % 5
@@ -37,7 +37,7 @@ def values(number, slot):
 
 @cache
 def series_of(number, slots=SLOTS):
-    """The half hour of a card, as far as the daemon has it."""
+    """Return the half hour of a card, as far as the daemon has it."""
     rows = [values(number, slot) for slot in range(SLOTS - slots, SLOTS)]
     found = {}
     for place, metric in enumerate(KEPT):
@@ -52,7 +52,7 @@ def series_of(number, slots=SLOTS):
 
 @cache
 def card(number):
-    """A card that has now what its last slot has; the second one is lost, and the fourth too hot."""
+    """Return a card with the values of its last slot; the second card is lost, the fourth too hot."""
     temperature, power, cap, used, utilization, activity, clock, _ = values(number, SLOTS - 1)
     hot = number == 3
     readings = (
@@ -77,7 +77,6 @@ def card(number):
 
 
 def past(cards=8, slots=SLOTS):
-    """What is kept of so many cards."""
     events = (
         PastEvent(kit.WALL_TIME - 900.0, "GPU-00000000", "xid_31", "MMU fault"),
         PastEvent(kit.WALL_TIME - 60.0, "GPU-00000000", "xid_94", "contained ECC error"),
@@ -89,7 +88,7 @@ def past(cards=8, slots=SLOTS):
 
 
 def node(cards=8, name="", **parts):
-    """A node with so many cards and two sources, one of which fails."""
+    """Return a node with so many cards and two sources, one of which fails."""
     failing = kit.source(
         "npu-smi",
         "failed",
@@ -103,7 +102,7 @@ def node(cards=8, name="", **parts):
 
 
 def owned(cards=8):
-    """The same node with owners: a job has the first four cards, of which it shares one with a pod and leaves one idle."""
+    """Return the node with owners: a job has four cards; it shares one with a pod and leaves one idle."""
     seen = node(cards)
     job = kit.allocation(memory_used_bytes=20.0 * 2**30)
     shared = (replace(job, share=0.75, basis="utilization"), kit.allocation(kit.POD, 0.25, "utilization"))

@@ -1,4 +1,4 @@
-"""Unpacked offline bundles with a small program in place of the real one, so that an installation takes a second."""
+"""Unpacked offline bundles with a small program in place of the real one, which install within a second."""
 
 from __future__ import annotations
 
@@ -35,18 +35,16 @@ _EXTRA = "Provides-Extra: moorethreads\nRequires-Dist: mthreads-ml-py; extra == 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An unpacked bundle."""
-
     folder: Path
 
     def sum_up(self) -> None:
-        """Write the checksums of what is there now."""
+        """Write the checksums of the current files."""
         wheels = (self.folder / "wheels").iterdir()
         sums = (f"{hashlib.sha256(wheel.read_bytes()).hexdigest()}  wheels/{wheel.name}\n" for wheel in wheels)
         (self.folder / "SHA256SUMS").write_text("".join(sums))
 
     def run(self, root: Path | None, *arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-        """What install.sh does to a folder that stands for the node's root."""
+        """Run install.sh on a folder that stands for the node's root."""
         environment = {name: text for name, text in os.environ.items() if not name.startswith("PIP_")}
         environment["DESTDIR"] = "" if root is None else str(root)
         command = [str(self.folder / "install.sh"), *arguments]
@@ -56,7 +54,7 @@ class Bundle:
 
 
 def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> Bundle:
-    """A bundle of a program of that version, which refuses a configuration with some word in it."""
+    """Return a bundle of a program of that version, which refuses a configuration that contains a certain word."""
     wheels = folder / "wheels"
     wheels.mkdir(parents=True)
     for name in ("install.sh", "telemetry.toml"):
@@ -72,14 +70,14 @@ def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> B
 
 
 def pips_wheel() -> Path:
-    """The wheel that this Python makes environments with: in a folder of the distribution's own, or in ensurepip's."""
+    """Return pip's wheel, from which this Python makes environments: the distribution's, or that in ensurepip."""
     own = sysconfig.get_config_var("WHEEL_PKG_DIR")
     folders = [*([Path(own)] if own else []), Path(ensurepip.__file__).parent / "_bundled"]
     return next(wheel for folder in folders for wheel in folder.glob("pip-*.whl"))
 
 
 def _program_wheel(folder: Path, version: str, program: str) -> None:
-    """A wheel for this Python on this machine, as those of compiled packages are."""
+    """Return a wheel with the tags of compiled packages for this Python and machine."""
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     tag = f"{tag}-{tag}-linux_{platform.machine()}"
     info, data = (f"device_telemetry-{version}.{kind}" for kind in ("dist-info", "data"))
@@ -94,7 +92,7 @@ def _program_wheel(folder: Path, version: str, program: str) -> None:
 
 
 def _bindings_wheel(folder: Path) -> None:
-    """A wheel of the bindings that the program can do without."""
+    """Return a wheel of optional bindings."""
     info = "mthreads_ml_py-3.0.dist-info"
     files = {
         "pymtml.py": "",

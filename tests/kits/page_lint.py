@@ -1,4 +1,4 @@
-"""A lint for pages of text 0.0.4, of what `promtool check metrics` lets pass: units, labels, duplicates, order."""
+"""A lint for pages of text 0.0.4 that finds what `promtool check metrics` misses: units, labels, duplicates, order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)
 
 
 def complaints(page: bytes) -> list[str]:
-    """What is wrong with a page, line by line; empty for a good one."""
+    """Return the defects of a page line by line."""
     text = page.decode("utf-8")
     found = [] if not text or text.endswith("\n") else ["the last line has no end"]
     families: dict[str, dict[str, str]] = {}

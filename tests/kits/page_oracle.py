@@ -1,4 +1,4 @@
-"""The same pages as prometheus_client writes them: what our own rendering is compared with."""
+"""The same pages as prometheus_client writes them, to compare with our own rendering."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_exporters.snapshot_filter import screen
 
 
 def shown_families(snapshot, extra=None):
-    """Each metric that a snapshot shows, with the labels and the value of each of its series."""
+    """Return each metric of a snapshot with the labels and values of its series."""
     shown = screen(snapshot, extra or {}).snapshot
     columns = columns_of(shown, OwnSamples())
     for family in families(shown, columns, extra or {}):
@@ -21,8 +21,6 @@ def shown_families(snapshot, extra=None):
 
 
 class SnapshotCollector:
-    """Gives a snapshot's families to a registry."""
-
     def __init__(self, snapshot, extra=None):
         self._snapshot = snapshot
         self._extra = extra or {}
@@ -52,10 +50,8 @@ def _registry(snapshot, extra):
 
 
 def text(snapshot, extra=None):
-    """The page in text 0.0.4 by prometheus_client."""
     return client_text(_registry(snapshot, extra))
 
 
 def openmetrics(snapshot, extra=None):
-    """The page in OpenMetrics 1.0 by prometheus_client, its end included."""
     return client_openmetrics(_registry(snapshot, extra))

@@ -1,4 +1,4 @@
-"""Single faults of a device, each with what everybody is to say of it; the fault is the only thing that is wrong."""
+"""Single faults of a device, and what each output must say about them; nothing else is wrong with the device."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _event(
 
 
 def _hot(degrees: float, word: str, severity: str = "warning", sensor: str = "core", **limits: float) -> Fault:
-    """So hot at a sensor, with these limits of that sensor only."""
+    """Return the readings of a sensor this hot, with these limits of that sensor only."""
     reads = {(f"temperature_{name}_celsius", sensor): limit for name, limit in limits.items()}
     return Fault(word, severity, {("temperature_celsius", sensor): degrees, **reads}, _NO_LIMIT)
 
@@ -144,13 +144,13 @@ NO_FAULTS: Mapping[str, Fault] = {
 
 
 def readings_with(fault: Fault) -> tuple[MergedReading, ...]:
-    """Those of a card that is well but for the fault."""
+    """Return the readings of a card that is well but for the fault."""
     kept = {key: value for key, value in WELL.items() if key not in fault.lacks}
     return tuple(reading(metric, value, label) for (metric, label), value in {**kept, **fault.reads}.items())
 
 
 def planted(number: int, fault: Fault) -> tuple[MergedDevice, ...]:
-    """A card of a model of its own with the fault, and the one beside it where the fault needs one."""
+    """Return a card with the fault, and a second card if the fault needs one."""
     model = f"M{number}"
     card = device(2 * number, *readings_with(fault), model=model, up=fault.up)
     beside = Fault("ok", "good", fault.beside)
@@ -158,7 +158,7 @@ def planted(number: int, fault: Fault) -> tuple[MergedDevice, ...]:
 
 
 def together(faults: Sequence[Fault]) -> Fault:
-    """All of them on one card; what it is called is left open."""
+    """Return one card with all faults."""
     reads: dict[tuple[str, str], float] = {}
     beside: dict[tuple[str, str], float] = {}
     for fault in faults:
@@ -169,7 +169,7 @@ def together(faults: Sequence[Fault]) -> Fault:
 
 
 def node_with(faults: Mapping[str, Fault]) -> tuple[Snapshot, Mapping[str, str]]:
-    """A node that has all of them, each on a card of its own; the id of that card by the fault's name."""
+    """Return a node with each fault on a card of its own, and the card's id by the fault's name."""
     cards = {name: planted(number, fault) for number, (name, fault) in enumerate(faults.items())}
     return snapshot(*(one for each in cards.values() for one in each)), {
         name: each[0].id for name, each in cards.items()

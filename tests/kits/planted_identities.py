@@ -1,4 +1,4 @@
-"""Identities in the forms in which they turn up, and captures in which they are planted."""
+"""Identities in all their forms, and captures in which they are planted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from telemetry_parsers.model import Capture, Device, Output, Plain, Report
 
 @dataclass(frozen=True)
 class Plant:
-    """A piece of text, and what of it must not be found again."""
+    """A text, and the parts of it that must not be found after masking."""
 
     text: str
     secrets: tuple[str, ...]
@@ -30,7 +30,7 @@ _LONG_TOKEN = "q7Zt2Lm9Xw4Rk8Vb3Np6Yd1Hf5Gj7Cs2Ta"
 
 
 def _pairs(secrets: Sequence[str], *forms: str) -> Iterator[Plant]:
-    """Each form with the first of the secrets in it; all must go."""
+    """Return each form with the first of its secrets; all must be masked."""
     for form in forms:
         yield Plant(form.replace("@", secrets[0]), tuple(secrets))
 
@@ -129,7 +129,7 @@ PLACES: tuple[Place, ...] = (
 
 
 def planted(capture: Capture, plants: Sequence[Plant], place: Place) -> Capture:
-    """The capture with one of the plants in every line, every text of its data, every error; in turn."""
+    """Return the capture with a plant in every line, every text of its data and every error."""
     turn = itertools.cycle(plants)
 
     def line_with(line: str) -> str:
@@ -155,7 +155,7 @@ def planted(capture: Capture, plants: Sequence[Plant], place: Place) -> Capture:
 
 
 def with_one_plant(capture: Capture, number: int, plant: Plant, place: Place) -> Capture:
-    """The capture with a plant in one line of its first text, so that the rest of it is read as it was."""
+    """Return the capture with a plant in one line of its first text, so that the rest is read as before."""
     texts = [position for position, output in enumerate(capture.outputs) if output.text]
     if not texts:
         return planted(capture, (plant,), place)
@@ -167,7 +167,7 @@ def with_one_plant(capture: Capture, number: int, plant: Plant, place: Place) ->
 
 
 def check_planted(parser: Parser, capture: Capture) -> None:
-    """Masked, nothing that was planted is left, and the parser reads the same as before."""
+    """Check that masking leaves nothing of what was planted, and that the parser reads the same as before."""
     before = parser.parse(capture)
     hidden = Mask(b"of these tests", ()).capture(capture, before)
     assert left_in(hidden) == []
@@ -175,13 +175,13 @@ def check_planted(parser: Parser, capture: Capture) -> None:
 
 
 def left_in(capture: Capture) -> list[str]:
-    """The planted secrets that are still somewhere in a capture."""
+    """Return the planted secrets that are still in a capture."""
     line = encode_line(capture_to_plain(capture)).lower()
     return sorted({secret for plant in PLANTS for secret in plant.secrets if secret.lower() in line})
 
 
 def assert_same_readings(before: Report, after: Report) -> None:
-    """The same numbers, labels, absences, problems and processes, of devices that are told apart in the same way."""
+    """Compare numbers, labels, absences, problems and processes, and which devices are the same."""
     assert after.outcome == before.outcome
     assert after.readings == before.readings
     assert len(after.problems) == len(before.problems)

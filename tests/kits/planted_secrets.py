@@ -1,4 +1,4 @@
-"""One secret of each kind that tools, command lines and logs may hold: tokens by their form, and values after a key or in a table."""
+"""One secret of each kind that tools, command lines and logs may contain: tokens by form, and values after a key."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class PlantedSecret:
-    """A text, and the part of it that must be found nowhere."""
+    """A text, and the part of it that must not be found anywhere."""
 
     text: str
     secret: str
 
     def is_in(self, text: str) -> bool:
-        """Whether it is there, in whatever capitals, or as JSON writes it."""
+        """Return whether the secret is in a text, in any case, or in JSON's notation."""
         return any(form.lower() in text.lower() for form in (self.secret, json.dumps(self.secret)[1:-1]))
 
 
 def token(beginning: str) -> PlantedSecret:
-    """A token of the least length that begins so and can be found again, and its part that must go."""
+    """Return a token with this prefix and the least length that is recognized, and its secret part."""
     characters, least = next((row[1], row[2]) for row in TOKENS if re.fullmatch(row[0], beginning))
     body = _drawn(characters, max(least, 8), beginning)
     return PlantedSecret(beginning + body, body)
 
 
 def planted_secrets() -> tuple[PlantedSecret, ...]:
-    """One of each kind, all different, the same at each run."""
+    """Return a secret of each kind; all differ, and all are the same in each run."""
     of_keys = ((text, _drawn("a-z", 9, text)) for text in OF_KEYS)
     return (
         *map(token, BEGINNINGS),
@@ -80,7 +80,7 @@ def planted_secrets() -> tuple[PlantedSecret, ...]:
 
 
 def _drawn(characters: str, length: int, seed: str) -> str:
-    """Letters of this class, digits if it has no letters."""
+    """Return letters of this class; digits if it has no letters."""
     allowed = [sign for sign in string.printable if re.fullmatch(f"[{characters}]", sign)]
     letters = [sign for sign in allowed if sign.isalpha()]
     return "".join(random.Random(seed).choices(letters or allowed, k=length))

@@ -89,13 +89,13 @@ def _add(message: Any, name: str, number: int, kind: str) -> None:
 
 
 def listed(*pods: Mapping[str, Any]) -> bytes:
-    """The bytes of a List answer; each pod as protobuf's constructor takes it."""
+    """Return the bytes of a List answer; each pod is a dict for protobuf's constructor."""
     answer = message_classes()["ListPodResourcesResponse"](pod_resources=list(pods))
     return bytes(answer.SerializeToString())
 
 
 def allocatable(devices: Mapping[str, tuple[str, ...]]) -> bytes:
-    """The bytes of a GetAllocatableResources answer: the ids of each resource name."""
+    """Return the bytes of a GetAllocatableResources answer with the ids of each resource name."""
     each = [
         {"resource_name": name, "device_ids": [one], "topology": {"nodes": [{"ID": 1}]}}
         for name, ids in devices.items()

@@ -1,4 +1,4 @@
-"""Ports for programs that a test starts: free, and nobody else's until the test's process ends."""
+"""Free ports for programs that a test starts, reserved until the test's process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PORTS = range(20000, 32000)
 
 
 def free_port() -> int:
-    """A port that nobody has at any address of this machine."""
+    """Return a port that is free at all addresses of this machine."""
     while True:
         port = random.choice(_PORTS)
         with contextlib.suppress(OSError):  # somebody has it: another one is drawn
@@ -21,7 +21,7 @@ def free_port() -> int:
 
 
 def free_address() -> str:
-    """A port of loopback that nobody has."""
+    """Return a loopback address with a free port."""
     return f"127.0.0.1:{free_port()}"
 
 
@@ -31,7 +31,7 @@ def _listened_nowhere(port: int) -> None:
 
 
 def _reserve(port: int) -> None:
-    """Keep it from the tests that run side by side: the name is taken until this process ends and its descriptors with it."""
+    """Reserve the port against parallel tests, by an abstract socket that closes with this process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as reservation:
         reservation.bind(f"\0port {port} of a test of device telemetry")
         reservation.detach()

@@ -1,4 +1,4 @@
-"""A /proc of a test's own, and what the reader and the parser of processes make of one."""
+"""A /proc for tests, and what the reader and the parser of processes make of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ POLL = PARSER.polls[0]
 
 
 class ProcTree:
-    """A root with a /proc of our own."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         (root / "proc").mkdir()
@@ -25,7 +23,7 @@ class ProcTree:
     def process(
         self, pid: int, *, ticks: int = 5000, uid: int = 1000, comm: str = "python", cgroup: str = "0::/"
     ) -> Path:
-        """A process; one that had the number before ends, and its folder with it."""
+        """Add a process, and remove the process that had the same pid."""
         folder = self.root / "proc" / str(pid)
         if folder.exists():
             folder.rename(self.root / f"ended-{len(list(self.root.iterdir()))}")
@@ -39,7 +37,7 @@ class ProcTree:
 
 
 def tasks(reader: ProcReader, *pids: int) -> dict[int, Task]:
-    """The tasks of these processes; the reader must have answered."""
+    """Return the tasks of these processes; the reader must have answered."""
     capture = reader.read(POLL, Targets(pids=pids))
     assert capture.failure is None
     return {task.pid: task for task in PARSER.parse(capture).tasks}

@@ -1,4 +1,4 @@
-"""Processes as the kernel counts them: whether they live, what they hold, which they started."""
+"""Processes according to the kernel: whether they live, what they hold, and which ones they started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Holdings:
     processes: int
 
     def at_most(self, other: Holdings, more: int = 0) -> bool:
-        """Whether each count is at most that of the other and `more`."""
+        """Return whether each count is at most that of `other` plus `more`."""
         pairs = (
             (self.threads, other.threads),
             (self.descriptors, other.descriptors),
@@ -31,7 +31,6 @@ class Holdings:
 
 
 def holdings(pid: int) -> Holdings:
-    """What a process holds now."""
     folder = Path(f"/proc/{pid}")
     return Holdings(
         len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir())), len(list(descendants(pid)))
@@ -39,12 +38,10 @@ def holdings(pid: int) -> Holdings:
 
 
 def own_holdings() -> Holdings:
-    """What the process of the tests holds now."""
     return holdings(os.getpid())
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """The processes that a process started, and those that these started."""
     with suppress(OSError):  # it ends while we look
         for task in list(Path(f"/proc/{pid}/task").iterdir()):
             for child in map(int, (task / "children").read_text().split()):
@@ -53,7 +50,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:  # it has ended
@@ -61,12 +58,11 @@ def alive(pid: int) -> bool:
 
 
 def rss_mib(pid: int) -> float:
-    """The memory of a process that is not shared with a file."""
+    """Return the memory of a process that is not shared with a file."""
     return _status_mib(pid, "RssAnon")
 
 
 def peak_mib(pid: int) -> float:
-    """The most memory that a process ever had."""
     return _status_mib(pid, "VmHWM")
 
 
@@ -76,7 +72,7 @@ def _status_mib(pid: int, key: str) -> float:
 
 
 def marked(mark: str) -> list[int]:
-    """The living processes that were started with this mark in their environment."""
+    """Return the living processes that were started with this mark in their environment."""
     entry = f"{MARK}={mark}".encode()
     return [int(folder.name) for folder in os.scandir("/proc") if folder.name.isdigit() and _has(folder.path, entry)]
 

@@ -1,4 +1,4 @@
-"""A throw-away Prometheus, and an Alertmanager, for tests from outside."""
+"""A throw-away Prometheus and Alertmanager."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from kits.waiting import PATIENCE_SECONDS, until
 
 
 def tool(name: str) -> str:
-    """The path of an installed program."""
     path = shutil.which(name)
     assert path is not None, f"{name} is not installed: apt-get install prometheus prometheus-alertmanager"
     return path
 
 
 def impatient(rules: Sequence[Path], folder: Path) -> list[Path]:
-    """Copies of rule files without their patience: each rule is evaluated at once and often, and fires at once."""
+    """Return copies of rule files in which each rule is evaluated often and fires at once."""
     files = []
     for file in rules:
         document = yaml.safe_load(file.read_text())
@@ -42,8 +41,6 @@ def impatient(rules: Sequence[Path], folder: Path) -> list[Path]:
 
 
 class _Server:
-    """A program that serves on an address until the end of the test."""
-
     def __init__(self, command: Sequence[str], address: str) -> None:
         self.address = address
         self._command = list(command)
@@ -70,7 +67,7 @@ class _Server:
             return False
 
     def get(self, path: str) -> Any:
-        """The JSON answer, None while there is none."""
+        """Return the JSON answer; None if there is none yet."""
         try:
             with urllib.request.urlopen(f"http://{self.address}{path}", timeout=PATIENCE_SECONDS) as response:
                 return json.load(response)
@@ -79,7 +76,7 @@ class _Server:
 
 
 class ConfiguredPrometheus(_Server):
-    """Runs a configuration file as it is; an agent where the storage is an agent's."""
+    """A Prometheus with a given configuration file; an agent if the storage is an agent's."""
 
     def __init__(self, config: Path, flags: Sequence[str] = ()) -> None:
         address = free_address()
@@ -96,16 +93,16 @@ class ConfiguredPrometheus(_Server):
         )
 
     def ask(self, path: str) -> Any:
-        """The data of an API answer, None while there is none."""
+        """Return the data of an API answer; None if there is none yet."""
         answer = self.get(f"/api/v1/{path}")
         return None if answer is None else answer["data"]
 
     def wait(self, path: str, key: str) -> Any:
-        """The data once it is not empty."""
+        """Return the data once it is not empty."""
         return until(lambda: (self.ask(path) or {}).get(key), path)
 
     def query(self, expression: str) -> tuple[str, list[Any]]:
-        """The error of a query, if any, and its result."""
+        """Return the error of a query, if any, and its result."""
         form = urllib.parse.urlencode({"query": expression}).encode()
         try:
             with urllib.request.urlopen(
@@ -122,7 +119,7 @@ class ConfiguredPrometheus(_Server):
 
 
 class Prometheus(ConfiguredPrometheus):
-    """Scrapes these targets every second; with rules it evaluates them as often."""
+    """Scrapes these targets every second, and evaluates rules as often."""
 
     def __init__(
         self,
@@ -148,7 +145,7 @@ class Prometheus(ConfiguredPrometheus):
 
 
 class Messages:
-    """Takes what an Alertmanager sends to people: for each message, the alerts in it that fire, and all that were resolved."""
+    """Receives the messages of an Alertmanager: firing alerts of each message, and all resolved alerts."""
 
     def __init__(self) -> None:
         self.taken: list[list[dict[str, str]]] = []
@@ -168,7 +165,6 @@ class Messages:
         return f"http://127.0.0.1:{self._server.server_port}/"
 
     def of(self, alert: str) -> list[list[dict[str, str]]]:
-        """The messages about this alert."""
         return [message for message in self.taken if any(labels["alertname"] == alert for labels in message)]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -189,7 +185,7 @@ class Messages:
 
 
 class Alertmanager(_Server):
-    """Takes alerts and sends them nowhere, unless it is given a configuration that does."""
+    """An Alertmanager that sends alerts nowhere, unless its configuration says otherwise."""
 
     def __init__(self, folder: Path, config: Path | None = None) -> None:
         address = free_address()
@@ -209,7 +205,7 @@ class Alertmanager(_Server):
         )
 
     def send(self, alerts: Sequence[Mapping[str, str]]) -> None:
-        """Alerts by their labels, as Prometheus sends them."""
+        """Send alerts by their labels, as Prometheus does."""
         body = json.dumps([{"labels": labels} for labels in alerts]).encode()
         url = f"http://{self.address}/api/v2/alerts"
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
@@ -217,10 +213,9 @@ class Alertmanager(_Server):
             pass
 
     def uninhibited(self) -> list[dict[str, str]]:
-        """The labels of the alerts that no other one inhibits."""
+        """Return the labels of the alerts that are not inhibited."""
         alerts = self.get("/api/v2/alerts?inhibited=false") or ()
         return [alert["labels"] for alert in alerts]
 
     def names(self) -> set[str]:
-        """The alerts that have arrived."""
         return {alert["labels"]["alertname"] for alert in self.get("/api/v2/alerts") or ()}

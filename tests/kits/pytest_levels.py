@@ -42,7 +42,6 @@ class UndeclaredError(Exception):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --level and --sample."""
     parser.addoption(
         "--level", choices=LEVELS, action="append", help="run the tests of this level only; may be repeated"
     )
@@ -59,7 +58,6 @@ def _share(text: str) -> tuple[int, int]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers and the check of programs."""
     config.addinivalue_line(
         "markers", "needs(what, ...): left out, by name, where a program, root or captures are missing"
     )
@@ -73,7 +71,6 @@ def _needed_by(item: pytest.Item) -> set[str]:
 
 
 def level_of(item: pytest.Item) -> str:
-    """Return the level of a test."""
     if item.get_closest_marker("long"):
         return "long"
     is_installed = item.get_closest_marker("installed") or _needed_by(item) & PACKAGES.keys() - USED_IF_PRESENT
@@ -150,7 +147,6 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what was left out, by reason."""
     reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", []))
     if reasons:
         terminalreporter.section("left out (a failure where CI=true)")

@@ -19,7 +19,6 @@ _LEFT_SECONDS = 10.0
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
-    """Remember the limit, to set it again."""
     item.stash[_SETTINGS] = settings
     return (yield)
 

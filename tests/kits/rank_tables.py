@@ -7,7 +7,7 @@ from typing import Any
 
 
 def version_1(servers: int = 2, chips: int = 2, version: str = "1.0") -> dict[str, Any]:
-    """A table of versions 1: server `10.0.0.<n>` with chips from 0 on, ranks counted through."""
+    """Return a table of version 1: server `10.0.0.<n>`, chips from 0 on, consecutive ranks."""
     return {
         "status": "completed",
         "server_list": [
@@ -28,7 +28,7 @@ def version_1(servers: int = 2, chips: int = 2, version: str = "1.0") -> dict[st
 
 
 def version_2(servers: int = 2, chips: int = 2) -> dict[str, Any]:
-    """A table of version 2: ranks with whole numbers, network instances `pod<n>` in place of servers."""
+    """Return a table of version 2: whole-number ranks, network instances `pod<n>` instead of servers."""
     return {
         "status": "completed",
         "version": "2.0",
@@ -50,5 +50,4 @@ def version_2(servers: int = 2, chips: int = 2) -> dict[str, Any]:
 
 
 def written(table: dict[str, Any]) -> str:
-    """The table as a file holds it."""
     return json.dumps(table, indent=4)

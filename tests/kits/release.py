@@ -1,4 +1,4 @@
-"""Builds of the same commit as two people make them: in other places, at other times, with other habits."""
+"""Builds of one commit by two users: in other folders, at other times, with other habits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GIT = ("git", "-c", "safe.directory=*")
 
 
 def repository(folder: Path) -> Path:
-    """A repository whose only commit is what lies in this checkout now."""
+    """Return a repository whose only commit is the current content of this checkout."""
     listed = subprocess.run(
         [*GIT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -31,7 +31,6 @@ def repository(folder: Path) -> Path:
 
 
 def commit(folder: Path) -> None:
-    """Commit whatever lies there."""
     subprocess.run([*GIT, "add", "--all"], cwd=folder, check=True)
     name = ["-c", "user.name=a", "-c", "user.email=a@localhost"]
     subprocess.run([*GIT, *name, "commit", "--quiet", "--message", "a"], cwd=folder, check=True)
@@ -39,21 +38,21 @@ def commit(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Builder:
-    """Where somebody's clone lies, and what that person's shell is like."""
+    """The folder of a user's clone, and the settings of the user's shell."""
 
     place: str
     umask: int
     variables: Mapping[str, str]
 
     def clone(self, origin: Path, folder: Path) -> Path:
-        """A fresh clone, whose files are as old as it is."""
+        """Make a fresh clone, whose files are as old as it is."""
         checkout = folder / self.place
         command = [*GIT, "clone", "--quiet", "--no-local", str(origin), str(checkout)]
         subprocess.run(command, check=True, umask=self.umask)
         return checkout
 
     def run(self, checkout: Path, command: Sequence[str]) -> None:
-        """Run a command there, with the epoch of the commit; what it says is shown where it fails."""
+        """Run a command in the clone with the commit's epoch; show its output if it fails."""
         epoch = subprocess.run(
             [*GIT, "log", "-1", "--format=%ct"], cwd=checkout, capture_output=True, text=True, check=True
         )
@@ -71,7 +70,7 @@ BUILDERS = (
 
 
 def differences(first: Path, second: Path) -> Iterator[str]:
-    """The names of the files that only one folder has, or that are not the same bytes in both."""
+    """Return the names of files that only one folder has, or that differ."""
     for name in sorted({file.name for folder in (first, second) for file in folder.iterdir()}):
         both = [folder / name for folder in (first, second)]
         if not all(file.exists() for file in both) or both[0].read_bytes() != both[1].read_bytes():

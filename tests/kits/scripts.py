@@ -1,4 +1,4 @@
-"""The project's own scripts, as modules."""
+"""The project's scripts, imported as modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from kits.captures import ROOT
 
 
 def script_module(name: str) -> ModuleType:
-    """A script of .ci, imported."""
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

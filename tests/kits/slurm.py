@@ -53,8 +53,6 @@ PartitionName=gpu Nodes={node} Default=YES MaxTime=INFINITE State=UP
 
 
 class Slurm:
-    """Started with a prolog and an epilog."""
-
     def __init__(self, folder: Path, prolog: Path, epilog: Path) -> None:
         self._folder = folder
         self._daemons: list[subprocess.Popen[bytes]] = []
@@ -93,11 +91,11 @@ class Slurm:
             daemon.wait(timeout=PATIENCE_SECONDS)
 
     def state(self) -> str:
-        """The state of the node: `idle`, `mixed`, `drained` …; empty while nobody answers."""
+        """Return the state of the node: `idle`, `mixed`, `drained` …; empty while the controller does not answer."""
         return self._asked("sinfo", "-h", "-o", "%T", "-n", NODE).strip()
 
     def submit(self, script: str, cards: int = 1, processors: int = 1) -> str:
-        """Have a job run the script; its number."""
+        """Submit a job that runs the script; return its number."""
         told = self._asked(
             "sbatch", "--parsable", "-n1", f"-c{processors}", f"--gres=gpu:{cards}", "-o/dev/null", "--wrap", script
         )
@@ -105,12 +103,11 @@ class Slurm:
         return told.strip()
 
     def job(self, number: str) -> str:
-        """The state of a job: `RUNNING`, `COMPLETED` …"""
         told = self._asked("scontrol", "-o", "show", "job", number)
         return told.partition("JobState=")[2].partition(" ")[0]
 
     def completed(self) -> dict[str, tuple[float, float]]:
-        """When each job that has ended began and ended by Slurm's own record, in Unix seconds."""
+        """Return when each finished job began and ended according to Slurm, in Unix seconds."""
         path = self._folder / "completed"
         lines = path.read_text().splitlines() if path.exists() else []
         rows = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
@@ -123,11 +120,10 @@ class Slurm:
         }
 
     def cancel(self, number: str) -> None:
-        """Kill a job."""
         self._asked("scancel", number)
 
     def requeue(self, number: str) -> None:
-        """Have a job run again, and not only in two minutes."""
+        """Requeue a job without Slurm's wait of two minutes."""
         self._asked("scontrol", "requeue", number)
         until(lambda: self.job(number) == "PENDING", "the job waits for its second run")
         self._asked("scontrol", "update", f"JobId={number}", "StartTime=now")

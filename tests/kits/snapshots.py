@@ -1,4 +1,4 @@
-"""Snapshots for tests: plain builders with sensible defaults, and hypothesis strategies for any snapshot at all."""
+"""Snapshots for tests: plain builders with sensible defaults, and Hypothesis strategies for any snapshot."""
 
 from __future__ import annotations
 
@@ -45,24 +45,22 @@ FREE_OWN_METRICS = tuple(
 
 
 def openmetrics_page(snapshot, extra=NO_METRICS):
-    """One whole OpenMetrics page, its end included."""
     return Renderer(extra).page(snapshot, Syntax.OPENMETRICS) + EOF
 
 
 def reading(metric, value, label="", source="nvml"):
-    """A merged reading, taken just now."""
     assert metric in BY_KEY or metric.startswith("acme_") or metric == "no_such_metric"
     return MergedReading(metric, label, value, source, NOW - 1, 2.0)
 
 
 def device(number=0, *readings, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
-    """A device that is up, with these readings."""
+    """Return a device that is up, with these readings."""
     known = {"index": number, "id": f"GPU-{number:08d}", "device": str(number), "current_model": model} | facts
     return MergedDevice(vendor=vendor, model=model, readings=tuple(readings), **known)
 
 
 def poll(source="nvml", name="readings", state="ok", **health):
-    """A fast poll that was tried two seconds ago."""
+    """Return a fast poll that was tried two seconds ago."""
     known = {
         "tier": "fast",
         "lists_devices": True,
@@ -76,7 +74,7 @@ def poll(source="nvml", name="readings", state="ok", **health):
 
 
 def source(name="nvml", state="ok", **status):
-    """A source with one poll in its own state."""
+    """Return a source with one poll in the same state."""
     known = {
         "vendor": "nvidia",
         "up": {"ok": True, "failed": False, "stuck": False}.get(state),
@@ -86,13 +84,13 @@ def source(name="nvml", state="ok", **status):
 
 
 def snapshot(*devices, sources=(), **parts):
-    """A snapshot of a node called node17."""
+    """Return a snapshot of the node "node17"."""
     known = {"hostname": "node17", "wall_time": WALL_TIME, "monotonic_time": NOW, "valid_until": NOW + 8}
     return Snapshot(devices=tuple(devices), sources=tuple(sources), **(known | parts))
 
 
 def full_device(number=0, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
-    """A device that gives every core reading and a few absences."""
+    """Return a device with every core reading and a few absences."""
     return device(
         number,
         reading("temperature_celsius", 41.0, "core"),
@@ -118,13 +116,13 @@ POD = Owner("pod", "ml/train-0/main", pod_namespace="ml", pod_name="train-0", co
 
 
 def allocation(owner=JOB, share=1.0, basis="whole", **told):
-    """An owner that was given the device and uses it, for an hour now."""
+    """Return an owner that was allocated the device and has used it for an hour."""
     known = {"is_allocated": True, "is_used": True, "sources": ("slurm",), "started": WALL_TIME - 3600.0}
     return Allocation(owner, share, basis, **(known | told))
 
 
 def process(pid=4711, name="python3", memory=2.0**30, **told):
-    """A process of the job, of which everything is known."""
+    """Return a process of the job with all facts."""
     known = {
         "kind": "compute",
         "utilization_ratio": 0.25,
@@ -138,7 +136,7 @@ def process(pid=4711, name="python3", memory=2.0**30, **told):
 
 
 def shared_device(number=0, **facts):
-    """A device that a job and a pod share, with a process of each and a stranger's."""
+    """Return a device that a job and a pod share, with a process of each and of a third owner."""
     return full_device(
         number,
         allocations=(
@@ -155,7 +153,7 @@ def shared_device(number=0, **facts):
 
 
 def big_snapshot(devices, readings_each=60, seed=0):
-    """As many devices with as many number readings each, as merge gives them; the same for the same seed."""
+    """Return so many devices with so many number readings, as merge gives them; the same for the same seed."""
     metrics, shape = big_shape(readings_each)
     origins = (Origin("nvml", NOW - 1, 2.0),)
     return snapshot(
@@ -176,7 +174,7 @@ def big_snapshot(devices, readings_each=60, seed=0):
 
 @cache
 def big_shape(readings_each):
-    """The metrics of so many readings, and the shape that all devices have in common."""
+    """Return the metrics of so many readings, and the shape that all devices share."""
     words = [(metric, word) for metric in DEVICE_METRICS for word in some_words(metric, 2)][:readings_each]
     keys = tuple((metric.key, word) for metric, word in words)
     return [metric for metric, _ in words], Shape(keys, (0,) * len(keys))
@@ -187,7 +185,7 @@ def some_words(metric: Metric, count):
 
 
 def number_in_range(metric: Metric, step):
-    """A number as tools give them: whole bytes, degrees and hertz, ratios with two digits."""
+    """Draw a number as tools print it: whole bytes, degrees and hertz, ratios with two digits."""
     span = {"ratio": 0.01, "bytes": 1048576.0, "hertz": 1e6, "watts": 0.5}.get(metric.unit, 1.0)
     return min(max(metric.low, 0.0) + span * (step % 97), metric.high)
 
@@ -199,7 +197,7 @@ names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 
 @st.composite
 def _readings_of(draw, metrics, most):
-    """Readings of different metrics, or different words of one, as merging would give them."""
+    """Draw readings that differ in metric or label, as merge gives them."""
     found = {}
     for metric in draw(st.lists(st.sampled_from(metrics).map(lambda one: one.key), max_size=most)):
         one = draw(_reading_of(BY_KEY[metric]))
@@ -244,7 +242,7 @@ _processes = _drawn.build(
 
 @st.composite
 def _allocations(draw):
-    """Up to three owners of a device, whose shares add to 1 at most."""
+    """Draw up to three owners of a device, whose shares add up to at most 1."""
     found = draw(st.lists(_drawn.of(Owner), max_size=3, unique_by=lambda owner: (owner.kind, owner.name)))
     share = shares.map(lambda share: share / len(found))
     return tuple(draw(_drawn.build(Allocation, owner=st.just(owner), share=share, started=moments)) for owner in found)
@@ -286,14 +284,13 @@ _sources = _drawn.build(
 
 @st.composite
 def _own_samples(draw):
-    """Any sample of the metrics that the daemon itself adds to a snapshot."""
+    """Draw samples of the metrics that the daemon adds to a snapshot."""
     name = draw(st.sampled_from(FREE_OWN_METRICS))
     value = 1.0 if name.endswith("_info") else draw(st.floats(0, 1e9))
     return Sample(name, value, tuple((label, draw(texts)) for label in OWN_LABELS[name]))
 
 
 def snapshots():
-    """Any snapshot at all."""
     return _drawn.build(
         Snapshot,
         wall_time=st.floats(0, 4e9),

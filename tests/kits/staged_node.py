@@ -58,7 +58,7 @@ _TRAINING = KINDS[0]
 
 
 def _act(course: Course, position: int, act: str) -> None:
-    """Do to a card what the word says; any other word is the code of an event."""
+    """Apply an act to a card; an unknown word is the code of an event."""
     card, until = course.cards[position], course.now + _WHILE_SECONDS
     match act:
         case "lost":
@@ -95,7 +95,7 @@ def _act_on_work(course: Course, position: int, act: str) -> None:
 
 @dataclass
 class StagedReader:
-    """Does the acts of the stage, and then answers as the simulator does; `hung tool` is a poll that fails."""
+    """Performs the acts of the stage, then answers as the simulator does; the poll `hung tool` fails."""
 
     stage: Path
     course: Course
@@ -121,7 +121,6 @@ class StagedReader:
 
 
 def read_stage(path: Path) -> Any:
-    """What is played now."""
     empty = {"once": [], "lasting": [], "readings": [], "models": {}, "problems": [], "events": [], "owners": []}
     return {**empty, **json.loads(path.read_text())}
 
@@ -191,7 +190,6 @@ def _with_what_is_told(
 
 
 def clock_from(past_seconds: float) -> Clock:
-    """A clock that catches up with the real one."""
     begun = time.monotonic()
 
     def behind() -> float:
@@ -201,7 +199,6 @@ def clock_from(past_seconds: float) -> Clock:
 
 
 def main() -> None:
-    """Serve until told to stop."""
     stage, arguments = Path(sys.argv[1]), argparse.ArgumentParser()
     staged = read_stage(stage)
     hostname = staged.get("hostname", platform.node())

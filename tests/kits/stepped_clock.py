@@ -1,4 +1,4 @@
-"""A wall clock that tests can set for other processes: a preloaded library adds an offset to the time of day."""
+"""A wall clock that tests set for other processes: a preloaded library adds an offset to the time of day."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCE = Path(__file__).with_suffix(".c")
 
 
 class SteppedClock:
-    """The time of day as the processes started with `environment()` see it; monotonic clocks are left alone."""
+    """The time of day in processes that were started with `environment()`; monotonic clocks are unchanged."""
 
     def __init__(self, folder: Path) -> None:
         self._library = build(folder)
@@ -24,21 +24,19 @@ class SteppedClock:
         self.offset_seconds = 0.0
 
     def environment(self) -> dict[str, str]:
-        """What a process needs in its environment to see this clock; its children see it too."""
+        """Return the environment in which a process and its children see this clock."""
         return {"LD_PRELOAD": str(self._library), "TELEMETRY_TEST_CLOCK": str(self._path)}
 
     def step(self, seconds: float) -> None:
-        """Set the clock forward, or back when `seconds` is negative, in all these processes at once."""
+        """Set the clock forward, or back if `seconds` is negative, in all these processes at once."""
         self.offset_seconds += seconds
         self._page[:] = struct.pack("=q", round(self.offset_seconds * 1e9))
 
     def close(self) -> None:
-        """Let go of the file."""
         self._page.close()
 
 
 def build(folder: Path) -> Path:
-    """Compile the library into a folder."""
     library = folder / "stepped_clock.so"
     command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o", str(library), str(SOURCE)]
     subprocess.run([*command, "-ldl", "-pthread"], check=True, timeout=PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""As much of an event loop as timers need; its time goes where a test says."""
+"""The timers of an event loop, with a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from functools import partial
 
 
 class Timer:
-    """A call that is due at some time, until somebody cancels it."""
-
     def __init__(self, loop: SteppedLoop, due: float, call: Callable[[], object]) -> None:
         self.due, self.call, self._loop = due, call, loop
 
@@ -18,7 +16,7 @@ class Timer:
 
 
 class SteppedLoop:
-    """An event loop without a thread; `turns` counts what it has called."""
+    """An event loop without a thread; `turns` counts its calls."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -42,7 +40,7 @@ class SteppedLoop:
     call_soon_threadsafe = call_soon
 
     def advance(self, seconds: float) -> None:
-        """Call what is due until then."""
+        """Run the calls that are due until then."""
         end = self.now + seconds
         while due := [timer for timer in self.timers if timer.due <= end]:
             timer = min(due, key=lambda each: each.due)

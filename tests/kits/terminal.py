@@ -1,4 +1,4 @@
-"""A program in a pseudo-terminal, and what a person would see of it."""
+"""A program in a pseudo-terminal, and the screen that a user would see."""
 
 from __future__ import annotations
 
@@ -26,30 +26,26 @@ _READ_BYTES = 1 << 16
 
 
 class Xterm(pyte.Screen):
-    """A screen that knows all that programs print which take it for an xterm, and fails on what it does not know."""
+    """A screen with the control sequences of an xterm that our programs print; an unknown sequence fails."""
 
     def draw(self, data: str) -> None:
-        """Write text where the cursor is."""
         super().draw(data)
         self._drawn = data[-1:]
 
     def repeat(self, times: int = 1) -> None:
-        """Write the last character again."""
         self.draw(self._drawn * max(1, times))
 
     def scroll_up(self, lines: int = 1) -> None:
-        """The lines within the margins go up; the cursor stays."""
         self._scroll(lines, (self.margins or Margins(0, self.lines - 1)).bottom, self.index)
 
     def scroll_down(self, lines: int = 1) -> None:
-        """The lines within the margins go down; the cursor stays."""
         self._scroll(lines, (self.margins or Margins(0, self.lines - 1)).top, self.reverse_index)
 
     def change_unseen(self, *_numbers: int) -> None:
-        """What changes nothing on the screen: the window's title is kept, the keypad sends other keys."""
+        """Accept sequences without effect on the screen: the window's title, the keypad's mode."""
 
     def debug(self, *numbers: int, **_: object) -> None:
-        """Fail: what is not known makes a screen that nobody would see."""
+        """Fail, because the screen would show something else than a real one."""
         raise AssertionError(f"a sequence that this terminal does not know, with {numbers}")
 
     def _scroll(self, lines: int, edge: int, step: Callable[[], None]) -> None:
@@ -66,8 +62,6 @@ class _Stream(pyte.ByteStream):
 
 @dataclass
 class Terminal:
-    """A terminal in which a program runs."""
-
     process: subprocess.Popen[bytes]
     descriptor: int
     side: int
@@ -81,7 +75,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The screen now; it is drawn again only where something was printed."""
+        """Return the current screen; draw it again only if something was printed."""
         self.read(0.05)
         if self._shown_of != len(self.printed):
             self._shown_of = len(self.printed)
@@ -89,7 +83,7 @@ class Terminal:
         return self._shown
 
     def read(self, seconds: float) -> None:
-        """Take what the program prints for so long."""
+        """Receive what the program prints for so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if select.select([self.descriptor], [], [], left)[0]:
@@ -101,30 +95,27 @@ class Terminal:
                 self._stream.feed(piece)
 
     def press(self, keys: str) -> None:
-        """Type these."""
         os.write(self.descriptor, keys.encode())
 
     def shows(self, *wanted: str) -> None:
-        """Wait until all of this is on the screen."""
+        """Wait until the screen shows all of these texts."""
         until = time.monotonic() + PATIENCE_SECONDS
         while not _has_all(self.text, wanted):
             assert time.monotonic() < until, f"{wanted} is not on the screen:\n{self.text}"
 
     def prints(self, wanted: bytes, times: int = 1) -> None:
-        """Wait until it has printed this so many times."""
         until = time.monotonic() + PATIENCE_SECONDS
         while self.printed.count(wanted) < times:
             self.read(0.05)
             assert time.monotonic() < until, f"it did not print {wanted!r}"
 
     def resize(self, columns: int, rows: int) -> None:
-        """Give the terminal another size."""
         self.screen.resize(rows, columns)
         self._shown_of = -1
         fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def ended(self) -> int:
-        """The exit status; waits for it."""
+        """Wait for the exit status and return it."""
         until = time.monotonic() + PATIENCE_SECONDS
         while self.process.poll() is None:
             self.read(0.05)
@@ -134,7 +125,7 @@ class Terminal:
 
     @property
     def is_as_it_was(self) -> bool:
-        """Whether the terminal is set as it was before the program, and shows its ordinary screen."""
+        """Return whether the terminal has its original settings and shows its ordinary screen."""
         alternate, ordinary = self.printed.rfind(b"\x1b[?1049h"), self.printed.rfind(b"\x1b[?1049l")
         return termios.tcgetattr(self.side) == self.before and ordinary >= alternate
 
@@ -151,7 +142,7 @@ def terminal(
     environment: Mapping[str, str] | None = None,
     command: Sequence[str] = COMMAND,
 ) -> Iterator[Terminal]:
-    """Our command in a terminal of that size."""
+    """Run our command in a terminal of that size."""
     descriptor, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     before = termios.tcgetattr(side)

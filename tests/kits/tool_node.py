@@ -1,4 +1,4 @@
-"""A node whose one tool is well, for whatever is to be done to it."""
+"""A node whose only tool works."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = {PATIENT_SECONDS}\n
 
 
 def tool_text() -> str:
-    """What the tool prints when all is well."""
     return text_of(TOOL, "table-two-dies-busy")
 
 
 def tool_node(
     folder: Path, more: str = "", prefix: tuple[str, ...] = (), deadline_seconds: float = PATIENT_SECONDS
 ) -> tuple[Daemon, ToolFolder]:
-    """A daemon, not started yet, on a node whose tool is well."""
+    """Return a daemon, not started yet, on a node whose tool works."""
     tools = ToolFolder(folder / "tools")
     tools.prints(TOOL, tool_text())
     tool = TOOL_CONFIG.replace(str(PATIENT_SECONDS), str(deadline_seconds))
@@ -32,5 +31,5 @@ def tool_node(
 
 
 def series(daemon: Daemon, start: str) -> list[str]:
-    """The lines of the page that begin so."""
+    """Return the lines of the page with this prefix."""
     return [line for line in daemon.page().splitlines() if line.startswith(start)]

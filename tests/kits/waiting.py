@@ -1,4 +1,4 @@
-"""Waiting for something to come true: asked again and again, far longer than a busy machine should ever need."""
+"""Wait until a condition is true, by repeated checks, far longer than a busy machine should need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENT_JOB = {"PYTHONPATH": str(Path(__file__).with_name("patient_job"))}
 
 
 def comes_true(condition: Callable[[], Any], patience_seconds: float = PATIENCE_SECONDS) -> Any:
-    """What the condition gives once it holds; what it gave last if it does not come to."""
+    """Return the condition's value once it is true, or its last value if it does not become true."""
     end = time.monotonic() + patience_seconds
     while not (given := condition()) and time.monotonic() < end:
         time.sleep(0.03)
@@ -22,7 +22,7 @@ def comes_true(condition: Callable[[], Any], patience_seconds: float = PATIENCE_
 
 
 def until(condition: Callable[[], Any], what: str, patience_seconds: float = PATIENCE_SECONDS) -> Any:
-    """What the condition gives once it holds; a failure that names `what` if it does not come to."""
+    """Return the condition's value once it is true; fail with `what` in the message if it does not become true."""
     given = comes_true(condition, patience_seconds)
     assert given, f"did not come about: {what}"
     return given

@@ -1,4 +1,4 @@
-"""A running web server, certificates and clients for the tests of the web folder."""
+"""A running web server, certificates and clients for the tests in tests/web."""
 
 from __future__ import annotations
 
@@ -28,21 +28,19 @@ _Result = TypeVar("_Result")
 
 
 def echo(request: Request) -> Response:
-    """A site that says what it was asked."""
+    """A site that answers with the request."""
     return Response(200, (f"{request.method} {request.path}?{request.query}\n".encode(),))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a client got."""
-
     status: int
     body: bytes
     headers: Mapping[str, str]
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop whose time a test can put forward."""
+    """An event loop whose clock a test can move forward."""
 
     ahead = 0.0
 
@@ -51,8 +49,6 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class RunningServer:
-    """A server in a thread of its own."""
-
     def __init__(self, server: WebServer, loop: _Loop) -> None:
         self.server = server
         self._loop = loop
@@ -62,11 +58,10 @@ class RunningServer:
         return int(self.server.addresses[0].rpartition(":")[2])
 
     def call(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run a coroutine in the server's loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_SECONDS)
 
     def pass_time(self, seconds: float) -> None:
-        """Let all deadlines of the server come nearer by so much."""
+        """Bring all deadlines of the server closer by so much."""
 
         async def pass_it() -> None:
             self._loop.ahead += seconds
@@ -80,7 +75,7 @@ class RunningServer:
         return self.call(now())
 
     def connections(self, *phases: Phase) -> int:
-        """How many connections are in these phases, or in any."""
+        """Return how many connections are in these phases, or in any."""
         counts = self.statistics().connections
         return sum(counts[phase] for phase in phases or Phase)
 
@@ -93,7 +88,7 @@ def running_server(
     deadlines: Deadlines | None = None,
     allowed_hosts: tuple[str, ...] = (),
 ) -> Iterator[RunningServer]:
-    """A started server, closed at the end; an error in any callback of its loop is a failure."""
+    """Return a started server, closed at the end; an error in any callback of its loop is a failure."""
     loop = _Loop()
     mishaps: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: mishaps.append(context))
@@ -114,7 +109,6 @@ def running_server(
 
 
 async def _settled() -> None:
-    """Wait until the other tasks of the loop have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         await asyncio.wait(others, timeout=PATIENCE_SECONDS)
@@ -129,7 +123,7 @@ def fetch(
     tls: ssl.SSLContext | None = None,
     source: str = "127.0.0.1",
 ) -> Reply:
-    """One request on a connection of its own, from any of the loopback addresses."""
+    """Send one request on a new connection, from any of the loopback addresses."""
     client: http.client.HTTPConnection
     more: Mapping[str, Any] = {"timeout": PATIENCE_SECONDS, "source_address": (source, 0)}
     if tls is None:
@@ -143,12 +137,12 @@ def fetch(
 
 
 def connect(port: int, source: str = "127.0.0.1") -> socket.socket:
-    """A raw connection from any of the loopback addresses."""
+    """Open a raw connection from any of the loopback addresses."""
     return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS, source_address=(source, 0))
 
 
 def read_to_end(client: socket.socket) -> bytes:
-    """All that comes until the server hangs up; a reset is an end too."""
+    """Return all that arrives until the server closes or resets the connection."""
     pieces = []
     with contextlib.suppress(ConnectionResetError):  # what came before is looked at
         while piece := client.recv(65536):
@@ -167,32 +161,29 @@ def exchange(port: int, *pieces: bytes, pause_seconds: float = 0.0) -> bytes:
 
 
 def replace(path: Path, content: bytes | str) -> None:
-    """Put a new file in the place of another at once, old enough to count as written."""
+    """Replace a file atomically with a new one that is old enough to count as written."""
     new = path.with_suffix(".new")
     new.write_bytes(content.encode() if isinstance(content, str) else content)
     new.replace(path)
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """The header that carries a name and a password."""
+    """Return the header for a name and a password."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
 def cheap_hash(password: str) -> str:
-    """The cheapest bcrypt hash of a password."""
     return bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its key."""
-
     certificate: Path
     key: Path
 
 
 class Pki:
-    """Certificates of a folder: a server's, renewed ones for it, and a client's of each of two authorities."""
+    """The certificates in a folder: a server's, its renewed ones, and a client's of each of two authorities."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -204,19 +195,18 @@ class Pki:
         return Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
 
     def trusting(self, client: Pair | None = None) -> ssl.SSLContext:
-        """A client's context that trusts our authority, with a certificate of its own if given."""
+        """Return a client's context that trusts our authority, with a client certificate if given."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         if client is not None:
             context.load_cert_chain(client.certificate, client.key)
         return context
 
     def tls_section(self, *lines: str) -> str:
-        """A tls_server_config with our server's certificate."""
         first = (f"cert_file: {self.server.certificate}", f"key_file: {self.server.key}")
         return "tls_server_config:\n" + "".join(f"  {line}\n" for line in (*first, *lines))
 
 
 def make_pki(folder: Path) -> Pki:
-    """Put the certificates of `kits/pki` into a folder; they are valid from 2019 until 2119."""
+    """Copy the certificates of `kits/pki` into a folder; they are valid from 2019 until 2119."""
     shutil.copytree(Path(__file__).parent / "pki", folder, dirs_exist_ok=True)
     return Pki(folder)

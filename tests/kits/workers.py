@@ -1,4 +1,4 @@
-"""Workers for tests: with a clock that stands still, launchers that count, processes that cannot be killed."""
+"""Workers for tests: with a stopped clock, launchers that count, processes that cannot be killed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ NAUGHTY = Path(__file__).parents[1] / "processes" / "naughty_plugin.py"
 
 
 class HandClock:
-    """A clock that only moves when told to."""
-
     def __init__(self) -> None:
         self.seconds = 1000.0
 
@@ -30,7 +28,7 @@ class HandClock:
 
 
 class CountingLauncher:
-    """Starts real processes and keeps count; `change` may put another program in the worker's place."""
+    """Starts real processes and counts them; `change` may replace the worker's program."""
 
     def __init__(self, change: Callable[[Launch], Launch] = lambda what: what) -> None:
         self.launches: list[Launch] = []
@@ -45,7 +43,7 @@ class CountingLauncher:
 
 
 class UnkillableProcess:
-    """A real process that, as one in uninterruptible sleep, takes no notice of any signal until it is let go."""
+    """A real process that ignores every signal until it is released, as one in uninterruptible sleep."""
 
     def __init__(self, process: Process) -> None:
         self.held = True
@@ -80,30 +78,28 @@ class UnkillableProcess:
         self._process.close()
 
     def let_go(self) -> None:
-        """The driver lets it go: the signals that it got take effect."""
+        """Release the process: the signals that it received take effect."""
         self.held = False
         self._process.signal(9)
 
 
 def shell(script: str) -> Callable[[Launch], Launch]:
-    """A shell script in place of the worker: cheap enough for hundreds of starts."""
+    """Return a shell script in place of the worker, cheap enough for hundreds of starts."""
     return lambda what: Launch("/bin/sh", ("-c", script), what.environment, what.inherited)
 
 
 def parse_question(poll: str, *texts: str) -> Parse:
-    """What asks the naughty plugin to do what the poll's name says."""
+    """Return a request that makes the naughty plugin do what the poll's name says."""
     capture = Capture("naughty", poll, Library("naughty"), tuple(Output(text=text) for text in texts))
     return Parse(f"{NAUGHTY}:PARSER", capture)
 
 
 def problem_texts(result: Any) -> list[str]:
-    """The problems of a plain report."""
     return [problem["text"] for problem in result["problems"]]
 
 
 @contextmanager
 def closing(worker: Worker) -> Iterator[Worker]:
-    """The worker, closed at the end."""
     try:
         yield worker
     finally:
@@ -111,14 +107,14 @@ def closing(worker: Worker) -> Iterator[Worker]:
 
 
 def new_worker(**given: Any) -> Worker:
-    """A worker that knows the naughty plugin's readers."""
+    """Return a worker that knows the naughty plugin's readers."""
     readers: Mapping[str, str] = {"naughty": f"{NAUGHTY}:READER", "broken": f"{NAUGHTY}:BROKEN_READER"}
     return Worker("naughty", readers, **given)
 
 
 @contextmanager
 def hanging_call(worker: Worker, folder: Path, seconds: float = PATIENCE_SECONDS) -> Iterator[Future[Any]]:
-    """A call of another thread that has begun in the worker and does not come back by itself."""
+    """Start a call in another thread that hangs in the worker."""
     begun = folder / "begun"
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(worker.call, parse_question("hang", str(begun)), seconds)
@@ -127,7 +123,7 @@ def hanging_call(worker: Worker, folder: Path, seconds: float = PATIENCE_SECONDS
 
 
 def python_path(*folders: Path) -> dict[str, str]:
-    """An environment in which workers also find modules in these folders."""
+    """Return an environment in which workers also find modules in these folders."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders), "PATH": os.defpath}
 
 

@@ -14,21 +14,18 @@ _FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-pthread", "-Wall", "-Wextra", "-
 
 
 def level_of(driver: str) -> int:
-    """The branch whose calls a driver version has: 580 for 580.105.08, 525 for 530.30.02."""
+    """Return the branch whose calls a driver version has: 580 for 580.105.08, 525 for 530.30.02."""
     branch = int(driver.partition(".")[0])
     return max(level for level in LEVELS if level <= branch)
 
 
 def symbols(level: int) -> list[str]:
-    """The names that the library of a driver branch has."""
     rows = (line.split() for line in (SOURCES / "symbols.txt").read_text().splitlines())
     return [row[0] for row in rows if row and row[0] != "#" and int(row[1]) <= level]
 
 
 @cache
 def objects() -> tuple[Path, ...]:
-    """What all branches have in common, compiled."""
-
     def make(folder: Path) -> None:
         for source in SOURCES.glob("*.c"):
             if source.name != "level.c":

@@ -43,7 +43,7 @@ _KERNEL = Key(NODE, "kernel")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a GPU; no memory: the driver does not say; no instances: not on a MIG device."""
+    """A process on a GPU. No memory: the driver does not report it. No instances: not on a MIG device."""
 
     pid: int
     memory_bytes: int | None = 0
@@ -73,21 +73,19 @@ class FakeNvml:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Our environment, for a process that is to find this library. It must be there when the process starts."""
+        """Return the environment with which a process finds this library, which must exist when the process starts."""
         paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
 
     @property
     def library(self) -> Path:
-        """The file that the loader finds."""
         return self.folder / LIBRARY
 
     def uninstall(self) -> None:
-        """Take the library away; processes that have loaded it go on."""
+        """Remove the library; processes that have loaded it keep it."""
         self.library.unlink(missing_ok=True)
 
     def install(self) -> None:
-        """Put the library (back) in its place."""
         compiled.copied(library(level_of(self._version)), self.library)
 
     def driver(self, version: str) -> None:
@@ -100,7 +98,7 @@ class FakeNvml:
         self.install()
 
     def mismatch(self) -> None:
-        """The packages were upgraded, the kernel still runs the old module: no process can initialise (18)."""
+        """Simulate upgraded packages under an old kernel module: no process can initialise (error 18)."""
         self._told[_KERNEL] = "0"
         self._write()
 
@@ -112,44 +110,44 @@ class FakeNvml:
         self._write()
 
     def refuse(self, where: Where, call: str, code: int = NOT_SUPPORTED) -> None:
-        """What a call answers from now on is this error."""
+        """Let a call return this error from now on."""
         self.tell(where, call, f"!{code}")
 
     def field(self, where: Where, number: int, value: float, *, kind: str = "uint", scope: int = 0) -> None:
-        """The value of a field of nvmlDeviceGetFieldValues; kinds: double uint ulong ullong llong int ushort."""
+        """Set a field of nvmlDeviceGetFieldValues; kinds: double uint ulong ullong llong int ushort."""
         self.tell(where, _field(number, scope), field_text(kind, value))
 
     def refuse_field(self, where: Where, number: int, code: int = NOT_SUPPORTED, *, scope: int = 0) -> None:
-        """One field gets this error as its own, the call as a whole succeeds."""
+        """Let one field return this error; the call as a whole succeeds."""
         self.tell(where, _field(number, scope), f"!{code}")
 
     def blank_field(self, where: Where, number: int, *, scope: int = 0) -> None:
-        """A field that drivers leave as it was: no error, no time, no type, no value (ECC counters while ECC is off)."""
+        """Let the driver leave a field untouched: no error, time, type or value (ECC counters while ECC is off)."""
         self.tell(where, _field(number, scope), "blank")
 
     def gpm(self, where: Where, metric: int, value: float) -> None:
-        """The value of a GPM metric, on a GPU or a MIG device."""
+        """Set a GPM metric of a GPU or a MIG device."""
         self.tell(where, f"gpm.{metric}", repr(float(value)))
 
     def memory(self, where: Where, *, total: int, used: int, reserved: int = 0) -> None:
-        """The device's memory in bytes, for both calls; the older one counts what the driver reserved as used."""
+        """Set the device's memory in bytes for both calls; the older call counts reserved memory as used."""
         free = total - used - reserved
         self._told[_key(where, "nvmlDeviceGetMemoryInfo")] = f"{total} {free} {used + reserved}"
         self._told[_key(where, "nvmlDeviceGetMemoryInfo_v2")] = f"{total} {reserved} {free} {used}"
         self._write()
 
     def processes(self, where: Where, processes: Sequence[Process], kind: str = "Compute") -> None:
-        """The processes on a device; kinds: Compute, Graphics, MPSCompute."""
+        """Set the processes on a device; kinds: Compute, Graphics, MPSCompute."""
         words = (process_text(p.pid, p.memory_bytes, p.gpu_instance, p.compute_instance) for p in processes)
         self.tell(where, f"nvmlDeviceGet{kind}RunningProcesses", *words)
 
     def grow_processes(self, where: Where, by: int, kind: str = "Compute") -> None:
-        """From now on each time that the list is asked for, `by` processes more are in it."""
+        """Add `by` processes each time the list is read."""
         call = f"nvmlDeviceGet{kind}RunningProcesses"
         self.tell(where, f"{call}.growth", by, self.calls(f"{call}_v3", where))
 
     def cost(self, card: str) -> None:
-        """Have each call and field take as much CPU as the driver of this card: `h200` or `rtx4090`, see costs.toml."""
+        """Let calls and fields take as much CPU as the driver of this card: `h200` or `rtx4090`, see costs.toml."""
         self._costs = load_costs(card)
         self._write()
 
@@ -163,45 +161,42 @@ class FakeNvml:
         self._rule("fault", call, where, code, times, after)
 
     def init_fails(self, code: int, *, times: int | None = None) -> None:
-        """Initialising gets this error."""
         for call in INIT_CALLS:
             self._rules.append(("fault", self._rule_text(call, NODE, code, times, 0)))
         self._write()
 
     def hang(self, call: str, seconds: float, where: Where = EVERYWHERE, *, times: int | None = None) -> None:
-        """A call takes so long before it is answered, or until `heal`; only its own thread waits."""
+        """Delay a call by so many seconds, or until `heal`; only the calling thread waits."""
         self._rule("delay", call, where, round(seconds * 1e6), times, 0)
 
     def heal(self) -> None:
-        """End of all that `fail`, `init_fails`, `hang` and `lose` began; calls that hang are answered now."""
+        """End what `fail`, `init_fails`, `hang` and `lose` began; calls that hang return now."""
         self._rules.clear()
         self._lost.clear()
         self._write()
 
     def lose(self, gpu: int, after_calls: int = 0) -> None:
-        """The GPU falls off the bus: its calls get GPU_IS_LOST, at once or after some more."""
+        """Let the GPU fall off the bus: its calls return GPU_IS_LOST, at once or after some more calls."""
         self._lost[str(gpu)] = ("fault", self._rule_text(ANY, gpu, GPU_IS_LOST, None, after_calls))
         self._write()
 
     def bring_back(self, gpu: int) -> None:
-        """The GPU answers again."""
         self._lost.pop(str(gpu))
         self._write()
 
     def unplug(self, where: Where) -> None:
-        """The device is gone: one GPU less, or one MIG device less (which is noticed at the next initialisation)."""
+        """Remove a GPU, or a MIG device (which readers notice at the next initialisation)."""
         self._change_presence(where, lambda present, number: [each for each in present if each != number])
 
     def plug(self, where: Where) -> None:
-        """The device is there (again)."""
         self._change_presence(where, lambda present, number: sorted({*present, number}))
 
     def xid(self, where: Where, code: int) -> None:
-        """An Xid event: those that wait for one with nvmlEventSetWait_v2 get it."""
+        """Send an Xid event to the callers of nvmlEventSetWait_v2."""
         self.event(where, XID_EVENT, code)
 
     def event(self, where: Where, kind: int, data: int = 0) -> None:
-        """Any event; for a MIG device it carries its instances."""
+        """Send any event; that of a MIG device carries its instances."""
         gpu, _, mig = str(where).partition("/")
         instances = ["-", "-"]
         if mig:
@@ -213,15 +208,15 @@ class FakeNvml:
     # --- what it was asked
 
     def calls(self, call: str = ANY, where: Where = EVERYWHERE) -> int:
-        """How often a call was made by now, by all processes; "*": all calls. A GPU's calls include its MIG devices'."""
+        """Return how often all processes made a call ("*": any call). A GPU's calls include its MIG devices'."""
         return self.tally.count(call, str(where))
 
     def driver_seconds(self) -> float:
-        """How much CPU the calls have taken by now, where they cost something."""
+        """Return the CPU time of all calls that have a cost."""
         return self.calls(SPENT) / 1e6
 
     def counts(self, where: Where = EVERYWHERE) -> dict[str, int]:
-        """All calls that were made by now, by name."""
+        """Return the number of calls by name."""
         return self.tally.counts(str(where))
 
     # --- how it is told
@@ -272,7 +267,7 @@ def _field(number: int, scope: int) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command where NVML is a fake one: `python -m kits.fake_nvml.library h100 FOLDER telemetry snapshot`."""
+    """Run a command with a fake NVML: `python -m kits.fake_nvml.library h100 FOLDER telemetry snapshot`."""
     if len(arguments) < 3:
         print("usage: python -m kits.fake_nvml.library PROFILE FOLDER COMMAND…", file=sys.stderr)
         return 64

@@ -1,4 +1,4 @@
-"""Reads the nodes in tests/nvml_fake/profiles and makes of them what the fake NVML answers, call by call."""
+"""Reads the nodes in tests/nvml_fake/profiles and turns them into the answers of the fake NVML."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MEASURING_US = {"nvmlDeviceGetPcieThroughput": 20_000}
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where an answer stands: a place, and the call with its selectors."""
+    """The key of an answer: a device, and the call with its selectors."""
 
     place: str
     call: str
@@ -56,8 +56,6 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A node as its file tells it."""
-
     name: str
     document: Mapping[str, Any]
     # What goes behind the number of an answer, by call or field: see the README of tests/nvml_fake.
@@ -65,25 +63,23 @@ class Profile:
 
     @property
     def driver(self) -> str:
-        """The driver version."""
         return str(self.document["driver"])
 
     @property
     def gpus(self) -> int:
-        """How many GPUs there are."""
         return len(self.document["buses"])
 
     def with_gpus(self, count: int) -> Profile:
-        """The same node with so many GPUs, at bus addresses of their own."""
+        """Return the node with so many GPUs, at different bus addresses."""
         buses = [f"0000:{0x10 + number:02x}:00.0" for number in range(count)]
         return replace(self, document={**self.document, "buses": buses})
 
     def busy(self) -> Profile:
-        """The same node with numbers that move as they do under a load."""
+        """Return the node with numbers that move as they do under load."""
         return replace(self, moves=_MOVES)
 
     def answers(self, driver: str) -> dict[Key, str]:
-        """All that the fake answers under a driver version."""
+        """Return all answers of the fake under a driver version."""
         version = version_of(driver)
         node = {
             "driver": driver,
@@ -117,14 +113,14 @@ class Profile:
         return answers
 
     def _moving(self, call: str, text: str) -> str:
-        """The answer with how its first number moves; refusals stay."""
+        """Add to an answer how its first number moves; leave refusals unchanged."""
         move = self.moves.get(call)
         first, space, rest = text.partition(" ") if not call.startswith("field.") else (text, "", "")
         return text if move is None or text.startswith("!") else f"{first}{move}{space}{rest}"
 
 
 def load_profile(name: str) -> Profile:
-    """The node in a file; what it extends comes first."""
+    """Return the node in a file, with what it extends."""
     with (PROFILES / f"{name}.toml").open("rb") as file:
         document = tomllib.load(file)
     parent = document.pop("extends", None)
@@ -132,19 +128,18 @@ def load_profile(name: str) -> Profile:
 
 
 def load_costs(card: str) -> dict[str, int]:
-    """The µs of CPU that the driver of a card takes for a call or field, by name."""
+    """Return the driver's CPU time in µs for each call and field of a card."""
     with (PROFILES.parent / "costs.toml").open("rb") as file:
         costs: dict[str, int] = tomllib.load(file)[card]
         return costs
 
 
 def profile_names() -> list[str]:
-    """The names of all profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables within tables; what is above wins."""
+    """Merge nested tables; the values of `above` win."""
     both = {**below, **above}
     for key in below.keys() & above.keys():
         if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
@@ -153,7 +148,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def readings(table: Mapping[str, Any], names: Mapping[str, object]) -> dict[str, str]:
-    """The answers of a table of a profile: calls as they are, and the few shorthands."""
+    """Return the answers of a profile's table: calls as they are, and the few shorthands."""
     calls = {key: value for key, value in table.items() if key.startswith("nvml") or key == "gpm"}
     found = nvlink_texts(table.get("nvlink")) | memory_texts(table.get("memory"))
     found |= process_texts(table.get("processes", {})) | field_texts(table.get("field", {})) | flat(calls)
@@ -161,7 +156,7 @@ def readings(table: Mapping[str, Any], names: Mapping[str, object]) -> dict[str,
 
 
 def flat(table: Mapping[str, Any], before: str = "") -> dict[str, str]:
-    """Selectors joined with dots, answers as words."""
+    """Join selectors with dots, and answers as words."""
     found: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
@@ -176,7 +171,7 @@ def _word(value: object) -> str:
 
 
 def field_texts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """`82 = ["uint", 40]`, `"185.1"` for another scope, `"138.all"` for all links; or a refusal, `"!4"`."""
+    """Parse `82 = ["uint", 40]`, `"185.1"` for another scope, `"138.all"` for all links, or a refusal, `"!4"`."""
     texts = {}
     for number, value in fields.items():
         key = number if "." in number else f"{number}.0"
@@ -185,12 +180,11 @@ def field_texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def field_text(kind: str, value: float) -> str:
-    """A field's kind and value as the state file has them."""
     return f"{kind} {value!r}"
 
 
 def memory_texts(memory: Mapping[str, int] | None) -> dict[str, str]:
-    """MiB; the older call counts what the driver reserved as used."""
+    """Return both memory calls' answers, from MiB; the older call counts reserved memory as used."""
     if memory is None:
         return {}
     total, reserved, used = (memory[word] * _MIB for word in ("total_mib", "reserved_mib", "used_mib"))
@@ -202,7 +196,7 @@ def memory_texts(memory: Mapping[str, int] | None) -> dict[str, str]:
 
 
 def nvlink_texts(nvlink: Mapping[str, int] | None) -> dict[str, str]:
-    """All links up, without errors."""
+    """Return links that are all up and without errors."""
     if nvlink is None:
         return {}
     texts = {"field.91.0": field_text("uint", nvlink["links"])}
@@ -217,7 +211,7 @@ def nvlink_texts(nvlink: Mapping[str, int] | None) -> dict[str, str]:
 
 
 def process_texts(lists: Mapping[str, Any]) -> dict[str, str]:
-    """Lists of `[pid, bytes, GPU instance, compute instance]`, or a refusal."""
+    """Return lists of `[pid, bytes, GPU instance, compute instance]`, or a refusal."""
     return {
         f"nvmlDeviceGet{kind}RunningProcesses": processes
         if isinstance(processes, str)
@@ -232,19 +226,19 @@ def process_text(
     gpu_instance: int | str | None = None,
     compute_instance: int | str | None = None,
 ) -> str:
-    """A process as the state file has it; `-` is what the driver does not say."""
+    """Format a process for the state file; `-` is a value that the driver does not report."""
     words = (pid, memory, gpu_instance, compute_instance)
     return ":".join("-" if word is None else str(word) for word in words)
 
 
 def pci_text(bus: str, pci: Mapping[str, int]) -> str:
-    """Domain, bus, device, device id, subsystem id."""
+    """Format domain, bus, device, device id, subsystem id."""
     domain, number, device = bus.partition(".")[0].split(":")
     return f"{int(domain, 16)} {int(number, 16)} {int(device, 16)} {pci['device']} {pci['subsystem']}"
 
 
 def reason_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[str, str]:
-    """The throttle counters that have other numbers under other drivers, nanoseconds."""
+    """Return the throttle counters in nanoseconds, whose field numbers depend on the driver."""
     numbers = newest(_REASON_FIELDS, version)
     reasons = table.get("reason_ns")
     if numbers is None or reasons is None:
@@ -254,7 +248,7 @@ def reason_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[st
 
 
 def smoothing_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[str, str]:
-    """Power smoothing's numbers, which readers of old constants take for throttle counters."""
+    """Return the numbers of power smoothing, which readers of old constants take for throttle counters."""
     first = newest(_SMOOTHING_FIELDS, version)
     values = table.get("power_smoothing", [])
     if first is None:
@@ -263,12 +257,11 @@ def smoothing_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict
 
 
 def version_of(driver: str) -> tuple[int, ...]:
-    """The numbers of a driver version."""
     return tuple(int(part) for part in driver.split("."))
 
 
 def newest(table: Mapping[tuple[int, ...], Any], version: tuple[int, ...]) -> Any:
-    """What the newest row says that is not newer than the version; None if all are."""
+    """Return the value of the newest row that is not newer than the version; None if all are newer."""
     rows: Iterator[tuple[int, ...]] = (row for row in table if row <= version)
     found = max(rows, default=None)
     return None if found is None else table[found]

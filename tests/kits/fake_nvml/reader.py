@@ -1,4 +1,4 @@
-"""The reader `nvml` on a fake NVML, with a clock that moves when a test says so: in the test's own process, or in a real worker."""
+"""The reader `nvml` on a fake NVML, with a clock that a test moves: in the test's process, or in a real worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WAITING = "nvmlEventSetWait_v2"
 
 
 class Seconds:
-    """A clock that a test moves; a reader in another process finds it in the file."""
+    """A clock that a test moves; a reader in another process reads it from the file."""
 
     def __init__(self, file: Path) -> None:
         self.now = 1000.0
@@ -48,12 +48,12 @@ class Seconds:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass for the reader and for the driver, whose samples want their distance."""
+        """Advance the clock of the reader and of the driver, whose samples need a distance."""
         time.sleep(seconds)
         self.now += seconds
 
     def move(self, seconds: float) -> None:
-        """Let time pass for the reader; the worker and the driver keep theirs."""
+        """Advance the clock of the reader; the worker and the driver keep theirs."""
         self.now += seconds
         new = self.file.with_suffix(".new")
         new.write_text(str(self.now))
@@ -61,7 +61,7 @@ class Seconds:
 
 
 class ThisProcess:
-    """Does what a worker does, line for line, in the process of the test."""
+    """Acts as a worker does, in the process of the test."""
 
     reader: NvmlReader  # what the target names
     environment: Mapping[str, str] = os.environ
@@ -75,7 +75,6 @@ class ThisProcess:
         self._workbench = Workbench()
 
     def call(self, what: Ask, seconds: float, _given_up: object) -> Plain:
-        """The result of one question."""
         question = decode_line(question_line(Question(1, seconds, what)))
         try:
             line = answer_line(1, 0.0, None, self._workbench.perform(question))
@@ -84,14 +83,13 @@ class ThisProcess:
         return answer_in(line).result
 
     def stop(self) -> None:
-        """Let go of the library."""
         self._workbench.close()
 
     close = stop
 
 
 class Bench:
-    """A reader of a fake node, and what it gives."""
+    """A reader of a fake node, and its reports."""
 
     def __init__(self, fake: FakeNvml, worker: Worker | ThisProcess, clock: Seconds) -> None:
         self.fake = fake
@@ -100,49 +98,45 @@ class Bench:
         self.forget()
 
     def settle(self, seconds: float = 2.0) -> None:
-        """Let so much time pass for the reader, and for the driver what it wants between two samples."""
+        """Advance the reader's clock so far, and the driver's by the distance of two samples."""
         time.sleep(0.11)
         self.move(seconds)
 
     def capture(self, tier: str = "fast", deadline: float = 60.0) -> Capture:
-        """What one poll gets."""
         poll = POLLS[tier]
         return self._reader.read(Poll(poll.name, poll.request, poll.tier, deadline=deadline), Targets())
 
     def data(self, tier: str = "fast") -> dict[str, Any]:
-        """What the reader gave, which must not be a refusal."""
+        """Return the reader's data, which must not be a refusal."""
         capture = self.capture(tier)
         assert capture.failure is None, capture.failure
         found: dict[str, Any] = capture.outputs[0].data
         return found
 
     def gpu(self, index: int = 0, tier: str = "fast") -> dict[str, Any]:
-        """What it gave of one GPU."""
         found: dict[str, Any] = self.data(tier)["gpus"][index]
         return found
 
     def refusal(self, tier: str = "fast", deadline: float = 60.0) -> Failure:
-        """Why it gave nothing."""
         failure = self.capture(tier, deadline).failure
         assert failure is not None
         return failure
 
     def report(self, tier: str = "fast") -> Report:
-        """What the parser makes of it."""
         return PARSER.parse(self.capture(tier))
 
     def events(self, wanted: int) -> list[Event]:
-        """So many events, which come by another thread, from as many polls as it takes."""
+        """Return so many events, which another thread delivers, from as many polls as it takes."""
         found: list[Event] = []
         assert comes_true(lambda: found.extend(self.report().events) or len(found) >= wanted)
         return found
 
     def forget(self) -> None:
-        """A new reader for the same worker, as after `telemetry resume`."""
+        """Start a new reader for the same worker, as `telemetry resume` does."""
         self._reader = WorkerReader("nvml", self.worker)  # type: ignore[arg-type]  # all of a worker that it uses
 
     def made(self, tier: str, where: int | str = 0) -> dict[str, int]:
-        """The driver calls that one poll makes on a device, two seconds after the one before."""
+        """Return the driver calls of one poll on a device, two seconds after the previous poll."""
         self.move(2)
         before = self.fake.counts(where)
         self.data(tier)
@@ -153,7 +147,7 @@ class Bench:
 
 @contextmanager
 def loaded(fake: FakeNvml) -> Iterator[ModuleType]:
-    """The real pynvml with the fake's library in this process, as in a process that has just started."""
+    """Load the real pynvml with the fake's library in this process, as in a process that has just started."""
     pynvml = import_module("pynvml")
     fresh = {
         "nvmlLib": None,
@@ -167,7 +161,7 @@ def loaded(fake: FakeNvml) -> Iterator[ModuleType]:
 
 @contextmanager
 def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda pynvml: pynvml) -> Iterator[Bench]:
-    """A reader in this process, which ends with the test; `module` may put another module in the place of pynvml."""
+    """Return a reader in this process, which ends with the test; `module` may replace pynvml."""
     clock = Seconds(fake.folder / "clock")
     with loaded(fake) as pynvml, here(module(pynvml), lambda _name: fake.library.exists(), clock) as stack:
         worker = ThisProcess(clock)
@@ -177,7 +171,7 @@ def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda 
 
 @contextmanager
 def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Seconds) -> Iterator[ExitStack]:
-    """Have the reader find this module and this clock, and its thread that waits for events end soon."""
+    """Let the reader find this module and this clock, and let its event thread end soon."""
     with ExitStack() as stack:
         stack.enter_context(patch.dict("sys.modules", {"pynvml": pynvml}))
         stack.enter_context(patch.object(library, "can_be_loaded", can_be_loaded))
@@ -188,7 +182,7 @@ def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Second
 
 @contextmanager
 def reading_in_worker(fake: FakeNvml, launcher: Launcher = launch) -> Iterator[Bench]:
-    """The same in a worker process, which can hang, be killed and be left."""
+    """Return a reader in a worker process, which can hang and be killed."""
     clock = Seconds(fake.folder / "clock")
     environment = {**fake.environment, "HAND_CLOCK": str(clock.file)}
     readers = {"nvml": f"{READERS}/hand_clock_reader.py:READER"}
@@ -200,7 +194,7 @@ def reading_in_worker(fake: FakeNvml, launcher: Launcher = launch) -> Iterator[B
 
 
 def value(report: Report, metric: str, label: str = "", device: int = 0) -> Value:
-    """One reading of a report; not reported where there is none."""
+    """Return one reading of a report; not reported if it is missing."""
     found = [
         item.value for item in report.readings if (item.device, item.metric, item.label) == (device, metric, label)
     ]

@@ -49,7 +49,7 @@ _SAME_AS_CALL = {
 
 
 class NVMLError(Exception):
-    """What pynvml raises; `value` is the library's number."""
+    """The error that pynvml raises; `value` is the library's number."""
 
     def __init__(self, value: int) -> None:
         super().__init__(value)
@@ -57,7 +57,7 @@ class NVMLError(Exception):
 
 
 class StandIn(ModuleType):
-    """One node's pynvml. `answers` are those of the fake's state file and may be changed; `lost` are GPUs off the bus."""
+    """One node's pynvml. `answers` are those of the fake's state file and can be changed; `lost` are lost GPUs."""
 
     NVMLError = NVMLError
 
@@ -121,7 +121,7 @@ class StandIn(ModuleType):
         return [SimpleNamespace(pid=int(pid), smUtil=int(percent), timeStamp=since + 1) for pid, percent, *_ in found]
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """Any call whose answer is numbers, a text or a list of processes."""
+        """Answer any call whose result is numbers, a text or a list of processes."""
         self._look_up(name)
         handle, *selectors = arguments or (None,)
         key = ".".join([self._place(handle), name.replace("TemperatureV", "Temperature"), *map(str, selectors)])
@@ -136,7 +136,7 @@ class StandIn(ModuleType):
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
     def _look_up(self, name: str) -> None:
-        """As a driver that does not have the call, in any version."""
+        """Fail as a driver without the call does, in any version."""
         if not any(f"{name}{version}" in self._symbols for version in ("", "_v2", "_v3")):
             raise NVMLError(_FUNCTION_NOT_FOUND)
 
@@ -178,7 +178,7 @@ class StandIn(ModuleType):
         return _FIELD.pack(number, scope, 1, 0, numbered, 0, held)
 
     def _of_a_call(self, place: str, number: int) -> str:
-        """A field that is a number of another call's."""
+        """Return a field whose value is that of another call."""
         call, word, kind = _SAME_AS_CALL.get(number, ("", 0, ""))
         text = self.answers.get(f"{place}.{call}", f"!{_NOT_SUPPORTED}")
         return text if text.startswith("!") else f"{kind} {text.split()[word]}"
@@ -192,7 +192,7 @@ def _process(word: str) -> SimpleNamespace:
 
 @contextmanager
 def reading(stand_in: StandIn, folder: Path) -> Iterator[Bench]:
-    """A reader of it, which ends with the test."""
+    """Return a reader on the stand-in, which ends with the test."""
     clock = Seconds(folder / "clock")
     with here(stand_in, lambda _name: True, clock) as stack:
         worker = ThisProcess(clock)

@@ -16,17 +16,15 @@ _NAMED = 2
 
 
 class Tally:
-    """How often each call was made, for all places and for each."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def count(self, call: str, where: str) -> int:
-        """How often the call was made at the place; 0 for one that nobody made."""
+        """Return how often the call was made for the device."""
         return self.counts(where).get(call, 0)
 
     def counts(self, where: str) -> dict[str, int]:
-        """All calls that were made at the place, by name; the sum of all under "*"."""
+        """Return the calls for the device by name, with their sum as "*"."""
         return {name: count for name, count in self._column(slot_of(where)) if count}
 
     def _column(self, slot: int) -> Iterator[tuple[str, int]]:
@@ -42,7 +40,7 @@ class Tally:
 
 
 def slot_of(where: str) -> int:
-    """The column of a place: everywhere, calls without a device, then for each GPU itself and its MIG devices."""
+    """Return a device's column: everywhere, calls without a device, then each GPU and its MIG devices."""
     if where == "*":
         return 0
     if where == "node":

@@ -1,4 +1,4 @@
-"""What a `telemetry job` imports first whose work may take as long as it does on a busy machine."""
+"""Lets a `telemetry job` take as long as it needs on a busy machine. Python imports this module first."""
 
 from telemetry_daemon.readers.jobs import harmless
 
