@@ -1,4 +1,4 @@
-"""The contract suite finds what it is there to find: each law has a parser here that breaks it."""
+"""The contract suite finds violations: for each law there is a parser here that breaks it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def parser(parse: Callable[[Capture], object], **changes: object) -> SourceParse
 
 
 def careful(capture: Capture) -> Report:
-    """A parser that keeps the contract: it reads a line only when it is whole."""
+    """A parser that keeps the contract: it reads a line only if the line is whole."""
     text = "".join(output.text for output in capture.outputs)
     match = re.search(r"card ([0-9]{1,3}) temp ([0-9]{1,3})C load ([0-9]{1,3})% mem ([0-9]{1,5})MiB pid 9\n", text)
     if match is None or int(match[2]) > 200 or int(match[3]) > 100:
@@ -60,7 +60,7 @@ def careful(capture: Capture) -> Report:
 
 
 def giving(report: object) -> SourceParser:
-    """A parser that gives this report on the sample, and the careful one's on everything else."""
+    """Return a parser that gives this report on the sample, and the careful parser's on all other texts."""
     return parser(lambda capture: report if capture.outputs == (Output(text=TEXT),) else careful(capture))
 
 
@@ -138,13 +138,13 @@ def test_a_sum_of_processes_is_accepted() -> None:
 
 
 def raising(capture: Capture) -> Report:
-    """Works on the sample, and stumbles over text that lacks what it takes for granted."""
+    """Works on the sample, and fails on text without the expected parts."""
     text = capture.outputs[0].text
     return replace(careful(capture), unknown_fields=(text.split("temp")[1][:3],))
 
 
 def forgetful() -> Callable[[Capture], Report]:
-    """Counts its calls."""
+    """Keep a count of calls, which the contract forbids."""
     calls: list[int] = []
 
     def parse(capture: Capture) -> Report:
@@ -155,14 +155,14 @@ def forgetful() -> Callable[[Capture], Report]:
 
 
 def greedy(capture: Capture) -> Report:
-    """Takes a number that the text may end inside."""
+    """Read a number that the text may end inside."""
     match = re.search(r"temp ([0-9]{1,2})", "".join(output.text for output in capture.outputs))
     found = () if match is None else (Reading(0, "temperature_celsius", float(match[1]), "core"),)
     return Report(devices=(device(),), readings=found)
 
 
 def meddling(capture: Capture) -> Report:
-    """Changes the data that it was given."""
+    """Change the input data."""
     for output in capture.outputs:
         if isinstance(output.data, dict):
             output.data.pop("temp", None)
@@ -170,7 +170,7 @@ def meddling(capture: Capture) -> Report:
 
 
 def inventing(capture: Capture) -> Report:
-    """Says 0 where nothing is printed."""
+    """Report 0 for a missing value."""
     text = "".join(output.text for output in capture.outputs)
     match = re.search(r"load ([0-9]+)%", text)
     value = min(float(match[1]) / 100, 1.0) if match else 0.0
@@ -276,7 +276,7 @@ def test_a_flood_of_violations_is_cut() -> None:
     ],
 )
 def test_whose_devices_and_which_addresses_a_report_may_hold(vendor: str, listed: Device, *, is_broken: bool) -> None:
-    """A tool of AMD that Hygon's runtime contains may list Hygon's cards, by an address without a domain."""
+    """AMD's tool in Hygon's runtime may list Hygon's cards, by an address without a domain."""
     report = Report(devices=(listed,))
     source = SourceParser("tool", vendor, ("power_watts",), (POLL,), lambda _: report)
     assert bool(report_violations(source, Capture("tool", POLL.name, POLL.request), report)) == is_broken

@@ -1,4 +1,4 @@
-"""Of every source that prints JSON: lines of other programs before, in and behind it cost nothing; nor do two in a row, or a cut."""
+"""JSON is read between other programs' lines, after another document, and up to a cut, for all sources of JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOREIGN = (
 
 
 def span(text: str) -> tuple[int, int] | None:
-    """Where the first document in a text begins and ends; one that is cut off ends with the text."""
+    """Return where the first document in a text begins and ends; one that is cut off ends with the text."""
     for opening in _OPENING.finditer(text):
         try:
             value, end = json.JSONDecoder().raw_decode(text, opening.end())
@@ -51,7 +51,7 @@ def span(text: str) -> tuple[int, int] | None:
 
 @cache
 def outputs(tool: str) -> list[tuple[Capture, str]]:
-    """Return the outputs that hold JSON, of captures that give devices, each alone in its capture."""
+    """Return each output with JSON of captures that give devices, alone in its capture."""
     parser = PARSERS[tool]
     cases = [case.captures(parser) for case in own_cases(tool)]
     return [
@@ -73,7 +73,7 @@ def readings_of(report: Report) -> tuple[object, ...]:
 
 
 def noisy(text: str, line: str) -> Iterator[str]:
-    """The text with this line before, behind and within the JSON, at the end of a line of it."""
+    """Return the text with this line before, after and within the JSON."""
     start, end = span(text) or (0, 0)
     yield f"{line}\n{text}"
     yield f"{text.rstrip()}\n{line}\n" if end < len(text) else text

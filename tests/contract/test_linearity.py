@@ -1,4 +1,4 @@
-"""No text takes a parser long: the time grows with the length and not faster, whatever the text is made of."""
+"""The time of each parser is linear in the length of a text, whatever the text contains."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ NASTY: dict[str, Callable[[int], str]] = {
 
 
 def seconds(parser: Parser, text: str, runs: int) -> float:
-    """The processor's time for the shortest of so many runs: what else the machine does only makes it longer."""
+    """Return the CPU time of the shortest of so many runs: other load only makes runs longer."""
     capture = text_capture(parser, text)
     times = []
     for _ in range(runs):
@@ -80,12 +80,12 @@ def seconds(parser: Parser, text: str, runs: int) -> float:
 
 
 def repeated(text: str, size: int) -> str:
-    """The text as often as makes the size, but no more lines than a parser looks at: too many are refused at once."""
+    """Repeat the text up to the size, but not beyond the number of lines that a parser accepts."""
     return text * max(1, min(size // len(text), (MOST_LINES - 1) // max(1, text.count("\n"))))
 
 
 def assert_read_in_time(parser: Parser, text_of_size: Callable[[int], str]) -> None:
-    """A busy machine gets more tries; the small text matters only where the large one takes its time."""
+    """A busy machine gets more tries; the small text matters only if the large one is slow."""
 
     def holds(runs: int) -> bool:
         longest = seconds(parser, text_of_size(LARGE), runs)

@@ -1,4 +1,4 @@
-"""A line, cell or end is lost from every capture: no number changes its meaning, and none goes, without a word. A fixed sample."""
+"""A line, cell or end is lost from every capture: no number changes or disappears silently. A fixed sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE_OF = (pytest.param(193, id="few"), pytest.param(13, id="many", marks=pytest.
 
 
 def violations(parser: Parser, sample: Sample, start: int, step: int) -> list[str]:
-    """What is wrong or silent among the losses, of which one of each step is tried."""
+    """Return what is wrong or silent among a sample of the losses."""
     whole = parser.parse(sample.capture)
     return [
         f"{sample.name}: {loss.kind} {loss.where}: {finding.kind}: {finding.what}"

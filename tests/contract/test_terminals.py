@@ -1,4 +1,4 @@
-"""What a terminal, a launcher or a watch shows around an output changes nothing of what is read, and is no problem."""
+"""What a terminal, a launcher or a watch prints around an output changes no reading and is no problem."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ AFTER = (
 
 
 def asked(parser: Parser, output: Output) -> str:
-    """The command that such an output answers, as a person types it."""
+    """Return the command of an output, as a person types it."""
     request = parser.polls[0].request
     assert isinstance(request, Command)
     return output.name or " ".join(request.alternatives[0] if request.per is None else request.alternatives[-1][:1])
 
 
 def lines_before(parser: Parser, capture: Capture, report: Report) -> list[str]:
-    """What may stand before it; no command where it is the command that says of which device an answer is."""
+    """Return possible lines before an output; no command if the command says which device answers."""
     per_device = any(isinstance(poll.request, Command) and poll.request.per for poll in parser.polls)
     is_named = any(
         arguments_of(line, asked(parser, output).split()[0])
@@ -88,7 +88,7 @@ def lines_before(parser: Parser, capture: Capture, report: Report) -> list[str]:
 
 
 def framed(parser: Parser, capture: Capture, before: str, after: str) -> Capture:
-    """The capture with these lines before and after the whole text of each output."""
+    """Return the capture with these lines before and after the text of each output."""
     outputs = []
     for output in capture.outputs:
         first = before.replace("{}", asked(parser, output)) + "\n" if before else ""
@@ -97,7 +97,7 @@ def framed(parser: Parser, capture: Capture, before: str, after: str) -> Capture
 
 
 def said(report: Report) -> Report:
-    """The report without the numbers of lines, which are others below a prompt."""
+    """Return the report without line numbers, which a prompt changes."""
     problems = [replace(item, where=re.sub("[0-9]+", "", item.where)) for item in report.problems]
     return replace(report, problems=tuple(replace(item, text=_unplaced(item.text)) for item in problems))
 
@@ -111,7 +111,7 @@ def ends_whole(capture: Capture) -> bool:
 
 
 def captures_of(name: str, one_of: int) -> Iterator[tuple[int, Capture]]:
-    """Return the captures of the tool, numbered; one of each layout where not everything is tried."""
+    """Return the captures of the tool, numbered; one of each layout in a small run."""
     cases = own_cases(name) if one_of == 1 else of_each_layout(own_cases(name))
     return enumerate(capture for case in cases for capture in case.captures(PARSERS[name]))
 

@@ -1,4 +1,4 @@
-"""Half an hour without a store, then half a dozen restarts of either side: every sample that was scraped is stored once."""
+"""Half an hour without a store, then restarts of either side: every scraped sample is stored once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = [
     ("kind", "seconds"), [("prometheus", 2 * CUT_SECONDS), ("prometheus", 5 * CUT_SECONDS), ("vmagent", 30)]
 )
 def test_what_an_outage_costs(tmp_path: Path, kind: str, seconds: int) -> None:
-    """As docs/agents.md says: a Prometheus agent survives twice its cuts and not five times, and a crash of vmagent costs two scrapes."""
+    """docs/agents.md: a Prometheus agent survives twice its truncation interval; a vmagent crash loses two scrapes."""
     pki = make_pki(tmp_path)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(prometheus_store(tmp_path / "store", pki))

@@ -1,4 +1,4 @@
-"""Agents that write to stores with TLS and a password, either of which goes away; and what was scraped against what is stored."""
+"""Agents that write to stores with TLS and a password, either of which stops; compares scraped with stored samples."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class _Page(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 class Target(http.server.ThreadingHTTPServer):
-    """A node whose every series counts how often it was scraped: each page is another number."""
+    """A node in which every series counts its scrapes, so that each page has another number."""
 
     daemon_threads = True
 
@@ -62,7 +62,6 @@ class Target(http.server.ThreadingHTTPServer):
         self._lock = threading.Lock()
 
     def next_number(self) -> int:
-        """The number of this scrape."""
         with self._lock:
             self.last += 1
             return self.last
@@ -85,7 +84,7 @@ class Target(http.server.ThreadingHTTPServer):
 
 @dataclass
 class Program:
-    """A process with a folder of its own, which can be ended and started again."""
+    """A process with its own folder, which can be stopped and started again."""
 
     command: Sequence[str]
     folder: Path
@@ -96,7 +95,7 @@ class Program:
             self.process = subprocess.Popen(self.command, cwd=self.folder, stdout=log, stderr=log)
 
     def end(self, number: int) -> None:
-        """End it by a signal: SIGTERM as systemd does, SIGKILL as a crash would."""
+        """Stop the process by a signal: SIGTERM as systemd does, SIGKILL as a crash would."""
         assert self.process is not None
         self.process.send_signal(number)
         self.process.wait(timeout=90)
@@ -116,7 +115,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was stored of a series at one moment."""
+    """A stored sample of a series."""
 
     series: str
     time: float
@@ -125,7 +124,7 @@ class Sample:
 
 @dataclass
 class Store(Program):
-    """A database that takes remote write at an address of its own."""
+    """A database that accepts remote write at its own address."""
 
     address: str = ""
     trust: ssl.SSLContext = field(default_factory=ssl.create_default_context)
@@ -133,7 +132,7 @@ class Store(Program):
     crash: int = signal.SIGKILL
 
     def fetch(self, path: str, **query: str) -> str:
-        """The answer; empty while there is none."""
+        """Return the answer; empty while there is none."""
         url = f"https://{self.address}{path}?{urllib.parse.urlencode(query)}"
         request = urllib.request.Request(url, headers=basic("agent", PASSWORD))
         try:
@@ -143,7 +142,7 @@ class Store(Program):
             return ""
 
     def samples(self, metric: str, agent: str) -> list[Sample]:
-        """Every sample of a metric that lies in it from that agent."""
+        """Return every sample of a metric that the store has from that agent."""
         answer = self.fetch("/api/v1/query", query=f'{metric}{{cluster="{agent}"}}[3h]')
         return [
             Sample(item["metric"].get("series", ""), when, int(float(value)))
@@ -153,7 +152,7 @@ class Store(Program):
 
 
 class VictoriaStore(Store):
-    """VictoriaMetrics, which gives back every sample as often as it has it."""
+    """VictoriaMetrics, which returns every sample as often as it has it."""
 
     def samples(self, metric: str, agent: str) -> list[Sample]:
         self.fetch("/internal/force_flush")
@@ -192,7 +191,7 @@ def replaced(text: str, changes: dict[str, str]) -> str:
 
 
 def agent_of(kind: str, folder: Path, target: str, store: Store, pki: Pki) -> Program:
-    """An agent with the files and the command of deploy/agents, for this target and store, under the folder's name."""
+    """Return an agent with the files and the command of deploy/agents, for this target and store."""
     name, unit = AGENTS[kind]
     shutil.copytree(FOLDER, folder)
     (folder / "tls").mkdir()
@@ -220,7 +219,7 @@ def agent_of(kind: str, folder: Path, target: str, store: Store, pki: Pki) -> Pr
 
 
 def agent_flag() -> str:
-    """How this version of Prometheus is made to be an agent."""
+    """Return the flag that makes this version of Prometheus an agent."""
     done = subprocess.run([tool("prometheus"), "--help"], capture_output=True, text=True)
     is_new = re.search(r"^\s+--(\[no-\])?agent\b", done.stdout + done.stderr, re.MULTILINE)
     return "--agent" if is_new else "--enable-feature=agent"
@@ -236,14 +235,14 @@ class Pair:
     store: Store
 
     def restart(self, number: int) -> None:
-        """End the agent and start it again; the page that it was just getting is in doubt."""
+        """Stop the agent and start it again; the page that it was just getting may be lost."""
         before = self.target.last
         self.agent.end(number)
         self.target.in_doubt |= set(range(before, self.target.last + 1))
         self.agent.start()
 
     def wait_until_sent(self) -> None:
-        """Wait until what has been scraped by now is in the store."""
+        """Wait until everything that was scraped is in the store."""
         last = self.target.last
 
         def arrived() -> bool:
@@ -253,7 +252,7 @@ class Pair:
         until(arrived, f"scrape {last} of {self.name} is in the store", 180.0)
 
     def complaints(self) -> list[str]:
-        """What is missing, twice, or out of order, of all that was scraped."""
+        """Return the samples that are missing, duplicate, or out of order."""
         samples = self.store.samples("scrape_number", self.name)
         failed = sum(1 for each in self.store.samples("up", self.name) if each.value == 0)
         # What the agent itself noted as a failed scrape was scraped by nobody.
@@ -273,13 +272,12 @@ class Pair:
 
 
 def scraped(pairs: Sequence[Pair], times: int) -> None:
-    """Let each be scraped so many times more."""
+    """Wait until each target was scraped so many times more."""
     wanted = {pair.name: pair.target.last + times for pair in pairs}
     until(lambda: all(pair.target.last >= wanted[pair.name] for pair in pairs), f"{times} scrapes", 60.0 + 10 * times)
 
 
 def stores_of(pairs: Sequence[Pair]) -> list[Store]:
-    """Their stores, each once."""
     return list({pair.store.address: pair.store for pair in pairs}.values())
 
 
@@ -289,7 +287,7 @@ def all_sent(pairs: Sequence[Pair]) -> None:
 
 
 def outage(pairs: Sequence[Pair], times: int, scrapes: int) -> None:
-    """The stores are away; meanwhile the agents whose queue lies on disk are restarted, so many times."""
+    """Stop the stores; meanwhile restart the agents whose queue is on disk so many times."""
     for store in stores_of(pairs):
         store.end(store.crash)
     for _ in range(times):
@@ -304,7 +302,7 @@ def outage(pairs: Sequence[Pair], times: int, scrapes: int) -> None:
 
 @contextlib.contextmanager
 def all_pairs(folder: Path) -> Iterator[list[Pair]]:
-    """Every agent with every store, at work."""
+    """Start every agent with every store."""
     pki = make_pki(folder)
     with contextlib.ExitStack() as stack:
         pairs = []

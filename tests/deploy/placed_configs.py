@@ -1,4 +1,4 @@
-"""The configuration files of deploy/prometheus on the way to a test: other places, shorter times, nothing else."""
+"""The configuration files of deploy/prometheus, with paths and times changed for a test and nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALL_ADDRESSES = re.compile(r'msg="serving" .*?address="([^"]+)"')
 
 
 class Placed:
-    """A copy of all files in a folder of its own, with these targets."""
+    """A copy of all files in a folder, with these targets."""
 
     def __init__(self, folder: Path, groups: Sequence[dict[str, object]]) -> None:
         shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("node.yml"))
@@ -40,7 +40,7 @@ class Placed:
         (folder / _TARGETS).write_text(json.dumps(list(groups)))
 
     def config(self, name: str, *changes: tuple[str, str]) -> Path:
-        """The file, with times for a test and these texts replaced; each of them must be there."""
+        """Return the file with test times and these replacements; each replaced text must exist."""
         path = self.folder / name
         text = path.read_text()
         for before, after in changes:
@@ -52,12 +52,12 @@ class Placed:
         return path
 
     def storing_at(self, name: str, address: str, *changes: tuple[str, str]) -> Path:
-        """The file of an agent that writes to that address."""
+        """Return the file of an agent that writes to that address."""
         return self.config(name, (_STORE, f"http://{address}"), *changes)
 
 
 def without_kubernetes(text: str) -> str:
-    """The text with the nodes of a file in place of a cluster's, which Debian's Prometheus cannot ask."""
+    """Replace the nodes of a cluster, which Debian's Prometheus does not support, by those of a file."""
     changed, times = _KUBERNETES.subn(f"    file_sd_configs:\n      - files: [{_TARGETS}]\n", text)
     assert times == 1
     return changed
@@ -65,7 +65,7 @@ def without_kubernetes(text: str) -> str:
 
 @contextlib.contextmanager
 def many_addresses(folder: Path, count: int) -> Iterator[list[str]]:
-    """A simulated node that listens on so many loopback addresses: as many targets."""
+    """Return a simulated node that listens on so many loopback addresses: as many targets."""
     more = [word for number in range(2, count + 1) for word in ("--web.listen-address", f"127.0.0.{number}:0")]
     folder.mkdir()
     expected = "[expect.devices]\nnvidia = 2\n"
@@ -82,12 +82,12 @@ class _Inventory(http.server.SimpleHTTPRequestHandler):
         return "application/json"
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def inventory(folder: Path, groups: Sequence[dict[str, object]]) -> Iterator[str]:
-    """A service that knows the nodes; gives its address."""
+    """Start an HTTP service that lists the nodes; return its address."""
     folder.mkdir()
     (folder / "accelerator-nodes").write_text(json.dumps(list(groups)))
     handler = partial(_Inventory, directory=str(folder))

@@ -1,4 +1,4 @@
-"""The configurations of other people's agents: they can be read, agree with the daemon, and with one another."""
+"""The configurations of other agents are valid, and agree with the daemon and with one another."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def text(name: str) -> str:
 
 
 def settings(unit: Path) -> dict[str, list[str]]:
-    """What a unit says below `[Service]` about who it is and what it may do."""
+    """Return the settings of a unit's `[Service]` about users and permissions."""
     found: dict[str, list[str]] = {}
     body = unit.read_text().partition("\n# Who it is")[2].partition("\n[Install]")[0]
     for name, value in re.findall(r"^([A-Za-z]+)=(.*)$", body, flags=re.MULTILINE):
@@ -69,7 +69,7 @@ def test_all_say_the_same(name: str) -> None:
 
 
 def test_toml_can_be_read_with_every_other_output() -> None:
-    """The outputs that are commented out are there to be taken: each is good TOML, too."""
+    """The outputs that are commented out must be good TOML, too."""
     content = text("telegraf.conf")
     active = tomllib.loads(content)
     assert active["inputs"]["prometheus"][0]["urls"] == [f"http://localhost:{DEFAULT_PORT}/metrics"]
@@ -96,7 +96,6 @@ _RENAME = re.compile(r'set\(metric\.name, "([^"]+)"\)')
 
 
 def holds(condition: str, metric: Mapping[str, Any]) -> bool:
-    """Whether a statement applies to the metric."""
     name, _, other = condition.partition(" and ")
     pattern = re.fullmatch(r'IsMatch\(metric\.name, "(.*)"\)', name)
     exact = re.fullmatch(r'metric\.name == "(.*)"', name)
@@ -112,7 +111,7 @@ def holds(condition: str, metric: Mapping[str, Any]) -> bool:
 
 
 def applied(action: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
-    """Apply what a statement does to the metric; the metrics that it adds."""
+    """Apply a statement to the metric; return the metrics that it adds."""
     if match := _COPY.fullmatch(action):
         return [{**metric, "name": match[1], "unit": match[2], "attributes": dict(metric["attributes"])}]
     if match := _SET.fullmatch(action):
@@ -126,7 +125,7 @@ def applied(action: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def transformed(name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What the block adds to a gauge with one point, by the meaning that the Collector gives to its statements."""
+    """Return what the block adds to a gauge with one point, by the Collector's semantics."""
     blocks = yaml.safe_load(text("otelcol.yaml"))["processors"]["transform/hw"]["metric_statements"]
     metrics: list[dict[str, Any]] = [{"name": name, "kind": "gauge", "attributes": dict(labels)}]
     for block in blocks:
@@ -170,7 +169,7 @@ def test_the_collector_knows_metrics_that_there_are() -> None:
 
 
 def test_alloys_blocks_refer_to_each_other() -> None:
-    """Nobody here can run it: brackets and strings are closed, and each reference leads to a block."""
+    """Alloy cannot be run here: check brackets, strings and references."""
     code = re.sub(r"^//.*$", "", text("config.alloy"), flags=re.MULTILINE)
     bare = re.sub(r'"[^"\n]*"', '""', code)
     assert '"' not in bare.replace('""', "")
@@ -185,7 +184,6 @@ def test_alloys_blocks_refer_to_each_other() -> None:
 
 
 def test_the_unit_is_as_closed_as_ours() -> None:
-    """Whatever our own unit forbids itself, this one forbids itself, too."""
     ours, agents = settings(OUR_UNIT), settings(UNIT)
     assert len(ours) > 25
     assert {name: agents.get(name) for name in ours.keys() - OURS_ALONE - OF_ITS_OWN} == {
@@ -211,7 +209,7 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_waits_outlives_a_restart() -> None:
-    """Everything that is kept lies in the state directory, which systemd leaves alone."""
+    """All queues are in the state directory, which systemd keeps."""
     (folder,) = settings(UNIT)["StateDirectory"]
     for name in ("telemetry-agent.service", "vmagent.conf", "otelcol.yaml"):
         kept = re.findall(r"(?:storage\.agent\.path=|tmpDataPath=|\bdirectory: )(\S+)", text(name))

@@ -1,4 +1,4 @@
-"""The hooks for PBS and Flux with stand-ins for their schedulers; none of them fails, whatever becomes of telemetry."""
+"""The hooks for PBS and Flux with stand-ins for their schedulers; none of them fails when telemetry does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DEADLINE = r"(?:(?<=timeout -s KILL )|(?<=\n_LONGEST_SECONDS = ))[0-9.]+"
 
 
 def hook(folder: Path, path: str, waits_for: str = "") -> Path:
-    """A copy of one of our hooks that looks for programs in the folder, too, and waits for some as long as a busy machine takes."""
+    """Return a copy of a hook that looks for programs in the folder, too, and has longer timeouts for busy machines."""
     text = (ROOT / "deploy" / path).read_text()
     changed = text.replace("/usr/local/sbin:", f"{folder}/bin:")
     assert changed != text
@@ -72,7 +72,7 @@ def put(folder: Path, name: str, text: str) -> None:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    """Run a hook as a scheduler does: with its variables alone; it ends well, and before a program that hangs would."""
+    """Run a hook as a scheduler does, with its variables alone; it must succeed before a hanging program would end."""
     given = {**environment, "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": str(folder / "jobs")}
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

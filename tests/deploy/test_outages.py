@@ -1,4 +1,4 @@
-"""Agents that push: the store goes away and comes back, and every sample that was scraped is in it once."""
+"""Agents that push: the store stops and returns, and every scraped sample is stored once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.needs("prometheus", "vmagent", "victoria-metrics")
 
 
 def test_every_sample_is_stored_once(tmp_path: Path) -> None:
-    """Over TLS and with a password, as the files say; long_outages.py does the same for half an hour."""
+    """Over TLS and with a password, as in the files; long_outages.py does this for half an hour."""
     with all_pairs(tmp_path) as pairs:
         scraped(pairs, 2)
         outage(pairs, 1, 2)

@@ -1,4 +1,4 @@
-"""The scrape configurations for fleets: promtool takes each, and a real Prometheus does with each what it says."""
+"""The scrape configurations for fleets: promtool accepts each, and a real Prometheus does what each says."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class Fleet:
         return self.servers[name]
 
     def up(self, name: str) -> list[dict[str, str]]:
-        """The labels of the nodes that are up."""
         found = (self[name].ask('query?query=up{job=~"accelerators.*"}==1') or {}).get("result", [])
         return [item["metric"] for item in found]
 
@@ -54,13 +53,12 @@ class Fleet:
         return sorted(labels["instance"] for labels in self.up(name))
 
     def active(self, name: str) -> list[dict[str, Any]]:
-        """The targets that it scrapes, whether they answer or not."""
         return (self[name].ask("targets?state=active") or {}).get("activeTargets", [])
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """All started at once: each needs some seconds until it has scraped and sent."""
+    """Start all at once: each needs some seconds until it has scraped and sent."""
     folder = tmp_path_factory.mktemp("fleet")
     with contextlib.ExitStack() as stack:
         addresses = stack.enter_context(many_addresses(folder / "node", TARGETS))
@@ -98,7 +96,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @contextlib.contextmanager
 def secure_node(folder: Path) -> Iterator[str]:
-    """A simulated node that speaks TLS and asks for a password; its certificate's authority is in the folder."""
+    """Return a simulated node with TLS and a password; its certificate's authority is in the folder."""
     pki = make_pki(folder)
     web = folder / "web.yml"
     web.write_text(pki.tls_section() + f"basic_auth_users:\n  prometheus: {cheap_hash(PASSWORD)}\n")
@@ -115,7 +113,7 @@ def with_secrets(placed: Placed, authority: bytes = b"") -> Placed:
 
 
 def pods(address: str) -> list[dict[str, object]]:
-    """What Kubernetes tells of three pods: one of ours, another port of it, and one that has ended."""
+    """Return Kubernetes' data on three pods: ours, another port of it, and one that has ended."""
     labels = ({}, {"__meta_kubernetes_pod_container_port_name": "debug"}, {"__meta_kubernetes_pod_phase": "Succeeded"})
     node = {
         "__meta_kubernetes_pod_node_name": "worker7",
@@ -137,7 +135,7 @@ def test_promtool_takes_the_file(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["file-sd", "http-sd"])
 def test_nodes_of_a_file_and_of_an_inventory_are_scraped_with_its_labels(fleet: Fleet, name: str) -> None:
-    """Job, instance and the list's labels stand on the nodes; a target without a port gets ours."""
+    """The nodes have job, instance and the list's labels; a target without a port gets ours."""
     node = fleet.addresses[0]
     (labels,) = until(lambda: fleet.up(name), "the node is up")
     assert labels == {"__name__": "up", "job": "accelerators", "instance": node, "rack": "a1"}
@@ -157,7 +155,7 @@ def test_rules_are_loaded_and_keep_the_labels(fleet: Fleet) -> None:
 
 
 def test_running_pods_are_scraped_under_their_nodes_name(fleet: Fleet) -> None:
-    """The port named metrics of pods that run, under the name of their node and the job of their cards."""
+    """The port `metrics` of running pods, with their node's name and the job of their cards."""
     until(lambda: fleet.up("kubernetes-sd"), "the pod is up")
     (target,) = fleet.active("kubernetes-sd")
     assert target["labels"] == {"job": "accelerators-nvidia", "instance": "worker7"}
@@ -169,7 +167,7 @@ def test_nodes_with_tls_and_a_password(fleet: Fleet) -> None:
 
 
 def test_each_target_has_one_shard(fleet: Fleet) -> None:
-    """The shards share the targets; what they write comes together as if one had scraped, and the rules are evaluated on it."""
+    """The shards' results add up to those of one Prometheus, and the rules are evaluated on them."""
     shares = until(
         lambda: (found := [fleet.instances(f"shard {n}") for n in "01"]) and sum(map(len, found)) == TARGETS and found,
         "all nodes are up",
@@ -192,7 +190,7 @@ def series_of(daemon: Daemon) -> list[str]:
 
 
 def test_limits_leave_room(fleet: Fleet, tmp_path: Path) -> None:
-    """A node of sixteen cards of the richest kind stays a long way below every limit."""
+    """A node of sixteen cards of the richest kind stays far below every limit."""
     limits = yaml.safe_load((FOLDER / "file-sd.yml").read_text())["scrape_configs"][0]
     with Daemon(tmp_path, arguments=("--demo", "16xnvidia")) as daemon:
         daemon.until(lambda: len(series_of(daemon)) > 1000)  # slow polls have answered, too

@@ -1,4 +1,4 @@
-"""Our prolog and epilog in a real Slurm: what the daemon learns of its jobs, and that the node stays whatever becomes of telemetry."""
+"""Our prolog and epilog in a real Slurm: the daemon learns of the jobs, and no failure of telemetry drains the node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TELEMETRY = Path(sys.executable).with_name("telemetry")
 
 
 class Site:
-    """A place for hooks and job files; the hooks find `telemetry` in its own folder of programs."""
+    """A folder for hooks and job files; the hooks find `telemetry` in its folder of programs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,20 +48,20 @@ class Site:
         return self.folder / f"{name}.sh"
 
     def install(self, text: str) -> None:
-        """Put this in the place of the program, or nothing."""
+        """Replace the program by this text, or remove it."""
         self.program.unlink(missing_ok=True)
         if text:
             self.program.write_text(text)
             self.program.chmod(0o755)
 
     def record(self, job: str) -> dict[str, Any]:
-        """What the file of a job says; nothing if there is none."""
+        """Return the content of a job's file; empty if there is none."""
         path = self.jobs / f"slurm-{job}.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return found
 
     def claims(self) -> dict[str, Claim]:
-        """What the daemon's source tells, by the job's name."""
+        """Return the claims of the daemon's source, by the job's name."""
 
         class Settings:
             job_directory = str(self.jobs)

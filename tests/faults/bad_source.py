@@ -1,4 +1,4 @@
-"""A plugin that invents devices at each poll, beside an honest tool; and a state file that some bad source has filled."""
+"""A plugin that invents devices at each poll, beside an honest tool; and a state file filled by a bad source."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ PARSER = SourceParser(
 
 
 def flooded_node(folder: Path, devices: int, prefix: tuple[str, ...] = ()) -> Daemon:
-    """A daemon, not started yet, with the honest tool and a plugin that lists so many new devices at each poll."""
+    """Return a daemon, not started yet, with the honest tool and a plugin that lists new devices at each poll."""
     return tool_node(folder, flooding_plugin(folder, devices), prefix=prefix)[0]
 
 
 def flooding_plugin(folder: Path, devices: int) -> str:
-    """The configuration with a plugin that lists so many new devices at each poll."""
+    """Return the configuration of a plugin that lists so many new devices at each poll."""
     (folder / "parsers").mkdir()
     text = _PLUGIN.format(name=FLOOD, devices=devices)
     (folder / "parsers" / "acme.py").write_text(text)
@@ -61,12 +61,11 @@ def flooding_plugin(folder: Path, devices: int) -> str:
 
 
 def honest_readings(daemon: Daemon) -> list[str]:
-    """The readings of the honest tool's cards."""
     return [line for line in series(daemon, "accelerator_") if 'vendor="iluvatar"' in line]
 
 
 def fill_state(folder: Path, count: int) -> Path:
-    """A state file with so many devices of one vendor, the first of them seen most."""
+    """Write a state file with so many devices of one vendor, the first of them seen most."""
     path = folder / "state" / "devices.json"
     path.parent.mkdir()
     devices = (

@@ -1,4 +1,4 @@
-"""A disk that is soon full, and a plugin that is well until told otherwise, for every fault test."""
+"""Fixtures of the fault tests: a small disk, and a plugin that works until it is switched."""
 
 from __future__ import annotations
 

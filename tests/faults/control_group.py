@@ -1,4 +1,4 @@
-"""Control groups with a limit that a daemon under test lives in."""
+"""Control groups with a limit for a daemon under test."""
 
 from __future__ import annotations
 

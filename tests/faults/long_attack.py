@@ -1,4 +1,4 @@
-"""All attackers at once, on every route, under the memory limit of the unit: scrapes go on, readings are right, it ends when told."""
+"""All attackers at once, on every route, under the unit's memory limit: scrapes continue with correct readings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_all_that_a_node_may_have_to_bear_at_once(tmp_path: Path, record_propert
 
 
 def test_floods_of_requests_as_well(tmp_path: Path, record_property: Record) -> None:
-    """They take whatever processor there is: how long a scrape takes then is the machine's to say."""
+    """They use all CPUs, so the time of a scrape depends on the machine."""
     under_the_units_limit(tmp_path, record_property, (*STALLED, *GUESSERS["elsewhere"], *FLOODS))
 
 

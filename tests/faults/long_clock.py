@@ -1,4 +1,4 @@
-"""The time of day is set under a running daemon, back and forth, by hours and by years: polls go on and nothing is too old."""
+"""The time of day of a running daemon is set by hours and years: polls continue, and nothing is too old."""
 
 from __future__ import annotations
 
@@ -31,34 +31,33 @@ READING = "accelerator_utilization_ratio{"
 
 @pytest.fixture
 def clock(tmp_path: Path) -> Iterator[SteppedClock]:
-    """A clock that is set for the daemon and all that it starts."""
+    """Return a clock that the daemon and its children use."""
     clock = SteppedClock(tmp_path)
     yield clock
     clock.close()
 
 
 def stepped(folder: Path, clock: SteppedClock) -> tuple[Daemon, ToolFolder]:
-    """A daemon, not started yet, that lives by the clock."""
     daemon, tools = tool_node(folder)
     daemon.environment = {**daemon.environment, **clock.environment()}
     return daemon, tools
 
 
 def last_success(daemon: Daemon) -> float:
-    """The tool's newest success, as the page tells it."""
+    """Return the time of the tool's newest success, from the page."""
     lines = series(daemon, "telemetry_source_last_success_timestamp_seconds{")
     return max(float(line.rpartition(" ")[2]) for line in lines if f'source="{TOOL}"' in line)
 
 
 def without_the_second_card(text: str) -> str:
-    """The tool's table as it is when a card has left the bus."""
+    """Return the tool's table after a card has left the bus."""
     lines = text.splitlines(keepends=True)
     row = next(number for number, line in enumerate(lines) if line.startswith("| 1 "))
     return "".join((*lines[:row], *lines[row + 3 :]))
 
 
 def watch(daemon: Daemon, tools: ToolFolder, polls: int) -> None:
-    """The tool is asked so often, and at no look are its readings away or its answer too old."""
+    """Scrape for so many polls; the tool's readings are always present and never too old."""
     goal = len(tools.calls(TOOL)) + polls
     while len(tools.calls(TOOL)) < goal:
         assert series(daemon, READING)
@@ -86,7 +85,7 @@ def test_polls_go_on_whatever_the_time_of_day_is_set_to(tmp_path: Path, clock: S
 
 @pytest.mark.timeout(300)
 def test_a_lost_card_stays_lost_for_its_week_however_the_clock_is_set(tmp_path: Path, clock: SteppedClock) -> None:
-    """By its age and not by the time of day: a month forward is no week, and a month back keeps it no longer."""
+    """The week is a monotonic age, which setting the time of day does not change."""
     daemon, tools = stepped(tmp_path, clock)
     ups = "accelerator_up{"
     with daemon:

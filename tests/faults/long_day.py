@@ -1,4 +1,4 @@
-"""A day of polls and scrapes in fast motion: memory, threads, descriptors and processes are those of its first hours."""
+"""A day of polls and scrapes in fast motion: memory, threads, descriptors and processes do not grow."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Day(FedNode):
         self._asked: dict[tuple[str, str], float] = {}
 
     def hours(self, count: int) -> Iterator[int]:
-        """Let so many hours pass; gives the number of readings at the end of each."""
+        """Simulate so many hours; yield the number of readings at the end of each."""
         for _ in range(count):
             end = self.now + HOUR
             while self.now < end:
@@ -95,7 +95,7 @@ class Day(FedNode):
 
 
 def kept() -> tuple[int, int, int]:
-    """Threads, descriptors and processes of ours."""
+    """Return the numbers of threads, descriptors and processes."""
     return threading.active_count(), len([*Path("/proc/self/fd").iterdir()]), len(list(descendants(os.getpid())))
 
 

@@ -1,4 +1,4 @@
-"""Not one descriptor left: polls fail while it lasts, none is lost for good, and all goes on after it."""
+"""Without a free descriptor polls fail; afterwards everything continues and no source is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that fills up and is emptied again under a daemon that runs on."""
+"""A disk that fills up and is emptied again under a running daemon."""
 
 from __future__ import annotations
 

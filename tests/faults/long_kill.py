@@ -1,4 +1,4 @@
-"""kill -9 at any moment: what is on the disk is whole, nothing lives on, and the next start is a good one."""
+"""kill -9 at any time: the files are whole, no process remains, and the next start is a good one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More clients than anybody has: polls keep their beat, scrapes are answered, and nothing stays behind."""
+"""More clients than any site has: polls keep their interval, scrapes are answered, and nothing remains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def port_of(daemon: Daemon) -> int:
 
 
 class Scraper(threading.Thread):
-    """Asks so many times a second on one connection, without waiting for the answers, and counts them."""
+    """Sends so many requests a second on one connection, without waiting for the answers, and counts them."""
 
     def __init__(self, port: int, rate: float) -> None:
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ class Scraper(threading.Thread):
 
 
 def polls_went_on(daemon: Daemon, calls: int, before: int, seconds: float) -> None:
-    """A poll every half second; a machine that is busy with the clients themselves may lose a few."""
+    """Check for a poll every half second; a machine that is busy with the clients may lose a few."""
     assert calls - before >= seconds / 0.5 * 0.6
     assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
 
@@ -106,7 +106,7 @@ def test_three_thousand_stalled_clients_of_a_daemon_that_polls(tmp_path: Path, m
 
 
 def said(port: int, *pieces: bytes) -> bytes:
-    """What the daemon answers to these bytes until it hangs up, or has sent enough."""
+    """Return the daemon's answer to these bytes until it closes the connection or has sent enough."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
         with contextlib.suppress(OSError):  # the server may hang up on an attacker at any time

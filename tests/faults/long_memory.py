@@ -1,4 +1,4 @@
-"""No memory: what asks for it fails, and the daemon is there when there is some again."""
+"""Allocations fail for a while; the daemon continues once there is memory again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_address_space_that_is_used_up_and_enlarged_again(tmp_path: Path) -> 
 
 
 def _asked(daemon: Daemon) -> str:
-    """The tool's state; what is answered without any memory is no concern."""
+    """Return the tool's state, whatever the answer is without memory."""
     with suppress(OSError, AssertionError, ValueError):  # no answer is an answer here
         return str(daemon.source(TOOL)["state"])
     return "no answer"

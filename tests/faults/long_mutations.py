@@ -1,4 +1,4 @@
-"""Half an hour of damaged outputs of every tool, on a clock that jumps: what the daemon holds is that of the half hour before."""
+"""Half an hour of damaged outputs of every tool, on a fast clock: the daemon's memory does not grow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONGEST_TEXT = 100_000
 
 
 class DamagedNode(FedNode):
-    """A node whose tools all print damaged outputs, with all that keeps something of them."""
+    """A node whose tools all print damaged outputs, with all parts that keep some of them."""
 
     def __init__(self) -> None:
         self.parsers = registered_parsers()
@@ -44,7 +44,7 @@ class DamagedNode(FedNode):
         self.store = self.new_store(history=self.history, watch=self.alarms)
 
     def live(self, minutes: float) -> int:
-        """Let that time pass; returns the bytes that are held at its end."""
+        """Simulate that time; return the bytes in use at its end."""
         end = self.now + 60.0 * minutes
         while self.now < end:
             self.now += STEP_SECONDS

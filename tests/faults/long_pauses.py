@@ -1,4 +1,4 @@
-"""A daemon that stands still for a while serves nothing stale after it, and goes on by itself."""
+"""A daemon that was stopped for a while serves nothing stale afterwards, and continues by itself."""
 
 from __future__ import annotations
 

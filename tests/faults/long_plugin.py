@@ -1,4 +1,4 @@
-"""Every way in which a plugin's parser or library reader breaks, through the whole daemon."""
+"""Every way in which a plugin's parser or library reader can fail, through the whole daemon."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTS = {
 
 
 def workers(daemon: Daemon) -> list[int]:
-    """The processes in which the plugin runs."""
+    """Return the plugin's worker processes."""
     named = [pid for pid in descendants(daemon.pid) if PLUGIN.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return [pid for pid in named if alive(pid)]
 
@@ -61,7 +61,7 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
 def test_a_plugin_that_eats_all_memory_gets_an_error_of_its_own(
     tmp_path: Path, plugin: SwitchedPlugin, word: str
 ) -> None:
-    """Under a limit of address space the allocation fails in the worker; the daemon has its own."""
+    """Under a limit of address space the allocation fails in the worker, not in the daemon."""
     daemon, _ = tool_node(tmp_path, plugin.config, prefix=("prlimit", f"--as={2 << 30}"))
     with daemon:
         daemon.until(lambda: series(daemon, POWER))

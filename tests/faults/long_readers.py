@@ -1,4 +1,4 @@
-"""What the e2e tests leave open of the faults of each reader: files, host, tools and libraries that come and go."""
+"""Faults of readers beyond the e2e tests: files, host, tools and libraries that come and go."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IN_NAMESPACE = ("unshare", "--mount", "sh", "-c")
 
 
 def bound(source: str, over: str) -> tuple[str, ...]:
-    """A prefix that puts a file in the place of one of the kernel's, for this process only."""
+    """Return a prefix that replaces one of the kernel's files for this process only."""
     return (*IN_NAMESPACE, f'mount --bind {source} {over} && exec "$@"', "sh")
 
 
@@ -71,7 +71,7 @@ def test_a_worker_that_reads_files_and_is_killed_or_frozen_is_replaced(tmp_path:
 @pytest.mark.needs("unshare")
 @pytest.mark.parametrize("file", ["/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/stat"])
 def test_a_broken_proc_costs_readings_of_the_host_only(tmp_path: Path, file: str) -> None:
-    """As in containers whose /proc is not the kernel's."""
+    """Some containers have a /proc that is not the kernel's."""
     (tmp_path / "broken").write_text("not what the kernel says\n")
     daemon, _ = tool_node(tmp_path, prefix=bound(str(tmp_path / "broken"), file))
     with daemon:

@@ -1,4 +1,4 @@
-"""A hundred thousand scrapes, no two alike: memory, descriptors and threads stay; long_day.py has the polls."""
+"""A hundred thousand different scrapes: memory, descriptors and threads stay; long_day.py tests the polls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATHS = ("/metrics", "/metrics", "/metrics", "/", "/api/v1/snapshot", "/healthz"
 
 
 def varied(random_from: random.Random) -> Request:
-    """A request as no other was: known and unknown names, filters, encodings and paths."""
+    """Return a request unlike all others: known and unknown names, filters, encodings and paths."""
     names = random_from.sample(sorted(BY_NAME), random_from.randrange(4))
     names += [f"made_up_{random_from.getrandbits(64):x}"] * random_from.randrange(2)
     query = "&".join(f"name[]={quote(name)}" for name in names)
@@ -47,7 +47,7 @@ def varied(random_from: random.Random) -> Request:
 
 
 class Scraper(threading.Thread):
-    """Asks for one page after the other; every hundredth on a connection of its own, some cut off in the middle."""
+    """Requests one page after the other; every hundredth on a new connection, some cut off in the middle."""
 
     def __init__(self, address: str, seed: int, count: int) -> None:
         super().__init__(daemon=True)
@@ -58,7 +58,6 @@ class Scraper(threading.Thread):
         self.statuses: dict[int, int] = {}
 
     def run(self) -> None:
-        """Scrape."""
         connection = self._connected()
         for number in range(self._count):
             request = varied(self._random)
@@ -80,7 +79,7 @@ class Scraper(threading.Thread):
 
 
 def scrape(daemon: Daemon, count: int, seed: int) -> dict[int, int]:
-    """Scrape so often; how often each status was the answer."""
+    """Scrape so often; return how often each status was the answer."""
     scrapers = [Scraper(daemon.address, seed + number, count // SCRAPERS) for number in range(SCRAPERS)]
     for scraper in scrapers:
         scraper.start()

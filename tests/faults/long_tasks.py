@@ -1,4 +1,4 @@
-"""No processes and threads left (TasksMax=): who took them is ended in time, and the daemon misses nothing of its own."""
+"""No process or thread is left (TasksMax=): the cause is ended in time, and the daemon keeps its own threads."""
 
 from __future__ import annotations
 

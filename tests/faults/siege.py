@@ -1,4 +1,4 @@
-"""A daemon that all kinds of attackers beset at once, and the scraper that has to live with it."""
+"""A daemon under all kinds of attacks at once, and the scraper beside them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mob:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a burden adds to the daemon's configuration and environment."""
+    """A burden's additions to the daemon's configuration and environment."""
 
     config: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ Burden = Callable[[Path], Load]
 
 @dataclass
 class Siege:
-    """What came of it."""
+    """The result of an attack."""
 
     login_seconds: float = 0.0
     scrape_seconds: list[float] = field(default_factory=list)
@@ -53,11 +53,10 @@ class Siege:
     peak_mib: float = 0.0
 
     def p99_seconds(self) -> float:
-        """What all but the slowest hundredth of the scrapes took at most."""
+        """Return the time within which 99 % of the scrapes ended."""
         return sorted(self.scrape_seconds)[int(len(self.scrape_seconds) * 0.99)]
 
     def figures(self) -> dict[str, float]:
-        """What a page about it wants to know."""
         return {
             "first_login_seconds": round(self.login_seconds, 2),
             "scrapes": len(self.scrape_seconds),
@@ -115,7 +114,7 @@ def _readings_in_peace(folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def _guarded_daemon(folder: Path, burdens: Sequence[Burden], prefix: tuple[str, ...], cost: int) -> Iterator[Daemon]:
-    """A daemon with a password, which nobody has given yet."""
+    """Return a daemon with a password, which no client has given yet."""
     folder.mkdir()
     web = folder / "web.yml"
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()
@@ -131,7 +130,7 @@ def _guarded_daemon(folder: Path, burdens: Sequence[Burden], prefix: tuple[str, 
 
 
 def _log_in(port: int) -> float:
-    """Seconds until the first page; a busy machine's bcrypt may outlast a connection, and Prometheus asks again."""
+    """Return the seconds until the first page; bcrypt on a busy machine may outlast a connection, so try again."""
     begun = time.monotonic()
     while True:
         with contextlib.suppress(http.client.RemoteDisconnected):  # the password is checked all the same
@@ -141,7 +140,7 @@ def _log_in(port: int) -> float:
 
 
 def scrape(port: int) -> tuple[float, str]:
-    """One scrape as Prometheus does it, on a new connection: the seconds it took, and the page."""
+    """Scrape as Prometheus does, on a new connection; return the seconds and the page."""
     begun = time.monotonic()
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as client:
         client.request("GET", "/metrics", headers=LOGIN)
@@ -152,6 +151,6 @@ def scrape(port: int) -> tuple[float, str]:
 
 
 def _readings(page: str) -> list[str]:
-    """The lines of the honest tool's cards, without what counts time."""
+    """Return the lines of the honest tool's cards, without timers."""
     lines = (line for line in page.splitlines() if line.startswith("accelerator_") and 'vendor="iluvatar"' in line)
     return sorted(line for line in lines if "_total" not in line.partition("{")[0])

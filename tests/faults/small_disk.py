@@ -17,8 +17,6 @@ from kits.waiting import PATIENCE_SECONDS
 
 @dataclass
 class SmallDisk:
-    """A file system of its own with hardly any room."""
-
     folder: Path
     _ballast: Path = field(init=False)
 
@@ -26,19 +24,17 @@ class SmallDisk:
         self._ballast = self.folder / "ballast"
 
     def fill(self) -> None:
-        """Leave not a byte of room."""
         with self._ballast.open("ab", buffering=0) as file, suppress(OSError):  # full, as wanted
             while True:
                 file.write(b"x" * 4096)
 
     def empty(self) -> None:
-        """Give the room back."""
         self._ballast.unlink(missing_ok=True)
 
 
 @contextmanager
 def small_disk(folder: Path, kibibytes: int = 256) -> Iterator[SmallDisk]:
-    """Mount one; only root can."""
+    """Mount a small disk, which needs root."""
     folder.mkdir()
     options = f"size={kibibytes}k,mode=0700"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True, timeout=PATIENCE_SECONDS)
@@ -49,7 +45,7 @@ def small_disk(folder: Path, kibibytes: int = 256) -> Iterator[SmallDisk]:
 
 
 class LoggingToFile(Daemon):
-    """A daemon whose standard error is a file, as without journald; `log_path` is to be set before it starts."""
+    """A daemon whose standard error is a file, as without journald; set `log_path` before the start."""
 
     log_path: Path = Path("/nowhere")
 
@@ -58,7 +54,7 @@ class LoggingToFile(Daemon):
         return super().__enter__()
 
     def read_log(self) -> None:
-        """Find the address in the file; its lines are read by the tests."""
+        """Find the address in the file; tests read the lines."""
         super_lines = threading.Thread(target=super().read_log, daemon=True)  # an empty pipe, read to its end
         super_lines.start()
         while not self.address and self.process is not None and self.process.poll() is None:

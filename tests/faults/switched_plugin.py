@@ -1,4 +1,4 @@
-"""A plugin that breaks on demand, in the way that a file names."""
+"""A plugin that fails on demand, in the way that a file names."""
 
 from __future__ import annotations
 
@@ -97,18 +97,18 @@ class SwitchedPlugin:
 
     @property
     def config(self) -> str:
-        """What makes a daemon load it, and ask it often."""
+        """Return settings that make a daemon load the plugin and poll it often."""
         paths = f'[parsers]\npaths = ["{self.folder}/parsers"]\n'
         return f'{paths}[sources.{PLUGIN}]\ninterval = 0.5\ndeadline = 1.5\nmode = "always"\n'
 
     def write(self, first: str = "") -> None:
-        """Install it; `first` is run when it is imported."""
+        """Install the plugin; `first` is run when it is imported."""
         (self.folder / "parsers").mkdir(exist_ok=True)
         text = _PLUGIN.format(name=PLUGIN, switch=str(self.folder / "switch"), first=first)
         (self.folder / "parsers" / "acme.py").write_text(text)
 
     def says(self, text: str) -> None:
-        """What it does from now on, at once and whole."""
+        """Replace the file atomically."""
         fresh = self.folder / "switch.new"
         fresh.write_text(text)
         fresh.replace(self.folder / "switch")

@@ -1,4 +1,4 @@
-"""A source that makes up devices costs a bounded page and nobody else's readings; it is told, counted and forgotten."""
+"""A source that invents devices costs a bounded page and no other source's readings; it is reported and forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few descriptors and many clients: those of the polls are kept free."""
+"""Few descriptors and many clients: enough descriptors remain for the polls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENTS = 300
 
 
 def connections(daemon: Daemon, count: int) -> contextlib.ExitStack:
-    """So many clients that begin a request and say no more."""
+    """Open so many connections that begin a request and never finish it."""
     host, _, port = daemon.address.rpartition(":")
     stack = contextlib.ExitStack()
     for _ in range(count):

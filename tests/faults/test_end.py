@@ -1,4 +1,4 @@
-"""Whatever hangs when the daemon is told to end, it ends: in one bound for all, and says what it left behind."""
+"""The daemon ends within one time limit for all parts that hang, and names what it left behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_part_that_does_not_end_is_left_behind(tmp_path: Path) -> None:
 
 
 class Stuck:
-    """A reader that does not come back from its end."""
+    """A reader that does not return from its end."""
 
     def __init__(self, released: threading.Event) -> None:
         self._released = released

@@ -1,4 +1,4 @@
-"""What prints without end: it is cut off, and the memory that it took goes back to the system."""
+"""Endless output is cut off, and its memory returns to the system."""
 
 from __future__ import annotations
 

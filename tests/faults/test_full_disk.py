@@ -1,4 +1,4 @@
-"""A disk without room: nothing torn, nothing left behind, said once, scraped all the while, and well again after it."""
+"""A full disk: no torn or temporary file remains, one log line, scrapes work, and everything recovers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UP = "accelerator_up{"
 
 
 def families(path: Path) -> set[str]:
-    """The metrics of a textfile; raises for one that is torn."""
+    """Return the metrics of a textfile; raise if it is torn."""
     text = path.read_text()
     assert text.endswith("\n")
     return {family.name for family in oracle.text_string_to_metric_families(text)}

@@ -1,4 +1,4 @@
-"""What is said of a plugin whose worker waits to be started again; long_plugin.py has the faults themselves."""
+"""The state of a plugin whose worker waits to be restarted; long_plugin.py has the faults themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_daemon.processes.worker import WorkerOverflowError, WorkerTimeout
 
 
 def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> None:
-    """Or the source would change its reason, and log it, at every second poll."""
+    """Otherwise the source would change its reason, and log it, at every second poll."""
     clock = HandClock()
     worker = new_worker(clock=clock)
     try:

@@ -1,4 +1,4 @@
-"""However fast the signals come, reloads cost little, end soon, and the last good configuration is in force."""
+"""However fast the signals come, reloads are cheap and end soon, and the last good configuration applies."""
 
 from __future__ import annotations
 

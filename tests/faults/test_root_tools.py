@@ -1,4 +1,4 @@
-"""Whoever can change a tool could have root run anything: as root, only what root alone can change is run."""
+"""A user who can change a tool could make root run anything: root runs only tools that root alone can change."""
 
 from __future__ import annotations
 

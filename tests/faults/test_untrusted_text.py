@@ -1,4 +1,4 @@
-"""Whatever a tool, a plugin or a client says, no output of ours steers a terminal, breaks a line or turns text round."""
+"""No text of a tool, plugin or client can steer a terminal, break a line or reverse text in our outputs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FORMS: dict[str, Callable[[Snapshot], str]] = {
 
 
 def unsafe(text: str) -> list[str]:
-    """What of a text no reader, terminal or editor should get; line ends are ours."""
+    """Return the characters that no reader, terminal or editor should get; line ends are ours."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return sorted({f"U+{ord(sign):04X}" for sign in text if sign != "\n" and unicodedata.category(sign) in kinds})
 

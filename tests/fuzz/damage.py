@@ -1,4 +1,4 @@
-"""Damage for fuzzing: captures and other texts with pieces spliced, cut, doubled, widened, flipped and blown up."""
+"""Damage for fuzzing: texts with pieces spliced, cut, doubled, widened, flipped and repeated."""
 
 from __future__ import annotations
 
@@ -27,24 +27,21 @@ def _two(text: str, dice: random.Random) -> tuple[int, int]:
 
 
 def splice(text: str, dice: random.Random, others: Sequence[str]) -> str:
-    """The beginning of one and the end of another."""
     other = dice.choice(others)
     return text[: dice.randint(0, len(text))] + other[dice.randint(0, len(other)) :]
 
 
 def cut(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """A piece taken out."""
     start, end = _two(text, dice)
     return text[:start] + text[end:]
 
 
 def stop(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """The beginning alone."""
     return text[: dice.randint(0, len(text))]
 
 
 def double_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Lines that come again, elsewhere."""
+    """Repeat lines elsewhere."""
     lines = text.split("\n")
     start = dice.randrange(len(lines))
     piece = lines[start : start + dice.randint(1, 4)]
@@ -53,7 +50,7 @@ def double_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def mix_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """The lines of a stretch in another order."""
+    """Shuffle a run of lines."""
     lines = text.split("\n")
     start = dice.randrange(len(lines))
     piece = lines[start : start + 6]
@@ -62,13 +59,13 @@ def mix_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def widen(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Columns of another width."""
+    """Change the width of columns."""
     width = dice.randint(1, 12)
     return _BLANKS.sub(lambda found: " " * max(1, len(found[0]) + dice.randint(-width, width)), text)
 
 
 def stretch(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Blanks, dashes or digits far beyond the width of any column; half of the time the text ends with the word behind them."""
+    """Insert many blanks, dashes or digits; half of the time end the text after the next word."""
     start = dice.randint(0, len(text))
     pushed = text[:start] + dice.choice(" \t-=0x") * dice.choice((100, 400, 1000, 9000))
     word, end, rest = text[start:].lstrip().partition(dice.choice((" ", "\n")))
@@ -76,7 +73,7 @@ def stretch(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def flip(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Bits of its bytes turned round."""
+    """Flip bits of the text's bytes."""
     data = bytearray(text.encode("utf-8", "surrogatepass"))
     for _ in range(dice.randint(1, 6)):
         if data:
@@ -85,12 +82,12 @@ def flip(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def encode(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Bytes of another encoding, read as UTF-8 as the readers do."""
+    """Insert bytes of another encoding, read as UTF-8 as the readers do."""
     return text.encode(dice.choice(_ENCODINGS), "replace").decode("utf-8", "replace")
 
 
 def renumber(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Some numbers replaced by others, and by what no card has."""
+    """Replace some numbers by others, including values that no card has."""
     share = dice.choice((0.02, 0.2, 1.0))
 
     def other(found: re.Match[str]) -> str:
@@ -100,13 +97,13 @@ def renumber(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def insert(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """A word that means trouble."""
+    """Insert a word that causes trouble."""
     place = dice.randint(0, len(text))
     return text[:place] + dice.choice(NASTY_WORDS) + text[place:]
 
 
 def deepen(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Brackets without end, as JSON or where JSON is."""
+    """Insert endless brackets, as JSON or within JSON."""
     depth = dice.choice((10, 900, 20_000))
     opened, closed = dice.choice((("[", "]"), ('{"a":', "}"), ('[{"card0":', "}]")))
     nested = opened * depth + dice.choice(("1", "", '"x"')) + closed * dice.choice((depth, 0, depth - 1))
@@ -115,12 +112,11 @@ def deepen(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def repeat(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """The whole many times."""
     return text * dice.randint(2, 12)
 
 
 def swap(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Two words of a line in each other's place."""
+    """Swap two words of a line."""
     lines = text.split("\n")
     place = dice.randrange(len(lines))
     words = re.split(r"(\s+|[|,:])", lines[place])
@@ -135,7 +131,6 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def damaged(texts: Sequence[str]) -> st.SearchStrategy[str]:
-    """One of the texts with up to four damages."""
     steps = st.lists(st.tuples(st.sampled_from(DAMAGES), st.integers(0, 1 << 32)), max_size=4)
     return st.builds(lambda text, done: _apply(text, done, texts), st.sampled_from(texts), steps)
 
@@ -147,7 +142,7 @@ def _apply(text: str, steps: Sequence[tuple[Damage, int]], texts: Sequence[str])
 
 
 def damaged_bytes(texts: Sequence[str]) -> st.SearchStrategy[bytes]:
-    """The same as bytes, and bytes that are no text at all."""
+    """Return damaged texts as bytes, and bytes that are no text at all."""
     encoded = damaged(texts).map(lambda text: text.encode("utf-8", "surrogatepass"))
     return st.one_of(encoded, st.binary(max_size=200), st.tuples(encoded, st.binary(max_size=8)).map(b"".join))
 
@@ -161,7 +156,7 @@ _PIECES = st.recursive(
 
 @st.composite
 def damaged_plain(draw: st.DrawFn, data: Plain) -> Plain:
-    """Return data of which a piece is another, gone or new."""
+    """Return data of which a piece is changed, removed or new."""
     if not isinstance(data, dict) or draw(st.integers(0, 7)) == 0:
         return draw(_PIECES)
     key = draw(st.one_of(st.sampled_from(sorted(data)), st.text(max_size=12))) if data else draw(st.text(max_size=12))

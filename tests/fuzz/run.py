@@ -26,14 +26,14 @@ EXAMPLES_AT_ONCE = 50
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many examples a target was given, and what went wrong with one of them."""
+    """The number of examples, and the failure of one of them if any."""
 
     examples: int
     finding: str = ""
 
 
 def fuzz(target: Target, number: int, examples: int) -> str:
-    """Give it so many examples; the smallest that fails, with its error, or nothing."""
+    """Run so many examples; return the smallest failing one with its error, if any."""
 
     @seed(number)
     @settings(
@@ -57,7 +57,6 @@ def fuzz(target: Target, number: int, examples: int) -> str:
 
 
 def fuzz_for(target: Target, first: int, seconds: float) -> Outcome:
-    """Fuzz a target until the time is over, at least once."""
     end = time.monotonic() + seconds
     rounds = 0
     while not rounds or time.monotonic() < end:
@@ -69,7 +68,7 @@ def fuzz_for(target: Target, first: int, seconds: float) -> Outcome:
 
 
 def main() -> int:
-    """Fuzz every target for its share of the time; 1 when something was found."""
+    """Fuzz every target for its share of the time; return 1 if one failed."""
     logging.disable(logging.CRITICAL)  # that a damaged file is unusable is what is to be expected
     seconds = float(os.environ.get("FUZZ_SECONDS", "60"))
     first = int(os.environ.get("FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)

@@ -1,4 +1,4 @@
-"""What is fuzzed: whatever reads something that we did not write, each with what must hold of it."""
+"""The targets of the fuzzer: everything that reads foreign data, each with its invariants."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MOST_CPU_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Target:
-    """Something to be fuzzed: what it may get, and a check that raises when something does not hold."""
+    """A part to be fuzzed: its inputs, and a check that raises if an invariant is violated."""
 
     name: str
     inputs: st.SearchStrategy[Any]
@@ -58,7 +58,7 @@ class Target:
 
 
 def targets(folder: Path, port: int) -> list[Target]:
-    """Everything; files are written into the folder, and a server of `SITE` listens on the port."""
+    """Return all targets; files are written into the folder, and a server of `SITE` listens on the port."""
     parsers = registered_parsers()
     return [
         *(_parser(name, parser) for name, parser in sorted(parsers.items())),
@@ -77,7 +77,7 @@ def targets(folder: Path, port: int) -> list[Target]:
 
 
 def _bounded(check: Callable[[Any], object]) -> Callable[[Any], None]:
-    """The check, which must also come to its end soon."""
+    """Return the check with a time limit."""
 
     def bounded(given: Any) -> None:
         begun = time.process_time()
@@ -129,7 +129,7 @@ def _parser(name: str, parser: Parser) -> Target:
 
 @st.composite
 def _with_damaged_data(draw: st.DrawFn, captures: Sequence[Capture]) -> Capture:
-    """Return a capture of which a piece of the data of one output is another, gone or new."""
+    """Return a capture in which a piece of one output's data is changed, removed or new."""
     capture = draw(st.sampled_from(captures))
     place = draw(st.integers(0, len(capture.outputs) - 1))
     output = capture.outputs[place]
@@ -138,7 +138,7 @@ def _with_damaged_data(draw: st.DrawFn, captures: Sequence[Capture]) -> Capture:
 
 
 def _depth(text: str) -> int:
-    """How many brackets of a text are open at once, at most."""
+    """Return the maximal depth of brackets in a text."""
     return max(accumulate((sign in "[{") - (sign in "]}") for sign in text), default=0)
 
 
@@ -156,7 +156,7 @@ def _keeps_the_contract(parser: Parser, capture: Capture) -> None:
 
 
 def _plantings(parsers: Mapping[str, Parser]) -> st.SearchStrategy[tuple[Parser, Capture]]:
-    """Any capture with the shapes of identities in every line, or one of them in one line."""
+    """Draw a capture with the shapes of identities in every line, or with one of them in one line."""
     captures = [
         (parsers[case.tool], capture)
         for case in own_cases()
@@ -182,7 +182,7 @@ def _texts(parsers: Mapping[str, Parser]) -> list[str]:
 
 
 def _masks(text: str) -> None:
-    """Whatever it is, it comes out with as many lines."""
+    """Check that a masked text has as many lines."""
     capture = Capture("any", "any", Library("any"), (Output(text=text),))
     hidden = Mask(b"of the fuzzer", ()).capture(capture, None)
     assert hidden.outputs[0].text.count("\n") == text.count("\n")
@@ -296,7 +296,7 @@ def _answers(request: Request) -> None:
 
 
 def _outlives(port: int, pieces: list[bytes]) -> None:
-    """Raw bytes to a real server, which says something in HTTP or nothing, and answers the next one."""
+    """Send raw bytes to a real server, which must answer in HTTP or not at all, and answer the next request."""
     # A server that hangs up on garbage answers well.
     with connect(port) as client, suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:

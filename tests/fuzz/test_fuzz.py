@@ -21,7 +21,7 @@ TABLE = "GPU  Temp\n0    41C\n1    43C\n"
 
 @pytest.mark.parametrize("examples", [12, pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
 def test_every_target_holds_for_a_few_examples(tmp_path: Path, examples: int) -> None:
-    """`make fuzz` gives them thousands; here the seed is the same every time."""
+    """`make fuzz` runs thousands; here the seed is fixed."""
     with running_server(SITE.respond) as server:
         found = {target.name: fuzz(target, 1, examples) for target in targets(tmp_path, server.port)}
     assert len(found) > 20
@@ -69,7 +69,6 @@ XPU_SMI = registered_parsers()["xpu-smi"]
 
 
 def readings(text: str) -> dict[tuple[int | None, str], float]:
-    """Return the numbers by card and metric."""
     report = XPU_SMI.parse(text_capture(XPU_SMI, text))
     return {
         (None if one.device is None else report.devices[one.device].index, one.metric): one.value
@@ -93,7 +92,7 @@ def test_a_number_with_a_hole_or_cut_off_is_none(row: str, watts: float | None) 
 
 
 def test_a_row_is_read_under_the_headings_above_it() -> None:
-    """Two outputs in one text: a card that only the first lists keeps that one's columns."""
+    """Two outputs in one text: a card that only the first lists keeps that output's columns."""
     first = "Timestamp, DeviceId, GPU Power (W)\n06:14:46.000,    0, 114.60\n06:14:46.000,    1, 115.70\n"
     second = "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W)\n06:14:47.000,    0, 37.00, 116.80\n"
     assert readings(first + second) == {

@@ -1,4 +1,4 @@
-"""Short ways to say reports, for tests of merge."""
+"""Short builders of reports for tests of merge."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Values = Mapping[str, Value | Mapping[str, Value]]
 
 
 def card(index: int | None = 0, vendor: str = "nvidia", **facts: object) -> Device:
-    """A device as a source tells it."""
+    """Return a device as a source reports it."""
     return Device(vendor=vendor, index=index, **facts)  # type: ignore[arg-type]  # keyword arguments of Device
 
 
 def readings(position: int | None, values: Values) -> tuple[Reading, ...]:
-    """Readings of one device: {metric: value} or {metric: {label: value}}."""
+    """Return readings of one device: {metric: value} or {metric: {label: value}}."""
     found = []
     for metric, value in values.items():
         labelled = value if isinstance(value, Mapping) else {"": value}
@@ -41,7 +41,6 @@ def reported(
     gives: tuple[str, ...] = (),
     processes: tuple[Process, ...] = (),
 ) -> SourceReport:
-    """One source's report of some devices with their readings."""
     report = Report(
         outcome="ok" if devices else "no_devices",
         devices=tuple(device for device, _ in devices),
@@ -56,7 +55,7 @@ def reported(
 
 @dataclass
 class Node:
-    """Merges report after report, keeping the state between, as the daemon does."""
+    """Merges report after report, and keeps the state between them as the daemon does."""
 
     state: MergeState = field(default_factory=MergeState)
     merged: Merged | None = None
@@ -64,17 +63,16 @@ class Node:
     def see(
         self, *reports: SourceReport, now: float = 0.0, wall: float = 1000.0, pending: Sequence[str] = ()
     ) -> Merged:
-        """The node after these reports, which are all that there are."""
+        """Merge these reports, which are all current ones, and return the node."""
         self.merged = merge(map(offered, reports), self.state, now=now, wall=wall, pending_vendors=pending)
         self.state = self.merged.state
         return self.merged
 
 
 def values(device: MergedDevice) -> dict[str, Value]:
-    """{metric or metric.label: value} of a device."""
+    """Return a device's values as {metric or metric.label: value}."""
     return {f"{r.metric}.{r.label}" if r.label else r.metric: r.value for r in device.readings}
 
 
 def numbers(device: MergedDevice) -> dict[str, float]:
-    """The values that are numbers."""
     return {name: value for name, value in values(device).items() if not isinstance(value, Absent)}

@@ -1,4 +1,4 @@
-"""A report within its bounds is taken as it is; of one beyond them as much as is allowed, and it is told what was not."""
+"""A report within its bounds is accepted; a larger one is cut to the bounds, with a problem that says so."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def test_whatever_becomes_a_name_or_a_line_is_cut() -> None:
 
 @pytest.mark.parametrize("place", range(12))
 def test_each_long_text_alone_is_noticed(place: int) -> None:
-    """The quick look sees every text that is kept."""
     texts = ["a"] * 12
     texts[place] = LONG
     card = Device("amd", 0, *texts[:3], texts[3], None, texts[4], texts[5], facts=((texts[6], "b"),))
@@ -102,7 +101,7 @@ def test_each_long_text_alone_is_noticed(place: int) -> None:
 
 
 def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
-    """The honest card comes last in the list, after hundreds that were never seen before."""
+    """The honest card is last in the list, after hundreds that were never seen before."""
     honest = cards(2)
     known = [Identity(card.uuid or "", "amd", "0", "", uuid=card.uuid, polls=1 << 9) for card in honest]
     report = Report(

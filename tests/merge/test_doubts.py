@@ -1,4 +1,4 @@
-"""A garbled line makes no card: a new identity where a known device was is believed when it was reported twice."""
+"""A garbled line adds no card: a new identity in place of a known device is accepted once it was reported twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WATTS = {"power_watts": 5.0}
 
 
 class Lists:
-    """One list after another of one tool, which is all that the node has."""
+    """A node with one tool, which reports one list after another."""
 
     def __init__(self, state: MergeState | None = None) -> None:
         self.node = Node(state or MergeState())
@@ -55,7 +55,6 @@ def happened(merged):
     ],
 )
 def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
-    """Its readings are nobody's, the list says so, and all is as before after the next one."""
     lists = Lists()
     before = ups(lists.tell(FIRST, SECOND))
     merged = lists.tell(garbled, SECOND)
@@ -76,7 +75,6 @@ def test_a_garbled_number_that_is_all_that_is_told_leaves_nothing_behind() -> No
 
 
 def test_a_card_that_was_replaced_is_shown_at_the_second_list() -> None:
-    """The old one is lost then, as before."""
     lists = Lists()
     lists.tell(FIRST, SECOND)
     new = card(0, uuid=UUID2, bus_id=BUS0)
@@ -96,7 +94,7 @@ def test_two_sources_that_agree_are_two_witnesses() -> None:
 
 
 def test_the_same_list_seen_again_is_no_second_witness() -> None:
-    """Merging happens at every poll of every source: what counts is what was told, not how often it was looked at."""
+    """Merging happens at every poll of every source, so the same report is merged more than once."""
     lists = Lists()
     lists.tell(FIRST)
     report = reported("tool", [(card(0, uuid=UUID2, bus_id=BUS0), WATTS)], taken=4.0)
@@ -105,7 +103,6 @@ def test_the_same_list_seen_again_is_no_second_witness() -> None:
 
 
 def test_what_other_sources_tell_of_the_card_is_still_read() -> None:
-    """Only what names another card is doubted: the files of the driver go on."""
     node = Node()
     files = reported("sysfs", [(card(None, bus_id=BUS0), {"fan_ratio": 0.5})], life=100.0)
     node.see(files, reported("tool", [(FIRST, WATTS)]))
@@ -147,7 +144,7 @@ def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
 
 
 def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
-    """Hot-plugged, also where the tool counts by address and gives it another one's number."""
+    """Hot-plugged, also if the tool counts by address and gives the new card another card's number."""
     lists = Lists()
     lists.tell(FIRST, SECOND)
     assert len(ups(lists.tell(FIRST, SECOND, card(2, uuid=UUID2, bus_id=BUS2)))) == 3
@@ -174,7 +171,7 @@ def test_a_card_in_the_slot_of_a_lost_one_is_shown_at_once() -> None:
 
 
 def test_after_a_start_what_is_there_is_shown_at_once() -> None:
-    """A card is replaced while the machine is off; what was remembered is no reason to wait."""
+    """A card may be replaced while the machine is off."""
     lists = Lists()
     lists.tell(FIRST, SECOND)
     merged = lists.restarted().tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
@@ -184,7 +181,6 @@ def test_after_a_start_what_is_there_is_shown_at_once() -> None:
 
 @pytest.mark.parametrize("lists_of_it", [1, 2, 5])
 def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card_again(lists_of_it: int) -> None:
-    """The first lists after a start were garbled: the card comes back, and nothing stays lost for a week."""
     lists = Lists()
     lists.tell(FIRST, SECOND)
     lists = lists.restarted()
@@ -214,7 +210,7 @@ def test_a_returning_card_takes_no_lost_one_of_another_slot_along() -> None:
 
 
 def test_partitions_come_and_go_at_once() -> None:
-    """A new layout gives other uuids to the same places."""
+    """A new layout gives other uuids to the same positions."""
     lists = Lists()
 
     def parts(*uuids: str) -> list[Device]:
@@ -234,7 +230,6 @@ def test_partitions_of_a_doubted_card_stay_its_own() -> None:
 
 
 def test_a_number_still_stands_for_the_known_card_after_a_doubt() -> None:
-    """What numbers stand for is not unlearnt, and not learnt from a garbled list."""
     lists = Lists()
     lists.tell(FIRST, SECOND)
     lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
@@ -247,7 +242,7 @@ GARBLES = st.sampled_from(["uuid", "bus_id", "index", "uuid and bus_id", "no uui
 
 
 def garble(device: Device, how: str, number: int) -> Device:
-    """The device as a line tells it of which some was lost on the way."""
+    """Return the device as a partly lost line describes it."""
     fresh = {
         "uuid": f"GPU-{number:x}?{number:x}-ba",
         "bus_id": f"0000:{number % 100 + 100:02x}:1f.0",
@@ -266,7 +261,7 @@ def garble(device: Device, how: str, number: int) -> Device:
 def test_whatever_a_bad_list_told_all_is_as_it_was_after_the_next_whole_one(
     lists: list[tuple[str, ...]], start: int
 ) -> None:
-    """One bad list at a time, each another one, with lines missing too; a restart lies somewhere among them."""
+    """Bad lists alternate with whole ones; lines may be missing, and the daemon restarts once."""
     known = Lists()
     for _ in range(3):
         known.tell(*CARDS)

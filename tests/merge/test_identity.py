@@ -1,4 +1,4 @@
-"""A device's id, device label and model: chosen once, kept for good."""
+"""A device's id, device label and model are chosen once and kept."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def test_id(devices, expected):
 @pytest.mark.parametrize("addresses", [(BUS0, BUS1), (None, None)], ids=["with addresses", "with numbers alone"])
 @pytest.mark.parametrize("order", [("own", "one"), ("one", "own")], ids=["later", "at first"])
 def test_one_uuid_for_two_cards_makes_none_of_them_lost(addresses, order):
-    """A uuid that stands twice in a list is no identity, be it that of the first polls or of later ones."""
     uuids = {"own": (UUID0, UUID1), "one": (UUID0, UUID0)}
     node, seen = Node(), []
     for now, kind in enumerate(kind for kind in (*order, order[0]) for _ in range(4)):
@@ -65,7 +64,7 @@ def test_partition_labels_and_parent():
 
 
 def test_identity_learnt_late():
-    """A uuid and model that are told later are shown, but id, device and model labels stay."""
+    """A uuid and model that are reported later are shown, but id, device and model labels stay."""
     node = Node()
     node.see(reported("tool", [(card(0, bus_id=BUS0), {})]))
     merged = node.see(reported("tool", [(card(0, bus_id=BUS0, uuid=UUID0, model="X100"), {})], taken=1.0), now=1.0)
@@ -74,14 +73,12 @@ def test_identity_learnt_late():
 
 
 def test_bus_address_learnt_late():
-    """A device first known by its index keeps that id when a bus address appears."""
     node = Node()
     node.see(reported("tool", [(card(0), {})]))
     assert ids(node.see(reported("tool", [(card(0, bus_id=BUS0), {})]))) == ["nvidia:0"]
 
 
 def test_nothing_new_is_named_while_its_vendor_is_pending():
-    """New devices wait for their vendor's first inventory; known ones do not."""
     node = Node()
     report = reported("tool", [(card(0, bus_id=BUS0), {})])
     assert ids(node.see(report, pending=["nvidia"])) == []
@@ -90,7 +87,7 @@ def test_nothing_new_is_named_while_its_vendor_is_pending():
 
 
 def test_identity_survives_a_restart():
-    """What was remembered is used again: same id and labels, though the indices have changed."""
+    """The same id and labels are used, although the indices have changed."""
     node = Node()
     before = node.see(reported("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})]))
     restarted = Node(MergeState(identities=node.state.identities))
@@ -99,7 +96,7 @@ def test_identity_survives_a_restart():
 
 
 def test_another_card_in_the_same_slot_is_another_device():
-    """A card with another uuid at a known bus address gets an id of its own when it is told again; the old one is lost."""
+    """The new uuid gets its own id once it was reported twice; the old card is lost."""
     node = Node()
     node.see(reported("tool", [(card(0, uuid=UUID0, bus_id=BUS0), {})]))
     node.see(reported("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
@@ -108,21 +105,20 @@ def test_another_card_in_the_same_slot_is_another_device():
 
 
 def test_no_identity_of_its_own():
-    """A second device that cannot be told from the first is left out and reported."""
+    """A second device that cannot be distinguished from the first is omitted and reported."""
     merged = Node().see(reported("tool", [(card(0), {}), (card(0), {})]))
     assert ids(merged) == ["nvidia:0"]
     assert [source for source, _ in merged.problems] == ["tool"]
 
 
 def test_device_is_the_rank_by_bus_address_where_no_source_has_an_index():
-    """Without any tool's index the devices are numbered by bus address."""
     merged = Node().see(reported("sysfs", [(card(None, bus_id=BUS1), {}), (card(None, bus_id=BUS0), {})]))
     assert [(d.device, d.bus_id) for d in merged.devices] == [("0", BUS0), ("1", BUS1)]
 
 
 @pytest.mark.parametrize(("first", "second"), [("33:00.0", BUS0), (BUS0, "33:00.0")])
 def test_an_address_without_its_domain_is_the_same_devices(first, second):
-    """The source that prints domains may come later, or fail while one without them goes on."""
+    """The source that prints domains may come later, or fail while one without them continues."""
     node = Node()
     before = node.see(reported("tool", [(card(0, bus_id=first), {})]))
     after = node.see(reported("tool", [(card(0, bus_id=second), {})], taken=1.0))
@@ -139,7 +135,6 @@ def test_an_address_without_its_domain_that_two_devices_have_is_neithers():
 
 
 def test_a_partition_is_the_same_whether_or_not_its_address_counts_partitions():
-    """Of two sources that tell a partition's address, one fails: it is still the same partition."""
     files = [card(0, bus_id=BUS0), card(None, bus_id=BUS0, partition="1", parent=0)]
     tool = [card(0, bus_id=BUS0), card(1, bus_id="0000:33:00.1", partition="1", parent=0)]
     reports = [reported("sysfs", [(d, {}) for d in files], form="data"), reported("tool", [(d, {}) for d in tool])]
@@ -151,7 +146,6 @@ def test_a_partition_is_the_same_whether_or_not_its_address_counts_partitions():
 
 
 def test_an_address_alone_is_that_of_the_card_that_is_there_and_not_of_the_one_it_replaced():
-    """The source that tells uuids fails; the other one goes on."""
     node = Node()
     for number, uuid in enumerate((UUID0, UUID1, UUID1)):
         node.see(reported("tool", [(card(0, uuid=uuid, bus_id=BUS0), {})], taken=float(number)))

@@ -28,7 +28,6 @@ UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-59
     ],
 )
 def test_two_sources_of_one_device(first, second, devices):
-    """Two sources' devices are joined by what names a device of the node, and by nothing else."""
     merged = Node().see(reported("a", [(first, {})], space="a"), reported("b", [(second, {})], space="b"))
     assert len(merged.devices) == devices
 
@@ -42,7 +41,6 @@ def test_two_sources_of_one_device(first, second, devices):
     ],
 )
 def test_what_cannot_be_joined_and_not_told_apart(first, second):
-    """Two sources whose devices nothing joins, and nothing tells apart: one is shown, the other is a problem."""
     merged = Node().see(
         reported("a", [(first, {"power_watts": 1.0})], space="a"),
         reported("b", [(second, {"fan_ratio": 0.5})], space="b"),
@@ -52,7 +50,6 @@ def test_what_cannot_be_joined_and_not_told_apart(first, second):
 
 
 def test_index_joins_once_its_space_was_learnt():
-    """A tool that prints only indices joins after another one told which index is which bus address."""
     node = Node()
     sysfs = reported("sysfs", [(card(None, bus_id=BUS0), {}), (card(None, bus_id=BUS1), {})], form="data")
     listing = reported("tool", [(card(0, bus_id=BUS1), {}), (card(1, bus_id=BUS0), {})], space="tool")
@@ -63,12 +60,12 @@ def test_index_joins_once_its_space_was_learnt():
 
 
 def _numbered(*fans, taken=0.0, space="tool"):
-    """A tool's table: numbers and readings, no addresses."""
+    """Return a tool's table: numbers and readings, no addresses."""
     return reported("tool", [(card(n), {"fan_ratio": fan}) for n, fan in enumerate(fans)], taken=taken, space=space)
 
 
 def _identities(*devices, taken=0.0, space="tool"):
-    """The tool's list of who they are, asked rarely."""
+    """Return the tool's list of identities, which is polled rarely."""
     return reported(
         "tool", [(device, {}) for device in devices], poll="identity", taken=taken, life=900, interval=300, space=space
     )
@@ -77,7 +74,6 @@ def _identities(*devices, taken=0.0, space="tool"):
 @pytest.mark.parametrize("space", ["tool", ""])
 @pytest.mark.parametrize("who", [{"bus_id": (BUS0, BUS1)}, {"uuid": (UUID0, UUID1)}], ids=["by address", "by uuid"])
 def test_a_failed_inventory_makes_no_other_devices_of_those_that_it_told(who, space):
-    """The identity poll fails: the same numbers are still the same cards."""
     ((word, names),) = who.items()
     first, second = (card(n, **{word: name}) for n, name in enumerate(names))
     node = Node()
@@ -89,7 +85,7 @@ def test_a_failed_inventory_makes_no_other_devices_of_those_that_it_told(who, sp
 
 
 def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_they_are():
-    """Card 0 of three is lost: the table's number 0 is the former number 1, and nobody may get its readings."""
+    """Card 0 of three is lost: number 0 is the former number 1, and no card may get its readings."""
     buses = [f"0000:{n}a:00.0" for n in range(3)]
     sysfs = reported("sysfs", [(card(None, bus_id=bus), {"power_watts": 100.0}) for bus in buses], form="data")
     node = Node()
@@ -112,7 +108,7 @@ def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_th
 
 @pytest.mark.parametrize("between", [(0.9,), ()], ids=["one left", "none left"])
 def test_the_same_numbers_after_others_are_not_believed_either(between):
-    """A list with fewer cards came between: the cards that have the numbers now may be others than before."""
+    """A list with fewer cards came between: the numbers may belong to other cards than before."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
     node = Node()
     node.see(_numbered(0.1, 0.2), _identities(*who))
@@ -129,7 +125,7 @@ def test_the_same_numbers_after_others_are_not_believed_either(between):
 
 
 def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
-    """The only source has other numbers than before: which card it lacks is not known until it says who is who."""
+    """The only source has other numbers than before: which card is missing is unknown until it reports identities."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
     node = Node()
     node.see(_numbered(0.1, 0.2), _identities(*who))
@@ -140,7 +136,6 @@ def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
 
 
 def test_no_domain_with_two_candidates_is_told_and_not_joined():
-    """The same bus:device.function in two domains is ambiguous: no join, a problem."""
     sysfs = reported(
         "sysfs", [(card(None, bus_id="0000:33:00.0"), {}), (card(None, bus_id="0001:33:00.0"), {})], form="data"
     )
@@ -150,7 +145,6 @@ def test_no_domain_with_two_candidates_is_told_and_not_joined():
 
 
 def test_inventory_fills_what_the_fast_poll_does_not_say():
-    """Facts of an older list of the same source stay with the devices of the newer one."""
     inventory = reported(
         "tool", [(card(0, uuid=UUID0, model="X"), {}), (card(1, uuid=UUID1, model="X"), {})], poll="inventory", life=900
     )
@@ -163,7 +157,7 @@ def test_inventory_fills_what_the_fast_poll_does_not_say():
 
 
 def test_indices_that_shifted_are_not_matched():
-    """After a card is lost the tool may number the rest anew: its old inventory then says nothing of index 0."""
+    """After a card is lost the tool may renumber the rest: its old inventory then says nothing about index 0."""
     inventory = reported("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})], poll="inventory", life=900)
     fast = reported("tool", [(card(0), {"power_watts": 60.0})], taken=5.0)
     merged = Node().see(inventory, fast, now=6.0)
@@ -171,7 +165,6 @@ def test_indices_that_shifted_are_not_matched():
 
 
 def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
-    """What a slower poll once read of a card that is gone now is not shown."""
     slow = reported(
         "tool",
         [(card(0, bus_id=BUS0), {"fan_ratio": 0.5}), (card(1, bus_id=BUS1), {"fan_ratio": 0.6})],
@@ -189,7 +182,7 @@ def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
 
 
 def test_what_an_older_poll_saw_of_a_card_that_is_down_since_is_not_shown():
-    """The newest list says that it is there, and that it does not answer."""
+    """The newest list contains the card, and says that it does not answer."""
     slow = reported("tool", [(card(0, bus_id=BUS0), {"fan_ratio": 0.5})], poll="slow", life=180, lists_devices=False)
     fast = reported("tool", [(card(0, bus_id=BUS0, up=False), {})], taken=5.0)
     (device,) = Node().see(slow, fast, now=6.0).devices
@@ -210,7 +203,7 @@ def links(*indices, poll="link", metric="link_up", space=SPACE, taken=0.0):
 
 
 def seen_with(*reports):
-    """The devices after the list was seen_with alone, and then with these reports."""
+    """Return the devices after the list alone, and then the list with these reports."""
     node = Node()
     node.see(listing())
     return {device.index: numbers(device) for device in node.see(listing(taken=1.0), *reports, now=1.0).devices}
@@ -281,7 +274,7 @@ def test_an_answer_by_card_and_chip_is_joined_by_them_and_not_by_its_index() -> 
 
 
 def test_a_report_that_names_a_card_which_the_list_lacks_says_nothing() -> None:
-    """A list that has changed since may number its cards anew."""
+    """A list that has changed since may have renumbered its cards."""
     cards = [chip("0", "0", 0), chip("1", "0", 1)]
     usages = reported("npu-smi", [(chip("1", "0", 1), {"fan_ratio": 0.5})], poll="usages", lists_devices=False)
     assert numbers(Node().see(listed(cards), usages).devices[1])["fan_ratio"] == 0.5

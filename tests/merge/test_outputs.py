@@ -1,4 +1,4 @@
-"""Several outputs of one tool become one report."""
+"""More than one output of a tool becomes one report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ def report(*devices, readings=(), **more):
 
 
 def test_the_same_device_once_with_all_that_is_known():
-    """A device of two outputs is one, with the facts and readings of both."""
     table = report(Device("x", 0, model="A"), readings=[Reading(0, "power_watts", 5.0)])
     query = report(Device("x", 0, uuid="GPU-1234-abcd", bus_id=BUS), readings=[Reading(0, "fan_ratio", 0.5)])
     combined = combine_reports([table, query])
@@ -22,21 +21,19 @@ def test_the_same_device_once_with_all_that_is_known():
 
 
 def test_one_card_each():
-    """Outputs that were made card by card add up."""
     combined = combine_reports([report(Device("x", n), readings=[Reading(0, "power_watts", float(n))]) for n in (4, 2)])
     assert [device.index for device in combined.devices] == [4, 2]
     assert [(r.device, r.value) for r in combined.readings] == [(0, 4.0), (1, 2.0)]
 
 
 def test_a_number_fills_an_absence_and_the_first_number_stays():
-    """The first number of a reading counts, whatever comes before or after."""
     values = [Absent.NOT_REPORTED, 1.0, 2.0, Absent.IMPLAUSIBLE]
     combined = combine_reports([report(Device("x", 0), readings=[Reading(0, "power_watts", v)]) for v in values])
     assert [reading.value for reading in combined.readings] == [1.0]
 
 
 def test_positions_follow_their_devices():
-    """Parents, processes and events point to the right device after devices were put together."""
+    """Parents, processes and events point to the right device after devices were combined."""
     first = report(Device("x", 7))
     second = report(
         Device("x", 0),
@@ -52,7 +49,6 @@ def test_positions_follow_their_devices():
 
 
 def test_outcome_is_the_best_and_problems_are_kept():
-    """One good output makes a good report; every problem stays."""
     bad = Report(outcome="failed", reason="exit_status", problems=(Problem("line 1", "no"),), unknown_fields=("b",))
     good = report(Device("x", 0), facts=(("tool_version", "1"),), unknown_fields=("a",))
     combined = combine_reports([bad, good])
@@ -62,29 +58,24 @@ def test_outcome_is_the_best_and_problems_are_kept():
 
 
 def test_contradicting_identities_are_two_devices():
-    """One index with two bus addresses, uuids or serials is two devices."""
     for fact in ({"bus_id": "0000:09:00.0"}, {"uuid": "GPU-1111-aaaa"}, {"serial": "S1"}):
         other = {name: value[:-1] + "2" for name, value in fact.items()}
         assert len(combine_reports([report(Device("x", 0, **fact)), report(Device("x", 0, **other))]).devices) == 2
 
 
 def test_two_rows_of_one_output_are_two_devices():
-    """Only different outputs speak of the same device."""
     assert len(combine_reports([report(Device("x", 0), Device("x", 0)), report()]).devices) == 2
 
 
 def test_devices_without_any_name_are_never_the_same():
-    """Nothing says that they are one."""
     assert len(combine_reports([report(Device("x")), report(Device("x"))]).devices) == 2
 
 
 def test_the_processes_of_a_device_come_from_one_output():
-    """Two lists of one device are not added up."""
     listed = report(Device("x", 0), processes=(Process(0, 10, "p"), Process(0, 11, "q")))
     assert [process.pid for process in combine_reports([listed, listed]).processes] == [10, 11]
 
 
 def test_one_report_is_itself():
-    """Nothing is changed when there is nothing to combine."""
     one = report(Device("x", 0))
     assert combine_reports([one]) is one

@@ -65,13 +65,12 @@ def only(merged):
     ],
 )
 def test_choice(reports, expected):
-    """The cheap door first, a number before an absence."""
+    """The cheap source first, a number before an absence."""
     reading = next(r for r in only(Node().see(*reports)).readings if r.metric == "power_watts")
     assert (reading.value, reading.source) == expected
 
 
 def test_the_next_source_takes_over_when_the_better_one_expires():
-    """At any moment the best of what is fresh counts."""
     sysfs = one("sysfs", {"power_watts": 51.0}, form="data", life=10.0)
     tool = one("tool", {"power_watts": 50.0}, form="text", life=45.0)
     node = Node()
@@ -80,7 +79,7 @@ def test_the_next_source_takes_over_when_the_better_one_expires():
 
 
 def test_average_and_instantaneous_power_never_replace_one_another():
-    """The kind of power_watts is fixed per device; a source of the other kind does not step in."""
+    """The kind of power_watts is fixed per device; a source of the other kind does not fill in."""
     node = Node()
     average = one("sysfs", {"power_watts": 51.0}, form="data", facts=(("power_kind", "average"),))
     instant = one("tool", {"power_watts": 90.0}, form="text", facts=(("power_kind", "instant"),))
@@ -91,7 +90,7 @@ def test_average_and_instantaneous_power_never_replace_one_another():
 
 
 def test_a_counter_keeps_its_source():
-    """Two sources count from different starts: the first chosen one stays, the other never fills in."""
+    """Two sources count from different starts: the first chosen source stays."""
     node = Node()
     cheap = one("sysfs", {"energy_joules_total": 1000.0}, form="data")
     tool = one("tool", {"energy_joules_total": 5.0}, form="text")
@@ -121,7 +120,7 @@ def test_a_counters_source_is_chosen_when_all_were_asked():
     ],
 )
 def test_memory_ratio(used, total, ratio, problems):
-    """Derived from used and total of one capture; an impossible pair stands as printed, with a problem."""
+    """Derived from used and total of one capture; an impossible pair stays as printed, with a problem."""
     merged = Node().see(one("tool", {"memory_used_bytes": used, "memory_total_bytes": total}))
     found = values(only(merged))
     assert (found["memory_used_bytes"], found["memory_total_bytes"], found["memory_used_ratio"]) == (used, total, ratio)
@@ -129,19 +128,17 @@ def test_memory_ratio(used, total, ratio, problems):
 
 
 def test_memory_ratio_never_mixes_captures():
-    """Used and total of two captures give no ratio."""
     used = one("tool", {"memory_used_bytes": GIB}, taken=1.0)
     total = one("tool", {"memory_total_bytes": 2 * GIB}, poll="slow")
     assert "memory_used_ratio" not in values(only(Node().see(used, total)))
 
 
 def test_a_printed_ratio_stands_where_none_can_be_derived():
-    """A tool that prints only the percentage is believed."""
     assert numbers(only(Node().see(one("tool", {"memory_used_ratio": 0.5}))))["memory_used_ratio"] == 0.5
 
 
 def test_card_level_readings_are_counted_once():
-    """Power, cap, energy and fan of a partition are dropped when its parent has them; the rest stays."""
+    """Power, cap, energy and fan of a partition are dropped if its parent has them."""
     whole, part = card(0, bus_id=BUS0), card(None, bus_id=BUS0, partition="1", parent=0)
     report = reported(
         "sysfs",
@@ -158,19 +155,16 @@ def test_card_level_readings_are_counted_once():
 
 
 def test_what_a_source_could_give_and_did_not_is_absent():
-    """Each metric that a listing source gives is there, as a number or with a reason."""
     found = values(only(Node().see(one("tool", {"power_watts": 5.0}, gives=("power_watts", "fan_ratio")))))
     assert found == {"power_watts": 5.0, "fan_ratio": Absent.NOT_REPORTED}
 
 
 def test_out_of_range_is_implausible_whoever_says_it():
-    """Merge believes no number outside the catalogue's range, and no metric that it does not know."""
     found = values(only(Node().see(one("plugin", {"utilization_ratio": 42.0, "invented": 1.0}))))
     assert found == {"utilization_ratio": Absent.IMPLAUSIBLE}
 
 
 def test_processes_come_from_one_source():
-    """The process list is that of the most preferred source, not the sum."""
     first = reported("a", [(card(0, bus_id=BUS0), {})], form="data", processes=(Process(0, 1, "x"),))
     second = reported(
         "b", [(card(0, bus_id=BUS0), {})], form="text", processes=(Process(0, 1, "x"), Process(0, 2, "y"))

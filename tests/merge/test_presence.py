@@ -1,4 +1,4 @@
-"""Whether a device is there, lost, or unknown."""
+"""Whether a device is present, lost, or unknown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def ups(merged):
 
 
 def test_lost_and_back():
-    """Up 0 when the source that listed it succeeds without it, 1 when it is back; an event for each."""
     node = Node()
     node.see(both())
     lost = node.see(first_only(taken=2.0), now=2.0)
@@ -44,7 +43,6 @@ def test_lost_and_back():
 
 
 def test_a_list_that_is_cut_loses_nobody():
-    """What a list lacks that stops without its end is not known to be gone."""
     node = Node()
     node.see(both())
     whole = first_only(taken=2.0)
@@ -62,21 +60,18 @@ def test_nobody_knows():
 
 
 def test_expired_reports_are_gone():
-    """Past its expiry a report gives neither readings nor presence."""
     node = Node()
     assert ups(node.see(both(life=10.0), now=9.9)) == {BUS0: True, BUS1: True}
     assert ups(node.see(both(life=10.0), now=10.0)) == {}
 
 
 def test_another_source_that_never_listed_it_says_nothing_of_it():
-    """Only a source that once listed the device can make it lost."""
     node = Node()
     node.see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(0, bus_id=BUS1), {})]))
     assert ups(node.see(reported("b", [(card(0, bus_id=BUS1), {})], taken=1.0))) == {BUS1: True}
 
 
 def test_still_listed_by_one_of_two_sources():
-    """A device that one source lists is up, whatever the other lacks."""
     node = Node()
     device = card(0, bus_id=BUS0)
     node.see(reported("a", [(device, {})]), reported("b", [(device, {})]))
@@ -84,7 +79,6 @@ def test_still_listed_by_one_of_two_sources():
 
 
 def test_no_devices_at_all_is_a_list_too():
-    """A tool that works and lists nothing makes all that it listed lost."""
     node = Node()
     node.see(both())
     assert ups(node.see(reported("tool", [], taken=2.0), now=2.0)) == {BUS0: False, BUS1: False}
@@ -102,7 +96,6 @@ def test_lost_over_a_restart_and_forgotten_after_a_week():
 
 
 def test_gone_while_the_daemon_was_down():
-    """A device that was remembered is lost when its source lists the rest after a restart."""
     node = Node()
     node.see(both())
     restarted = Node(MergeState(identities=node.state.identities))
@@ -121,7 +114,6 @@ def test_a_partition_that_goes_while_its_parent_stays_is_removed():
 
 
 def test_a_card_that_returns_without_its_partitions():
-    """A card that was lost with its partitions and comes back whole takes them off the list of the lost."""
     node = Node()
     whole = card(0, uuid="GPU-aaaa-1111", bus_id=BUS0)
     part = card(None, uuid="MIG-bbbb-2222", bus_id=BUS0, partition="1", parent=0)
@@ -139,7 +131,7 @@ def test_a_card_that_shows_nothing_is_down():
 
 
 def numbered(**more):
-    """The list of a poll that tells numbers only, as `amd-smi metric` does."""
+    """Return a list with numbers only, as `amd-smi metric` prints it."""
     return reported("tool", [(card(0), {"fan_ratio": 0.1}), (card(1), {"fan_ratio": 0.2})], poll="metric", **more)
 
 
@@ -150,14 +142,13 @@ def restarted_after(*reports):
 
 
 def test_nothing_is_lost_before_its_vendors_first_inventory_is_over():
-    """After a start the first answer may be one of several that list the device."""
     node = restarted_after(both())
     assert (ups(node.see(first_only(), pending=["nvidia"])), node.merged.events) == ({BUS0: True}, ())
     assert ups(node.see(first_only())) == {BUS0: True, BUS1: False}
 
 
 def test_a_list_of_numbers_loses_no_device_that_is_known_by_its_address():
-    """After a start it is not known which number is whose, so the list says of none of them that it is gone."""
+    """After a start the owners of the numbers are unknown, so the list makes no device lost."""
     node = restarted_after(both())
     assert (ups(node.see(numbered(), pending=["nvidia"])), node.merged.events) == ({}, ())
     merged = node.see(numbered())
@@ -166,7 +157,7 @@ def test_a_list_of_numbers_loses_no_device_that_is_known_by_its_address():
 
 
 def test_a_device_that_was_called_by_its_number_is_not_lost_when_its_address_is_told():
-    """A slow inventory comes after the devices had to be shown by their numbers: they are the known ones then."""
+    """A slow inventory comes after the devices were shown by their numbers."""
     node = restarted_after(both())
     node.see(numbered())
     merged = node.see(numbered(), both(taken=1.0), now=1.0)
@@ -205,7 +196,7 @@ def chips(*facts):
     ],
 )
 def test_chips_that_share_their_cards_address_are_told_apart(pair):
-    """As on the 310P Duo, where npu-smi shows both with one address: the one that stays is not taken for the lost one."""
+    """On the 310P Duo npu-smi prints one address for both chips; the remaining one is not taken for the lost one."""
     node, taken = Node(), count()
 
     def up_after(*listed):

@@ -1,4 +1,4 @@
-"""Readings by columns are the same sequence as the readings themselves."""
+"""Readings in columns are the same sequence as the readings themselves."""
 
 from __future__ import annotations
 

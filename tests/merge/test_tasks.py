@@ -1,4 +1,4 @@
-"""What the kernel tells of processes, on the devices that they run on: ranks of any vendor, and memory that no list tells."""
+"""The kernel's facts about processes on their devices: ranks of any vendor, and memory that no list reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose process it is, from the text of /proc/PID/cgroup: each form of reference text, and any text at all."""
+"""A process's owner, from the text of /proc/PID/cgroup: each form of reference text, and any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each form of an id that a device plugin gives is the name of a card; what is no card's gives no name."""
+"""Each form of a device plugin's id gives the name of a card; ids of other resources give no name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the reader of jobs gave to the devices of merged cards."""
+"""From the answers of the jobs reader to the devices of merged cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kubelet's answer, the log folders and the cgroups come to: claims with the owner, names and life of each."""
+"""The kubelet's answer, the log folders and the cgroups become claims with owner, names and life."""
 
 from __future__ import annotations
 

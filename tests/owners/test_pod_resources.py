@@ -80,7 +80,7 @@ def test_too_many_devices_are_told_and_unwanted_ones_are_not_counted() -> None:
     ],
 )
 def test_a_mebibyte_of_anything_is_decoded_in_time(piece: bytes) -> None:
-    """It takes a fraction of a second of the processor, and minutes where the time grows with the square of the length."""
+    """A fraction of a second if decoding is linear, minutes if it is quadratic."""
     answer = piece * (2**20 // len(piece))
     begun = time.process_time()
     with contextlib.suppress(DecodeError):  # that is an answer, too
@@ -100,7 +100,7 @@ TEXT = st.text(max_size=12)
 
 
 def messages(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Any message of this name, as protobuf's constructor takes it."""
+    """Draw any message of this name, as arguments for protobuf's constructor."""
     fields = {}
     for field, _, kind in MESSAGES[name]:
         base = kind.strip("[]")

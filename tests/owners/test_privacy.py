@@ -1,4 +1,4 @@
-"""Owners as they may be told: a name that is not to be told is nowhere, and who is the same stays the same."""
+"""A hidden owner's name appears nowhere, and the same owner keeps the same hash."""
 
 from __future__ import annotations
 

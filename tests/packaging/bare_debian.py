@@ -58,7 +58,7 @@ pytestmark = [pytest.mark.needs("root", "debootstrap", "unshare"), pytest.mark.t
 
 
 def unpacked(suite: str) -> Path:
-    """The Debian of that name, unpacked once and kept; what is half unpacked is begun anew."""
+    """Return the unpacked Debian of that name, which is kept between runs."""
     tree, done = TREES / suite, TREES / f"{suite}.done"
     if not done.exists():
         shutil.rmtree(tree, ignore_errors=True)  # there is none before the first time
@@ -74,7 +74,7 @@ def unpacked(suite: str) -> Path:
 
 
 def settings_of_pip() -> dict[str, str]:
-    """How pip gets packages here: from its environment, and from its files, which are not in there."""
+    """Return pip's settings from its environment and its files, which do not exist in the tree."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
     found = re.findall(r"^(?:global|install)\.([a-z-]+)='(.*)'$", listed.stdout, flags=re.MULTILINE)
     in_files = {f"PIP_{name.upper().replace('-', '_')}": text for name, text in found}
@@ -89,7 +89,7 @@ class Bare:
     home: Path
 
     def line(self, command: str, environment: dict[str, str]) -> Sequence[str]:
-        """What runs a command line in the clone, as the user."""
+        """Return the command that runs a command line in the clone as the user."""
         pip = settings_of_pip()
         places = {place for place in pip.values() if place.startswith("/") and Path(place).exists()}
         around = {"HOME": HOME, "USER": "newcomer", "PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb"}
@@ -99,7 +99,7 @@ class Bare:
         return [*enter, str(self.tree), str(self.home), shared, "-i", *variables, "bash", "-c", command]
 
     def run(self, command: str, environment: dict[str, str]) -> tuple[int, str]:
-        """The status and output of a command that ends by itself."""
+        """Return the status and output of a command that ends by itself."""
         done = subprocess.run(
             self.line(command, environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -108,7 +108,7 @@ class Bare:
 
     @contextmanager
     def running(self, command: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-        """A command that runs until Ctrl-C, with what it says."""
+        """Run a command until Ctrl-C, and yield its output."""
         with subprocess.Popen(
             self.line(command, environment),
             stdout=subprocess.PIPE,
@@ -124,7 +124,7 @@ class Bare:
 
 @pytest.fixture(scope="module", params=SUITES)
 def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bare:
-    """The machine, with what is committed here."""
+    """Return the machine, with the current commit."""
     tree = unpacked(request.param)
     home = tmp_path_factory.mktemp("home")
     git = ["git", "-c", "safe.directory=*", "clone", "--quiet", "--no-local", str(ROOT), str(home / "clone")]

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def pythons() -> Iterator[str]:
-    """Those that are here and new enough; a name on PATH may lead nowhere."""
+    """Return the installed Pythons that are new enough; a name on PATH may lead nowhere."""
     for name in filter(shutil.which, PYTHONS):
         if not subprocess.run(
             [name, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], stderr=subprocess.DEVNULL
@@ -55,12 +55,11 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def staged(node: Path) -> tuple[Path, ...]:
-    """The program in a folder that is not the root yet; its first line names the Python of there."""
+    """Install the program in a staging root; its first line names the Python of the final root."""
     return node / VENV / "bin/python", node / VENV / "bin/telemetry"
 
 
 def demo_scrape(program: Sequence[Path], folder: Path) -> str:
-    """A page of a simulated node."""
     port = free_port()
     environment = os.environ | {
         "TELEMETRY_STATE_DIRECTORY": str(folder / "lib"),

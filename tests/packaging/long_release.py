@@ -1,4 +1,4 @@
-"""The whole release twice, by two people: every file of it is the same bytes. It wants a package index."""
+"""Two users build the whole release: every file has the same bytes. Needs a package index."""
 
 from __future__ import annotations
 

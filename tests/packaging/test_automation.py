@@ -1,4 +1,4 @@
-"""The project's automation: own rules find what breaks them, generated files are current, versions are pinned."""
+"""The project's automation: its rules find violations, generated files are current, versions are pinned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ checks = script_module("checks")
 
 
 def generate(*arguments: str | Path) -> tuple[int, str]:
-    """The exit status and output of the script that writes the generated files."""
+    """Return exit status and output of the script that writes the generated files."""
     command = [sys.executable, str(ROOT / ".ci/generate.py"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
@@ -130,7 +130,7 @@ def test_the_long_tests_are_all_run() -> None:
 
 
 def shell_of(file: Path) -> str:
-    """The shell of a script; empty for another file."""
+    """Return the shell of a script; empty for another file."""
     with file.open("rb") as stream:
         found = re.match(rb"#!.*?\b(ba|da|)sh\b", stream.readline())
     return f"{found[1].decode()}sh" if found else ""

@@ -47,7 +47,6 @@ TYPED = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two files, and a folder with one."""
     (tmp_path / "other").mkdir()
     for name in ("saved.txt", "saved-too.txt", "other/more.txt"):
         (tmp_path / name).touch()
@@ -55,12 +54,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def bash_words(line: str) -> list[str]:
-    """The words as readline parts them, the last one unfinished: an equals sign is a word of its own."""
+    """Split the words as readline does, the last one unfinished: an equals sign is a separate word."""
     return ["telemetry", *line.replace("=", " = ").removesuffix(" " if line.endswith("=") else "").split(" ")]
 
 
 def bash_offers(line: str, folder: Path) -> set[str]:
-    """What the function that `complete -F` names puts into COMPREPLY."""
+    """Return what the function that `complete -F` names puts into COMPREPLY."""
     words = bash_words(line)
     script = (
         '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); complete -p telemetry | grep -q -- "-F _telemetry"'
@@ -133,7 +132,7 @@ def test_the_page_is_without_blame() -> None:
 
 @pytest.fixture(scope="module")
 def sections() -> dict[str, str]:
-    """What a reader sees, by section, with single blanks."""
+    """Return the visible text of each section, with single blanks."""
     done = subprocess.run(
         ["mandoc", "-T", "ascii", "-O", "width=500", str(PAGE)], capture_output=True, text=True, check=True
     )

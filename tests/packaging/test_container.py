@@ -1,4 +1,4 @@
-"""The Containerfile, read as an engine reads it: pinned, without root or shell, and with all that a wheel is made of."""
+"""The Containerfile, read as an engine reads it: pinned, without root or shell, with all parts of a wheel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PORT = DEFAULT_ADDRESS.rpartition(":")[2]
 
 
 def only(word: str) -> str:
-    """What follows the word of the only such instruction."""
+    """Return the text after the only instruction with this word."""
     (found,) = re.findall(rf"^{word} +(.*)$", TEXT, re.MULTILINE)
     return str(found)
 
@@ -61,7 +61,7 @@ def test_it_runs_as_nobody_by_number_and_may_write_where_it_must() -> None:
 
 
 def test_it_starts_the_daemon_and_checks_its_health_on_the_port_that_it_tells_of() -> None:
-    """Without a shell: what an engine gets as a list, as JSON writes it, needs none."""
+    """An instruction in JSON's list form needs no shell."""
     assert json.loads(only("ENTRYPOINT")) == ["telemetry"]
     command, *arguments = json.loads(only("CMD"))
     parsed = vars(cli.build_parser(command).parse_args(arguments))

@@ -16,7 +16,6 @@ FOLDER = ROOT / "deploy/debian"
 
 
 def test_everything_that_is_packed_is_in_the_checkout() -> None:
-    """What another step makes is packed where it is there, and left out where not."""
     packed = re.findall(r"^ *put \d+ (deploy/\S+) /", (FOLDER / "build.sh").read_text(), flags=re.MULTILINE)
     assert len(packed) >= 4
     assert [name for name in packed if not (ROOT / name).is_file()] == []

@@ -1,4 +1,4 @@
-"""install.sh on a folder that stands for a node: there and back, twice, upgrades, and what it refuses."""
+"""install.sh on a folder that stands for a node: install, remove, repeat, upgrade, and what it refuses."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CONFIGURATION = "etc/telemetry/telemetry.toml"
 
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
-    """A node's root without anything of ours."""
+    """Return the root of a node on which nothing of ours is installed."""
     for name in FOLDERS:
         (tmp_path / "node" / name).mkdir(parents=True)
     return tmp_path / "node"
 
 
 def tree(root: Path) -> dict[str, object]:
-    """Everything below a folder, with what it is, holds, and when it was changed."""
+    """Return everything below a folder: type, content and time of change."""
     found: dict[str, object] = {}
     for path in sorted(root.rglob("*")):
         state = path.lstat()
@@ -153,7 +153,7 @@ CERTIFICATES = "  client_ca_file: authority.crt\n  client_auth_type: RequireAndV
 
 @contextmanager
 def served(folder: Path, web_config: str, path: str) -> Iterator[str]:
-    """The address of a node with a card, guarded by this configuration."""
+    """Return the address of a node with a card, guarded by this configuration."""
     page = Renderer().text(demo_snapshot("1xamd"))
     make_pki(folder)
     (folder / "web.yml").write_text(web_config)
@@ -175,7 +175,7 @@ def served(folder: Path, web_config: str, path: str) -> Iterator[str]:
     ],
 )
 def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path: str, said: list[str]) -> None:
-    """However the page is guarded, the installation tells that it is served."""
+    """However the page is guarded, the installation reports that it is served."""
     with served(tmp_path, web_config, path) as address:
         done = scrape(address, path)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -184,7 +184,7 @@ def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path:
 
 
 def scrape(address: str, path: str) -> subprocess.CompletedProcess[str]:
-    """What the script's own scrape says of a daemon."""
+    """Return what the script's own scrape says about a daemon."""
     program = re.search(r"<<'END'\n(import .*?)\nEND\n", (ROOT / "deploy/install.sh").read_text(), re.DOTALL)
     assert program is not None
     line = [sys.executable, "-I", "-", address, path]

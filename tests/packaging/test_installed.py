@@ -1,4 +1,4 @@
-"""The packages under test are the ones that are meant: the checkout's, or those of an installed wheel."""
+"""The packages under test are the intended ones: the checkout's, or those of an installed wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels of the tests: which tests run, what is left out and named, and what fails the run."""
+"""The levels of the tests: which tests run, which are left out and named, and what fails the run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ LEAVES_A_THREAD = "import threading, time\ndef test_it():\n    threading.Thread(
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A checkout with the plugins only, and nothing beside it."""
+    """Return a checkout with the pytest plugins only."""
     for name in (
         "tests/kits/pytest_levels.py",
         "tests/kits/pytest_limits.py",
@@ -78,7 +78,6 @@ def clone(tmp_path: Path) -> Path:
 
 
 def run_pytest(clone: Path, tests: str, *options: str, ci: str = "", path: str = os.environ["PATH"]) -> tuple[int, str]:
-    """Return the exit status and output of pytest over one test module."""
     (clone / "test_it.py").write_text(tests)
     plugins = ("-p", "kits.pytest_levels", "-p", "kits.pytest_limits", "-p", "no:cacheprovider")
     command = [sys.executable, "-m", "pytest", *plugins, "--strict-markers", *options, "test_it.py"]
@@ -88,7 +87,7 @@ def run_pytest(clone: Path, tests: str, *options: str, ci: str = "", path: str =
 
 
 def run_names(output: str) -> set[str]:
-    """The tests that were chosen, without their parameters."""
+    """Return the names of the chosen tests, without parameters."""
     return {
         line.split("::")[1].split("[")[0].split()[0] for line in output.splitlines() if line.startswith("test_it.py::")
     }
@@ -152,6 +151,6 @@ def test_a_thread_that_a_test_leaves_does_not_keep_pytest_running(clone: Path) -
 
 
 def test_no_test_has_conditions_of_its_own() -> None:
-    """Only `needs` counts what is left out, and names the remedy."""
+    """Only `needs` counts skipped tests and names the remedy."""
     words = "mark." + "skipif"
     assert [path.name for path in (ROOT / "tests").rglob("*.py") if words in path.read_text()] == []

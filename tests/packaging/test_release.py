@@ -1,4 +1,4 @@
-"""A release is built from a whole commit whose changelog names it, and the same commit gives the same bytes."""
+"""A release is built from a whole commit that the changelog names, and the same commit gives the same bytes."""
 
 from __future__ import annotations
 

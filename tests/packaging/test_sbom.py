@@ -1,4 +1,4 @@
-"""The bill of materials names all that the wheel needs, and an audit that was not made is not one that found nothing."""
+"""The bill of materials names all that the wheel needs; an audit that failed is not reported as a clean one."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ def test_the_bill_names_every_dependency_with_version_and_licence_and_what_needs
 
 
 class Distribution(metadata.Distribution):
-    """A package of a test's own, with its files."""
-
     def __init__(self, folder: Path, **headers: str) -> None:
         self.folder = folder
         lines = {"Metadata-Version": "2.1", "Name": "acme", "Version": "1.0", **headers}

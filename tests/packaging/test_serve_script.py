@@ -1,4 +1,4 @@
-"""`make run` serves what the machine has, a simulated node where there is nothing, and says which and where."""
+"""`make run` serves this machine's accelerators, or else a simulated node, and says which and where."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REAL = f'#!/bin/sh\nexec {sys.executable} -m telemetry_daemon.cli "$@"\n'
 
 
 def made(folder: Path, telemetry: str, python: str = 'shift\nexec "$@"') -> Path:
-    """The script in a checkout with this command, which nobody announces unless this Python does."""
+    """Return the script in a checkout with this command, in place of the real one."""
     commands = folder / ".venv" / "bin"
     commands.mkdir(parents=True)
     (folder / ".ci").mkdir()
@@ -57,7 +57,7 @@ def serve(
     user: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[int, str, list[str]]:
-    """The script's exit status and output, and what it asked of the command."""
+    """Return the script's exit status and output, and its arguments to the command."""
     script = made(folder, TELEMETRY)
     commands = folder / ".venv" / "bin"
     (commands / "found").write_text(str(found))

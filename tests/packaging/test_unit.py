@@ -1,4 +1,4 @@
-"""The systemd unit: how far it is closed, that it says why the rest is open, and that it fits the daemon."""
+"""The systemd unit: it is hardened, explains each exception, and fits the daemon."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ NEWER_THAN_249 = {
 
 
 def settings(name: str) -> list[str]:
-    """What the unit says for a name, in order."""
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), flags=re.MULTILINE)
 
 

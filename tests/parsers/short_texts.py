@@ -25,7 +25,7 @@ _HIDDEN = re.compile(r"[\\\x00-\x09\x0b-\x1f\x7f\xa0\u2000-\u200f\ufeff]| (?=\n|
 
 
 def table_now(parser: Parser) -> str:
-    """The table of a source, with what is read now."""
+    """Return the table of a source with what is read now."""
     blocks = (FOLDER / f"{parser.name}.txt").read_text(encoding="utf-8").rstrip("\n").split("\n\n")
     return "\n\n".join("\n".join(_block_now(parser, block.split("\n"))) for block in blocks) + "\n"
 
@@ -42,7 +42,7 @@ def _block_now(parser: Parser, lines: list[str]) -> list[str]:
 
 
 def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]:
-    """The capture of a case, and our own one that it was made from."""
+    """Return the capture of a case, and our own capture that it was made from."""
     poll, base, outputs = parser.polls[0], None, list[dict[str, Any]]()
     for sign, text in ((line[:2], line[2:]) for line in lines):
         if sign == "# ":
@@ -64,19 +64,18 @@ def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]
 
 
 def escaped(text: str) -> list[str]:
-    r"""The lines of a text as they stand in a table; a backslash that ends a line says that the line has no end."""
+    """Escape the lines of a text for a table; a backslash at the end of a line means that the line has no end."""
     *lines, last = _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text).split("\n")
     return [*lines, *([last + "\\"] if last else [])]
 
 
 def unescaped(line: str) -> str:
-    """A line of a text, from how it stands in a table."""
     text = line.removesuffix("\\")
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text) + ("\n" if text == line else "")
 
 
 def summary(report: Report) -> list[str]:
-    """The outcome, and a line for each thing of a report, without what is as usual."""
+    """Return the outcome and a line for each item of a report, without default values."""
     words = (report.outcome, report.reason or "", report.form, report.index_space, "cut" if report.is_cut else "")
     lines = [" ".join(filter(None, words)), *(f"{place} {_words(one)}" for place, one in enumerate(report.devices))]
     for item in report.readings:
@@ -90,7 +89,7 @@ def summary(report: Report) -> list[str]:
 
 
 def _words(thing: Any) -> str:
-    """A dataclass by its fields that are not as usual."""
+    """Format a dataclass by its fields that differ from the defaults."""
     told = {
         field.name: getattr(thing, field.name) for field in fields(thing) if getattr(thing, field.name) != field.default
     }

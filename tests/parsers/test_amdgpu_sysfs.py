@@ -1,4 +1,4 @@
-"""The drivers' files of whole nodes: what is read, what is left alone, what a file that cannot be read means."""
+"""The drivers' files of whole nodes: what is read, what is ignored, and what an unreadable file means."""
 
 from __future__ import annotations
 

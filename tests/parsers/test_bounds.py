@@ -1,4 +1,4 @@
-"""What is larger, deeper or more than any node prints is refused as a whole, and a reader's failure is passed on."""
+"""Texts that are larger, deeper or longer than any node prints are refused; a reader's failure is passed on."""
 
 from __future__ import annotations
 

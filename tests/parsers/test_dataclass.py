@@ -34,7 +34,7 @@ def made_by(dataclass: Callable[..., Any], options: Mapping[str, bool]) -> Any:
 
 
 def attempt(action: Callable[[], object]) -> str:
-    """What comes of it, without the address of an object."""
+    """Return the result or the error, without the address of an object."""
     try:
         return str(action()).partition(" at 0x")[0]
     except (AttributeError, TypeError) as error:
@@ -65,7 +65,7 @@ def test_like_the_standard_library(options):
 
 @ours.dataclass(frozen=True, slots=True)
 class Named:
-    """With a `__repr__` of its own, in a module where pickle finds it."""
+    """A class with its own `__repr__`, in a module where pickle finds it."""
 
     name: str
 

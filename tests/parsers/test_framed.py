@@ -1,4 +1,4 @@
-"""Framed tables are read by headings and separators: wherever the columns stand and whatever is missing."""
+"""Framed tables are read by headings and separators, whatever the columns' positions and whatever is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Framed tables with a border all round, whose records lie between rules."""
+"""Framed tables with a border all round, whose records are separated by rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several outputs of one tool are joined: by the device's number, by card and chip, by partition."""
+"""More than one output of a tool is joined by the device's number, by card and chip, or by partition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report_on(text: str) -> Report:
 
 
 def asked(poll: str, card: str, text: str) -> Report:
-    """The report on what a card answered, as the reader hands it over."""
+    """Return the report on what a card answered, as the reader passes it on."""
     output = Output(f"npu-smi info -t {poll} -i {card}", card, text, status=0)
     return NPU_SMI.parse(Capture("npu-smi", poll, POLLS[poll].request, (output,)))
 

@@ -1,4 +1,4 @@
-"""The catalogue: names that Prometheus' people would choose, ranges that hold, and readings made by them."""
+"""The catalogue: names that follow Prometheus' conventions, ranges, and readings made by them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,14 @@ def test_names() -> None:
 
 
 def test_rows_are_unique():
-    """No name and no key twice."""
     assert len({metric.name for metric in CATALOGUE}) == len(BY_KEY) == len(CATALOGUE)
 
 
 def test_the_daemons_own_metrics_have_their_labels():
-    """Each of them, and nothing else, has an entry in the table of labels."""
     assert set(OWN_LABELS) == {metric.name for metric in CATALOGUE if metric.scope == "daemon"}
 
 
 def test_readings_are_in_range() -> None:
-    """A value outside of its metric's range is implausible; an absence stays what it is."""
     for key, value, expected in [
         ("utilization_ratio", 0.0, 0.0),
         ("utilization_ratio", 1.0, 1.0),
@@ -53,19 +50,17 @@ def test_readings_are_in_range() -> None:
 
 
 def test_there_is_no_negative_zero():
-    """-0.0 would print as -0.0."""
     assert math.copysign(1.0, metrics.reading(0, "utilization_ratio", -0.0).value) == 1.0
 
 
 def test_states():
-    """1 for the active state, 0 for the others that the device supports."""
     found = metrics.states(0, "health", "warning", ("ok", "warning", "critical"))
     assert [(reading.label, reading.value) for reading in found] == [("ok", 0.0), ("warning", 1.0), ("critical", 0.0)]
     assert len(metrics.states(0, "health", "ok")) == len(BY_KEY["health"].words)
 
 
 def test_main_temperature() -> None:
-    """ "The temperature" is not that of memory, of the board or of the air."""
+    """ "The temperature" is not that of memory, board or air."""
     for sensor, main in [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False),
          ("aid0", True), ("xcd3", True), ("ndie", True), ("stack1", False), ("vr_gfx", False), ("ubb_fpga", False), ("lm75_1", False)]:  # fmt: skip
         assert metrics.is_main_temperature(sensor) is main

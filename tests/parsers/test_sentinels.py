@@ -50,7 +50,7 @@ OF_METRIC = {
 
 
 def test_a_sentinel_is_no_number_of_any_metric() -> None:
-    """Held against -1, all bits set, 511.875 and 1e9 in every unit that is printed."""
+    """Checks -1, all bits set, 511.875 and 1e9 in every unit that is printed."""
     for metric in [metric for metric in CATALOGUE if metric.scope == "device"]:
         found = {
             (raw, part)
@@ -77,7 +77,7 @@ def test_a_sentinel_is_no_number_of_any_metric() -> None:
     ],
 )
 def test_below_freezing_point_only_where_a_device_is_trusted_to_mean_it(vendor, celsius, expected):
-    """Ascend's edge devices stand outdoors; -1 is what their tool prints where it knows nothing, too."""
+    """Ascend's edge devices work outdoors; their tool prints -1 for an unknown value, too."""
     assert reading(0, "temperature_celsius", celsius, "core", vendor=vendor).value == expected
 
 
@@ -102,7 +102,7 @@ SIGNED = {"temperature_margin_celsius", "temperature_margin_limit_celsius"}
 
 
 def every_answer(number: Any) -> dict[str, Any]:
-    """A GPU that answers this to whatever it is asked."""
+    """Return a GPU that answers every call with this value."""
     parts = {name: {row.part for row in rows} for name, rows in nvml_tables.CALLS.items()}
     answers = {name: with_parts(wanted, number) for name, wanted in parts.items()}
     special = (
@@ -128,20 +128,17 @@ def with_parts(parts: set[Any], number: Any) -> Any:
 
 
 def nvml_report(gpu: dict[str, Any]) -> Report:
-    """What is made of one GPU."""
     document = {"node": {"count": 1, "unseen": []}, "gpus": [{"index": 0, **gpu}], "events": []}
     return NVML.parse(Capture("nvml", "fast", Library("nvml", ("fast",)), (Output("fast", data=document, status=0),)))
 
 
 def mtml_report(calls: dict[str, Any]) -> Report:
-    """What is made of one card."""
     document = {"node": {"count": 1}, "cards": [{"index": 0, "calls": calls}]}
     return MTML.parse(Capture("mtml", "fast", Library("mtml", ("fast",)), (Output("fast", data=document, status=0),)))
 
 
 @pytest.mark.parametrize("number", ALL_BITS)
 def test_all_bits_set_are_a_reading_of_nothing(number: Any) -> None:
-    """Whatever is asked: no metric takes them for a number, but for what may well be -1."""
     report = nvml_report(every_answer(number))
     numbers = {item.metric: item.value for item in report.readings if not isinstance(item.value, Absent)}
     assert numbers == (dict.fromkeys(SIGNED, -1.0) if number == -1 else {})

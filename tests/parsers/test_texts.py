@@ -111,7 +111,6 @@ ALL_UNITS = (
 
 
 def test_number() -> None:
-    """A plain decimal number, or what stands in its place."""
     for text, value in [
             ("0", 0.0), ("57", 57.0), ("57.0", 57.0), (" 57 ", 57.0), ("-5", -5.0), ("+5", 5.0), ("007", 7.0),
             ("18446744073709551614000", 1.8446744073709552e22),
@@ -135,7 +134,7 @@ def test_number() -> None:
 
 
 def test_quantity() -> None:
-    """A number with a unit of its kind, in base units; a bare number only where something else told the unit."""
+    """A number with a unit of its kind, in base units; a bare number only if something else named the unit."""
     for text, kind, bare, value in [
             ("57%", units.RATIO, None, 0.57), ("57 %", units.RATIO, None, 0.57), ("0%", units.RATIO, None, 0.0),
             ("12.5%", units.RATIO, "%", 0.125), ("57", units.RATIO, "%", 0.57), ("57", units.RATIO, None, NOT_UNDERSTOOD),
@@ -169,14 +168,12 @@ def test_blanks_and_placeholders_are_no_text() -> None:
 
 
 def test_whole() -> None:
-    """An index or a pid, nothing else."""
     for text, value in [("0", 0), ("12", 12), (" 7 ", 7), ("-1", None), ("1.0", None), ("", None), ("0x1", None), ("³", None), ("9" * 30, None)]:  # fmt: skip
         assert units.whole(text) == value
 
 
 @given(st.text(max_size=80), st.sampled_from(ALL_UNITS), st.sampled_from((None, "%", "W", "MiB", "")))
 def test_no_text_makes_it_raise_or_give_a_number_that_is_not_there(text, kind, bare):
-    """Whatever the text: a finite number whose digits are in it, or an absence."""
     value = units.quantity(text, kind, bare)
     if not isinstance(value, Absent):
         assert math.isfinite(value)
@@ -185,7 +182,6 @@ def test_no_text_makes_it_raise_or_give_a_number_that_is_not_there(text, kind, b
 
 @given(st.decimals(min_value=0, max_value=10**9, places=3, allow_nan=False, allow_infinity=False))
 def test_a_printed_number_is_read_as_it_was_meant(number):
-    """Decimal digits with a unit come back as that number."""
     assert units.quantity(f"{number} W", units.WATTS) == float(number)
 
 

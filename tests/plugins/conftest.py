@@ -1,4 +1,4 @@
-"""A place where distributions with plugins are installed for one test."""
+"""A folder in which a test installs distributions with plugins."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ PARSER = SourceParser(
 
 
 def source(name: str = "acme-smi", request: str = 'Command((("acme-smi",),))', more: str = "") -> str:
-    """The text of a module with a good parser, and more."""
+    """Return the text of a module with a good parser, followed by `more`."""
     return GOOD.format(name=name, request=request) + dedent(more)
 
 
 @dataclass
 class Site:
-    """A folder where distributions are installed, and what is loaded from it."""
+    """A folder in which distributions are installed and from which they are loaded."""
 
     folder: Path
     workers: list[Worker] = field(default_factory=list)
@@ -70,17 +70,14 @@ class Site:
         (info / "entry_points.txt").write_text(text + "\n")
 
     def distributions(self) -> Iterable[metadata.Distribution]:
-        """What is installed here, and the project itself."""
         return metadata.distributions(path=[str(self.folder), *sys.path])
 
     def new_worker(self, label: str, readers: Mapping[str, str]) -> Worker:
-        """A worker that finds this folder's modules."""
         environment = python_path(self.folder)
         self.workers.append(Worker(label, readers, environment=environment, launcher=self.launcher))
         return self.workers[-1]
 
     def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.Loaded:
-        """Everything that there is, and in these folders."""
         return plugins.load(find([str(path) for path in paths], self.distributions), self.new_worker, patience)
 
 

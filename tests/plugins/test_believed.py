@@ -1,4 +1,4 @@
-"""A plugin's report is believed as far as it fits the plugin's own declaration."""
+"""A plugin's report is accepted as far as it fits the plugin's own declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parser says of itself is judged by rules that name each violation."""
+"""A parser's declaration is checked by rules that name each violation."""
 
 from __future__ import annotations
 

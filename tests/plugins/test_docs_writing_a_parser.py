@@ -1,4 +1,4 @@
-"""docs/writing-a-parser.md shows parts of the example plugin's real files, and links to what it does not show."""
+"""docs/writing-a-parser.md shows parts of the example plugin's real files, and links to the other parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example plugin as its users get it: installed, found, described, read and parsed by real workers."""
+"""The example plugin as users get it: installed, found, described, read and parsed by real workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PACKAGE = EXAMPLE / "src/telemetry_example"
 
 @pytest.fixture
 def loaded(site: distributions.Site) -> Iterator[Loaded]:
-    """The example, put where an installer puts it."""
+    """Install the example as an installer does."""
     shutil.copytree(PACKAGE, site.folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     groups = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
     entries = {f"{group}/{name}": target for group, names in groups.items() for name, target in names.items()}
@@ -40,7 +40,7 @@ def loaded(site: distributions.Site) -> Iterator[Loaded]:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The invented vendor's library, where the loader finds it."""
+    """Put the invented vendor's library where the loader finds it."""
     source, name = HERE / "fake_acme.c", "libacme.so.1"
     flags = ("-shared", "-fPIC")
     folder = compiled("acme", [source], flags, lambda folder: cc(*flags, "-o", folder / name, source))

@@ -1,4 +1,4 @@
-"""Plugins are loaded side by side: one that is broken is reported with its remedy, and the rest works."""
+"""Plugins are loaded independently: a broken one is reported with its remedy, and the others work."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_broken_entry_point_and_broken_metadata_cost_only_themselves(site: dis
 
 
 def test_a_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp_path: Path) -> None:
-    """Two versions on the path: Python imports the first one's module, so that one counts."""
+    """With two versions on the path, Python imports the first one's module."""
     hidden = distributions.Site(tmp_path / "hidden")
     hidden.folder.mkdir()
     hidden.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {}, "0.9")
@@ -241,7 +241,7 @@ def test_a_module_of_a_folder_is_a_plugin(site: distributions.Site, tmp_path: Pa
 
 
 def test_a_module_cached_by_somebody_else_is_not_run(site: distributions.Site, tmp_path: Path) -> None:
-    """A .pyc with the source's size and time stamp would be imported in its place."""
+    """A .pyc with the source's size and time stamp would be imported instead."""
     folder = tmp_path / "folder"
     folder.mkdir()
     good = distributions.source()

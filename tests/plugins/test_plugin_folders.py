@@ -1,4 +1,4 @@
-"""A folder of plugin modules is used only if nobody but root and the service user can change it."""
+"""A folder of plugin modules is used only if no user but root and the service user can change it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_link_is_judged_by_what_it_leads_to(site: distributions.Site, folder: 
 
 
 def test_a_module_of_another_user_is_not_run(site: distributions.Site, folder: Path) -> None:
-    """Only root can give a file away; another user checks with a file of root's that it may not take over."""
+    """Only root can change a file's owner; other users test with a file of root's."""
     file = folder / "acme.py"
     if os.geteuid() == 0:
         os.chown(file, NOBODY, -1)

@@ -1,4 +1,4 @@
-"""The Debian package under a real systemd, from installation to purge: one line per check, then how many passed."""
+"""The Debian package under a real systemd, from installation to purge: one line per check, then the sum."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ sys.exit(cli.main())
 
 
 class Checks:
-    """Runs checks one after the other and counts how they fared."""
+    """Runs checks one after the other and counts their results."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -60,7 +60,7 @@ class Checks:
 
     @contextmanager
     def check(self, words: str) -> Iterator[None]:
-        """What is said of the package, and found true or not by what is done inside."""
+        """Check a statement about the package by a command in the machine."""
         began = time.monotonic()
         with self.step(words):
             yield
@@ -69,7 +69,7 @@ class Checks:
 
     @contextmanager
     def step(self, words: str) -> Iterator[None]:
-        """What leads from check to check: said and counted only where it fails."""
+        """Run a step between checks; it is counted only if it fails."""
         try:
             yield
         except (AssertionError, subprocess.TimeoutExpired, KeyError, ValueError) as error:
@@ -77,19 +77,19 @@ class Checks:
             print(f"FAIL {words}: {error or type(error).__name__}", flush=True)
 
     def take(self, steps: Sequence[Callable[[Machine, Checks], None]], machine: Machine) -> None:
-        """Each of the steps; one that breaks off does not keep the next from its turn."""
+        """Run each step; one that fails does not prevent the next."""
         for step in steps:
             with self.step(step.__name__):
                 step(machine, self)
 
     def result(self) -> int:
-        """Say how it went; 1 when a check failed."""
+        """Print the result; return 1 if a check failed."""
         print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed else 0
 
 
 def next_release(package: Path, folder: Path) -> Path:
-    """The same package with a later version and a default configuration that has changed."""
+    """Build the package with a later version and a changed default configuration."""
     root = folder / "next"
     subprocess.run(["dpkg-deb", "--raw-extract", str(package), str(root)], check=True)
     control = root / "DEBIAN/control"
@@ -104,7 +104,7 @@ def next_release(package: Path, folder: Path) -> Path:
 
 
 def prepare(package: Path, folder: Path) -> None:
-    """What the machine is given: two releases of the package, a card's tool, the probe."""
+    """Put into the machine: two releases of the package, a card's tool, the probe."""
     shutil.copy(package, folder / "package.deb")
     next_release(package, folder)
     shutil.copy(CARD, folder / "card.txt")
@@ -123,28 +123,28 @@ def drop_in(machine: Machine, name: str, text: str) -> None:
 
 
 def scraped(machine: Machine, words: str, page: str = PAGE) -> bool:
-    """Whether a scrape answers with a line that has these words."""
+    """Return whether a scrape contains a line with these words."""
     # Counted, since a grep that ends at its first match breaks curl's pipe.
     return not machine.fails(f"curl --silent --fail --max-time 5 {page} | grep --count -- '{words}'")
 
 
 def probed(machine: Machine) -> Any:
-    """What the probe met at the last start."""
+    """Return what the probe found at the last start."""
     return json.loads(machine.shell("cat /var/lib/telemetry/probe.json"))
 
 
 def restarted(machine: Machine, pid: str) -> bool:
-    """Whether another process than that one is the active, notified service."""
+    """Return whether another process is the active, notified service."""
     return machine.show("ActiveState") == "active" and machine.show("MainPID") not in ("0", pid)
 
 
 def status(machine: Machine) -> str:
-    """What dpkg says of the package: `ii` for installed."""
+    """Return dpkg's state of the package: `ii` for installed."""
     return machine.shell("dpkg-query --show --showformat='${db:Status-Abbrev}' device-telemetry").strip()
 
 
 def check_installation(machine: Machine, checks: Checks) -> None:
-    """From nothing to a scrape."""
+    """Check the way from nothing to a scrape."""
     machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
     # Nodes as drivers make them: NVIDIA's and DRM's numbers are fixed, the other is nobody's accelerator.
     machine.shell("mknod -m 666 /dev/nvidia0 c 195 0; mkdir -p /dev/dri; mknod -m 666 /dev/dri/renderD128 c 226 128")
@@ -191,7 +191,7 @@ def check_installation(machine: Machine, checks: Checks) -> None:
 
 
 def check_walls(machine: Machine, checks: Checks) -> None:
-    """What the unit lets the daemon do, seen from inside."""
+    """Check the unit's limits from inside the daemon."""
     drop_in(machine, "probe", f"[Service]\\nExecStartPre=/usr/bin/python3 {GIFTS}/probe.py\\n")
     machine.shell("systemctl restart telemetry")
     met = probed(machine)
@@ -218,7 +218,7 @@ def check_walls(machine: Machine, checks: Checks) -> None:
 
 
 def check_accidents(machine: Machine, checks: Checks) -> None:
-    """What happens to a daemon does not last."""
+    """Check that the daemon recovers from accidents."""
     drop_in(machine, "test", "[Service]\\nRestartSec=1\\nWatchdogSec=3\\nTimeoutStopSec=2\\n")
     machine.shell("systemctl restart telemetry")
     pid = machine.show("MainPID")
@@ -244,7 +244,7 @@ def check_accidents(machine: Machine, checks: Checks) -> None:
 
 
 def check_reload(machine: Machine, checks: Checks) -> None:
-    """A changed configuration is applied while it runs."""
+    """Check that a changed configuration is applied by a reload."""
     pid = machine.show("MainPID")
     with checks.check("systemctl reload applies a changed configuration, in the same process"):
         machine.shell(
@@ -265,7 +265,7 @@ def check_reload(machine: Machine, checks: Checks) -> None:
 
 
 def check_upgrade(machine: Machine, checks: Checks) -> None:
-    """A later release takes over, and what the administrator wrote stays."""
+    """Check that a later release takes over and the administrator's changes stay."""
     pid = machine.show("MainPID")
     with checks.check("an upgrade keeps the configuration and starts the new release"):
         machine.shell(f"dpkg --force-confdef --force-confold --install {GIFTS}/next.deb")
@@ -286,7 +286,7 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
 
 
 def check_end(machine: Machine, checks: Checks) -> None:
-    """It goes without leaving anything."""
+    """Check that a purge leaves nothing."""
     user = machine.shell("id --user telemetry").strip()
     with checks.check("remove leaves nothing running, and the configuration where it is"):
         machine.shell("dpkg --remove device-telemetry")
@@ -311,7 +311,6 @@ def check_end(machine: Machine, checks: Checks) -> None:
 
 
 def journal(machine: Machine) -> str:
-    """The service's last lines."""
     return machine.shell("journalctl --unit telemetry --no-pager --lines 20 --output cat")
 
 
@@ -326,13 +325,13 @@ STEPS = (
 
 
 def suite_of_this_machine() -> str:
-    """The name of the Debian that the package was built for: the one that runs here."""
+    """Return the name of this Debian, for which the package was built."""
     lines = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     return lines.get("VERSION_CODENAME", "").strip('"')
 
 
 def run(package: Path, trees: Path, suite: str) -> int:
-    """Boot, check, and say how it went; 1 when a check failed."""
+    """Boot, check, and print the result; return 1 if a check failed."""
     checks = Checks()
     with booted(trees, suite, lambda gifts: prepare(package, gifts)) as machine:
         checks.take(STEPS, machine)
@@ -340,7 +339,7 @@ def run(package: Path, trees: Path, suite: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Test the package that is named, on the Debian of this machine or the one that is named behind it."""
+    """Test the given package, on this machine's Debian or on the named one."""
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing or os.geteuid() != 0:
         wanted = ", ".join([*missing, *(["root"] if os.geteuid() != 0 else [])])

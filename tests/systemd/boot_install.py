@@ -1,4 +1,4 @@
-"""install.sh under a real systemd, offline: from the bundle to a scrape, again, upgraded, and away without a trace."""
+"""install.sh under a real systemd, offline: from the bundle to a scrape, repeated, upgraded, and removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEEN = f"find {PLACES} -xdev -not -path '/etc/*-' -not -path '/var/lib/systemd/*
 
 
 def prepare(bundle: Path, folder: Path) -> None:
-    """What the machine is given: the bundle, and a card's tool."""
+    """Put the bundle and a card's tool into the machine."""
     shutil.copy(bundle, folder / "bundle.tar.gz")
     shutil.copy(CARD, folder / "card.txt")
     (folder / "ixsmi").write_text(f"#!/bin/sh\nexec cat {GIFTS}/card.txt\n")
@@ -25,7 +25,7 @@ def prepare(bundle: Path, folder: Path) -> None:
 
 
 def check_image(machine: Machine, checks: Checks) -> None:
-    """Into an image that is only being made, so that no systemd runs, and that has an account of that name."""
+    """Check an installation into an image without a running systemd, which already has the user."""
     machine.shell("useradd --home-dir /srv/other --gid users telemetry")
     hidden = "unshare --mount sh -c 'mount -t tmpfs none /run/systemd; exec {}'"
     with checks.check("in an image the service is enabled, and will find its group"):
@@ -40,7 +40,7 @@ def check_image(machine: Machine, checks: Checks) -> None:
 
 
 def check_installation(machine: Machine, checks: Checks) -> None:
-    """From nothing to a scrape, and the second run."""
+    """Check the way from nothing to a scrape, and the second run."""
     labeller = "/usr/local/sbin/restorecon"
     machine.shell(f"printf '#!/bin/sh\\necho \"$@\" > /srv/labelled' > {labeller}; chmod 755 {labeller}")
     with checks.check("the bundle installs without a network, and says what it found"):
@@ -69,7 +69,7 @@ def check_installation(machine: Machine, checks: Checks) -> None:
 
 
 def check_upgrade(machine: Machine, checks: Checks) -> None:
-    """Another program takes over; what the administrator wrote and decided stays."""
+    """Check that the new program takes over and the administrator's changes stay."""
     pid = machine.show("MainPID")
     machine.shell(f"echo '# mine' >> {CONFIGURATION}")
     # The same program counts as another one when its wheels differ.
@@ -108,7 +108,7 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
 
 
 def check_end(machine: Machine, checks: Checks, before: str) -> None:
-    """It goes without leaving anything."""
+    """Check that the removal leaves nothing."""
     with checks.check("--uninstall leaves nothing running, and the configuration where it is"):
         machine.shell(f"{INSTALL} --uninstall")
         assert until(lambda: not scraped(machine, ""))
@@ -127,7 +127,7 @@ def check_end(machine: Machine, checks: Checks, before: str) -> None:
 
 
 def run(bundle: Path, trees: Path, suite: str) -> int:
-    """Boot, check, and say how it went; 1 when a check failed."""
+    """Boot, check, and print the result; return 1 if a check failed."""
     checks = Checks()
     with booted(trees, suite, lambda gifts: prepare(bundle, gifts)) as machine:
         machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
@@ -139,7 +139,7 @@ def run(bundle: Path, trees: Path, suite: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Test the bundle that is named, on the Debian of this machine or the one that is named behind it."""
+    """Test the given bundle, on this machine's Debian or on the named one."""
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing:
         sys.exit(f"this needs {', '.join(missing)} (Debian: apt-get install systemd-container debootstrap)")

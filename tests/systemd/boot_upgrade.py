@@ -1,4 +1,4 @@
-"""The package over an older release's, under a real systemd: configuration, devices and recordings are taken over."""
+"""The package over an older release, under a real systemd: configuration, devices and recordings stay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UPS = '^accelerator_up{.*vendor="iluvatar"'
 
 
 def prepare(old: Path, new: Path, folder: Path) -> None:
-    """What the machine is given: both packages, and a card's tool before and after its second die has gone."""
+    """Put both packages into the machine, and a card's tool before and after it lost its second die."""
     shutil.copy(old, folder / "old.deb")
     shutil.copy(new, folder / "new.deb")
     both = CARD.read_text()
@@ -49,13 +49,13 @@ def prepare(old: Path, new: Path, folder: Path) -> None:
 
 
 def ups(machine: Machine, page: str) -> list[str]:
-    """The lines that say which dies are up, as far as there is an answer."""
+    """Return the lines with the state of the dies; empty while there is no answer."""
     asked = machine.run("bash", "-c", f"curl --silent --fail --max-time 5 {page} | grep '{UPS}'")
     return sorted(asked.stdout.splitlines())
 
 
 def check_before(machine: Machine, checks: Checks) -> None:
-    """The older release runs, has lost a die, and has recorded."""
+    """Check the older release: it runs, has lost a die, and has recorded."""
     machine.shell(f"install -m 755 {GIFTS}/ixsmi /usr/local/bin/ixsmi; cp {GIFTS}/both.txt /srv/card.txt")
     machine.shell(f"install -D -m 644 {GIFTS}/settings.toml {CONFIGURATION}")
     with checks.check("the older release is installed, and keeps the configuration that was there"):
@@ -68,7 +68,7 @@ def check_before(machine: Machine, checks: Checks) -> None:
 
 
 def check_upgrade(machine: Machine, checks: Checks) -> None:
-    """The new release goes on with what the older one knew."""
+    """Check that the new release continues with the state of the older one."""
     before, pid = ups(machine, OLD_PAGE), machine.show("MainPID")
     with checks.check("the upgrade asks nothing, keeps the configuration and starts the new release"):
         machine.shell(f"dpkg --force-confdef --force-confold --install {GIFTS}/new.deb")
@@ -96,7 +96,7 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
 
 
 def check_way_back(machine: Machine, checks: Checks) -> None:
-    """The older release takes its place again, as docs/install.md tells."""
+    """Check the downgrade as docs/install.md describes it."""
     with checks.check("the way back: the older release runs with the same configuration"):
         machine.shell(f"dpkg --force-downgrade --force-confdef --force-confold --install {GIFTS}/old.deb")
         assert until(lambda: len(ups(machine, OLD_PAGE)) == 2), journal(machine)
@@ -109,7 +109,7 @@ def check_way_back(machine: Machine, checks: Checks) -> None:
 
 
 def run(old: Path, new: Path, trees: Path, suite: str) -> int:
-    """Boot, check, and say how it went; 1 when a check failed."""
+    """Boot, check, and print the result; return 1 if a check failed."""
     checks = Checks()
     with booted(trees, suite, lambda gifts: prepare(old, new, gifts)) as machine:
         checks.take((check_before, check_upgrade, check_way_back), machine)
@@ -117,7 +117,7 @@ def run(old: Path, new: Path, trees: Path, suite: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Upgrade from the first package to the second, on the Debian of this machine or the one that is named behind them."""
+    """Upgrade from the first package to the second, on this machine's Debian or on the named one."""
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing:
         sys.exit(f"test-systemd needs {', '.join(missing)} (Debian: apt-get install systemd-container debootstrap)")

@@ -1,4 +1,4 @@
-"""A Debian tree from debootstrap, booted with systemd-nspawn on an overlay that is gone afterwards."""
+"""A Debian tree from debootstrap, booted with systemd-nspawn on a temporary overlay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MachineError(Exception):
 
 
 def tree(folder: Path, suite: str) -> Path:
-    """The unpacked Debian of that name, made once and kept in the folder."""
+    """Return the unpacked Debian of that name, which is kept in the folder."""
     made = folder / suite
     if not (made / "usr/bin/curl").exists() or not (folder / f"{suite}.done").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def tree(folder: Path, suite: str) -> Path:
 
 
 class Machine:
-    """A booted machine, without any network but its own loopback."""
+    """A booted machine with a loopback interface only."""
 
     def __init__(self, root: Path, gifts: Path, console: Path) -> None:
         self._console = console
@@ -71,7 +71,7 @@ class Machine:
             self._nspawn.wait()
 
     def wait_until_booted(self, seconds: float = 60) -> str:
-        """The state in which the boot ended: running, or degraded."""
+        """Return the state in which the boot ended: running, or degraded."""
         state = ""
 
         def booted() -> bool:
@@ -91,29 +91,28 @@ class Machine:
         return int(children[0]) if children else 0
 
     def run(self, *command: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command in there, as root."""
+        """Run a command in the machine as root."""
         clean = {"PATH": _WHOLE_PATH, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive", **(environment or {})}
         line = ["nsenter", f"--target={self._init}", "--all", "--wdns=/", *command]
         return subprocess.run(line, env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
 
     def shell(self, script: str) -> str:
-        """What a script prints in there; its end by an error is one of ours."""
+        """Return what a script prints in the machine; raise if it fails."""
         done = self.run("bash", "-euo", "pipefail", "-c", script)
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def fails(self, script: str) -> bool:
-        """Whether a script ends with an error in there."""
         return self.run("bash", "-euo", "pipefail", "-c", script).returncode != 0
 
     def show(self, name: str) -> str:
-        """A property of the service."""
+        """Return a property of the service."""
         return self.shell(f"systemctl show telemetry --property={name} --value").strip()
 
 
 @contextmanager
 def booted(folder: Path, suite: str, prepare: Callable[[Path], None]) -> Iterator[Machine]:
-    """A machine of that Debian, with what `prepare` puts into the folder of gifts; its systemd is named."""
+    """Boot a machine of that Debian, with the files that `prepare` puts into its folder of gifts."""
     root = tree(folder, suite)
     with tempfile.TemporaryDirectory() as outside:
         gifts = Path(outside, "gifts")
@@ -126,7 +125,6 @@ def booted(folder: Path, suite: str, prepare: Callable[[Path], None]) -> Iterato
 
 
 def until(condition: Callable[[], bool], seconds: float = 30) -> bool:
-    """Whether the condition came true in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

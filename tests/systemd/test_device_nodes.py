@@ -1,4 +1,4 @@
-"""A driver that is loaded after the service's start: systemd must start it anew, once, and not too soon."""
+"""A driver that is loaded after the service: systemd must restart the service once, and not too early."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_daemon.readers.device_nodes import SHORTEST_LIFE_SECONDS, NodeWat
 
 
 class Machine:
-    """Nodes in a folder, and what the kernel says of them."""
+    """Device nodes in a folder, and the kernel's files about them."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -51,7 +51,7 @@ def test_not_soon_after_a_start(machine):
 
 
 def test_each_node_once_over_new_starts(machine):
-    """What the unit does not allow at all costs one start; a node that comes later is worth another."""
+    """A node that the unit never allows costs one restart; a later node causes another one."""
     machine.add("nvidia0")
     first = machine.watch()
     machine.now += SHORTEST_LIFE_SECONDS
@@ -64,7 +64,7 @@ def test_each_node_once_over_new_starts(machine):
 
 
 def test_without_a_memory_nothing_is_told(tmp_path):
-    """Else there would be no end of new starts."""
+    """Otherwise the restarts would never end."""
     machine = Machine(tmp_path)
     machine.add("nvidia0")
     watch = NodeWatch(tmp_path / "gone", lambda: machine.now, (f"{tmp_path}/nvidia*",), machine.refusals.__getitem__)

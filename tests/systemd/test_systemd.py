@@ -1,4 +1,4 @@
-"""What systemd hears, on a real datagram socket."""
+"""Notifications to systemd, on a real datagram socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_daemon.service import systemd
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request, tmp_path, monkeypatch):
-    """A socket that listens as systemd does, by path or in the abstract namespace."""
+    """Return a socket that listens as systemd does, by path or in the abstract namespace."""
     name = str(tmp_path / "notify") if request.param == "path" else f"@telemetry-test-{os.getpid()}-{id(request)}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind("\0" + name[1:] if name.startswith("@") else name)

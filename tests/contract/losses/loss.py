@@ -1,4 +1,4 @@
-"""Losses: a text without one of its lines, cells or ends, and what a parser makes of it beside what it made of the whole."""
+"""Texts without one of their lines, cells or ends, and what a parser reads in them compared with the whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A text with something lost: a line, a cell that is blank, a cell that is gone, or all from a line on."""
+    """A text with a loss: a line, a blank cell, a missing cell, or everything from a line on."""
 
     kind: str
     where: str
@@ -31,7 +31,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a loss did to the report without any word about it: a `wrong` number, a `silent` loss, or one that is `untellable`."""
+    """An effect of a loss without a problem: a `wrong` number, a `silent` loss, or an `untellable` one."""
 
     kind: str
     loss: Loss
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text of one of a capture's outputs, and where it comes from."""
+    """A text of one of a capture's outputs, and its origin."""
 
     name: str
     capture: Capture
@@ -51,14 +51,13 @@ class Sample:
         return self.capture.outputs[self.position].text
 
     def with_text(self, text: str) -> Capture:
-        """The capture with another text in this place."""
         outputs = list(self.capture.outputs)
         outputs[self.position] = replace(outputs[self.position], text=text)
         return replace(self.capture, outputs=tuple(outputs))
 
 
 def losses(text: str) -> Iterator[Loss]:
-    """Every loss of one line, one cell or one tail of whole lines."""
+    """Yield every loss of one line, one cell or one tail of whole lines."""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         if not line.strip():
@@ -79,7 +78,7 @@ def losses(text: str) -> Iterator[Loss]:
 
 
 def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[Finding]:
-    """What is wrong or silently gone in the report on what is left, compared with that on the whole."""
+    """Return what is wrong or silently missing in the report on the rest, compared with that on the whole."""
     try:
         left = parser.parse(sample.with_text(loss.text))
     except Exception as error:  # a parser may not raise at all, and that it does is the finding
@@ -95,7 +94,7 @@ def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[
 
 
 def is_untellable(parser: str, sample: str, finding: Finding) -> bool:
-    """Whether no reader of what is left could see that something is lost; `untellable.py` says why."""
+    """Return whether no reader of the rest could see the loss; `untellable.py` says why."""
     return any(
         row.parser in ("", parser)
         and row.kind in ("", finding.loss.kind)
@@ -107,13 +106,13 @@ def is_untellable(parser: str, sample: str, finding: Finding) -> bool:
 
 
 def is_told(whole: Report, left: Report) -> bool:
-    """Whether the report on what is left says that something is not as it should be."""
+    """Return whether the report on the rest contains a problem or an absence that explains the loss."""
     more = {problem.text for problem in left.problems} - {problem.text for problem in whole.problems}
     return bool(more) or len(left.problems) > len(whole.problems) or left.outcome not in (whole.outcome, "no_devices")
 
 
 def _wrong(whole: Report, left: Report) -> Iterator[str]:
-    """Numbers and names that the whole does not give to this device."""
+    """Return numbers and names that the whole does not give to this device."""
     for position, origin in enumerate(_origins(whole, left)):
         numbers = _numbers(left, position)
         if origin is None:
@@ -131,10 +130,7 @@ def _wrong(whole: Report, left: Report) -> Iterator[str]:
 
 
 def _silent(whole: Report, left: Report, kind: str) -> Iterator[str]:
-    """What the whole gives and what is left neither gives nor calls absent.
-
-    A line that is lost whole tells nothing of itself; a device that goes with it is seen to be gone.
-    """
+    """Return readings of the whole that the rest neither gives nor calls absent, for devices that are still there."""
     if kind == "line" or set(left.unknown_fields) - set(whole.unknown_fields):
         return
     origins = _origins(whole, left)
@@ -149,12 +145,12 @@ def _silent(whole: Report, left: Report, kind: str) -> Iterator[str]:
 
 
 def _origins(whole: Report, left: Report) -> list[int | None]:
-    """For each device of what is left: which of the whole's it is, by what both tell of it."""
+    """Return for each device of the rest which device of the whole it is."""
     return [_origin(whole, left, position) for position in range(len(left.devices))]
 
 
 def _origin(whole: Report, left: Report, position: int) -> int | None:
-    """By identity first; what has none, or shares it, by its numbers, then by its place."""
+    """Find a device by identity; if it has none, or shares it, by its numbers, then by position."""
     numbers = _numbers(left, position).items()
     scores = [
         (_likeness(left.devices[position], other), len(numbers & _numbers(whole, at).items()), at == position)
@@ -192,7 +188,7 @@ def _name(device: Device) -> str:
 
 
 def own_samples(tool: str = "*") -> list[tuple[Parser, Sample]]:
-    """The texts of our own captures, with their parsers."""
+    """Return the texts of our own captures, with their parsers."""
     parsers = registered_parsers()
     return [
         (parsers[case.tool], Sample(case.id, capture, position))
@@ -204,7 +200,7 @@ def own_samples(tool: str = "*") -> list[tuple[Parser, Sample]]:
 
 
 def real_samples(folders: dict[str, str], tool: str = "") -> list[tuple[Parser, Sample]]:
-    """The real outputs, where they are; `folders` says which folder holds a parser's."""
+    """Return the real outputs if they are present; `folders` maps a parser to its folder."""
     if shared_folder() is None:
         assert not in_ci(), "no shared captures although this is CI"
         return []

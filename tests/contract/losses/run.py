@@ -17,7 +17,7 @@ KINDS = ("wrong", "silent", "untellable")
 
 
 def main() -> int:
-    """One line a parser: losses, wrong numbers, silent losses, untellable ones; 1 when there is any of the first two kinds."""
+    """Print one line for each parser: losses, wrong, silent, untellable. Return 1 if any are wrong or silent."""
     only, shown = os.environ.get("LOSSES_ONLY", ""), int(os.environ.get("LOSSES_SHOWN", "5"))
     samples = [*own_samples(only or "*"), *real_samples(SHARED_FOLDERS, only)]
     bad = 0
@@ -44,7 +44,7 @@ def _all(samples: list[tuple[Parser, Sample]]) -> tuple[int, list[tuple[str, Fin
 
 
 def _show(found: list[tuple[str, Finding]], most: int) -> None:
-    """The first findings of each capture and kind: the others say the same."""
+    """Show the first findings of each capture and kind."""
     seen: Counter[tuple[str, str, str]] = Counter()
     for name, finding in found:
         seen[name, finding.kind, finding.loss.kind] += 1

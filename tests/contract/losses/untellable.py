@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Untellable:
-    """Which findings are meant: a parser's, of a kind of loss (any where empty), where the patterns are found."""
+    """A pattern of findings: of a parser, of a kind of loss (any if empty), by the text where they are found."""
 
     reason: str
     parser: str = ""
