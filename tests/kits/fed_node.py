@@ -13,8 +13,8 @@ from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts, judge
-from telemetry_daemon.state.known import Taken
 from telemetry_daemon.state.store import Store
+from telemetry_daemon.state.store_state import Accepted
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.report_columns import DECIDED_ELSEWHERE
 from telemetry_parsers.model import Capture, Device, Identity, Library, Metric, Poll, Reading, Report, Snapshot
@@ -55,7 +55,7 @@ class FedNode:
     def wall(self) -> float:
         return self.wall_at_start + self.now + self.slept
 
-    def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> Taken:
+    def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> Accepted:
         capture = Capture(
             source, poll.name, poll.request, cpu_seconds=0.25, wall_time=self.wall, monotonic_time=self.now
         )

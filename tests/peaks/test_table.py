@@ -22,7 +22,7 @@ from peak_sources import SOURCES
 from telemetry_daemon.cli import main
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigInputs
-from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.peaks import configured_peaks
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
@@ -166,7 +166,7 @@ def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytes
     file.write_text(capsys.readouterr().out)
     settings = load(ConfigInputs(str(file), {}))
     assert settings.peaks["AMD Instinct MI300X"].origin == "measured"
-    assert known_peaks(settings).configured["AMD Instinct MI300X"] == measured_peak(TWO_CARDS.splitlines())
+    assert configured_peaks(settings).configured["AMD Instinct MI300X"] == measured_peak(TWO_CARDS.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from kits.snapshots import DEVICE_METRICS
 from telemetry_daemon.recordings.alarms import Alarms
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.history import History
-from telemetry_daemon.state.known import Taken
+from telemetry_daemon.state.store_state import Accepted
 from telemetry_exporters.documents import snapshot_json as json_form
 from telemetry_exporters.prometheus import renderer
 from telemetry_parsers import bounds
@@ -109,12 +109,12 @@ class Node(FedNode):
         super().__init__(sources, wall_at_start=1.8e9, identities=identities)
         self.told = 0
 
-    def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Taken:
+    def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Accepted:
         if state == "ok":
             return self.take(source, report, poll)
         return self.take(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
 
-    def live_through(self, evil: Evil) -> Taken:
+    def live_through(self, evil: Evil) -> Accepted:
         """The honest source is polled as ever, the other one tells its next report."""
         self.now += evil.seconds
         self.told += 1

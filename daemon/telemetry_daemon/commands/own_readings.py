@@ -20,7 +20,7 @@ from telemetry_daemon.polling.source import Answer as Polled
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.peaks import configured_peaks
 from telemetry_daemon.state.ranks import ranked
 from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.times import Clock
@@ -46,7 +46,9 @@ def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
         settings, node = _opened(arguments, end)
         substitute = _from_daemon(settings) if isinstance(node, RealNode) else keep
         sources = node.sources(settings, arguments.source)
-        shot = OneShot(os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, known_peaks(settings))
+        shot = OneShot(
+            os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)
+        )
         end.callback(shot.close)
         shot.prime("host", _HOST_GAP_SECONDS)
         tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
@@ -161,7 +163,7 @@ def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings)
     history = History(node.clock)
     owners = Attribution(node.clock) if any(tells_owners(parser) for parser in node.parsers()) else None
     store = Store("", node.clock, (), Accumulator(Events(), history), node.recorded, owners)
-    store.facts.set_peaks(known_peaks(settings))
+    store.facts.set_peaks(configured_peaks(settings))
     if arguments.watch is None:
         node.show(store, history, arguments.source)
     else:

@@ -23,8 +23,8 @@ from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, respread, spread
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.known import Taken
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
+from telemetry_daemon.state.store_state import Accepted
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import COUNTERS
@@ -340,7 +340,7 @@ class Poller:
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
-    def _log(self, source: Source, poll: Poll, result: PollResult, taken: Taken) -> None:
+    def _log(self, source: Source, poll: Poll, result: PollResult, taken: Accepted) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": result.state}
         if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
             level = self._level(source.name, poll, result.state)

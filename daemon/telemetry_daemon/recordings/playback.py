@@ -71,7 +71,7 @@ class Playback:
 
     def begin(self) -> Iterator[PlacedCapture]:
         """Seek to the position of the clock; the previous view is shown until the new one is complete. Raises RecordingError."""
-        with self._store.still(), self._clock.held():
+        with self._store.frozen_view(), self._clock.held():
             rest = self._built(self._clock.set_out())
             while self._clock.is_elsewhere() and not self._clock.is_over:
                 rest = self._built(self._clock.set_out())
@@ -95,7 +95,7 @@ class Playback:
             return rest
         self._slot = int(first // SLOT_SECONDS)
         self._clock.put(first, goal)
-        self._store.start_anew()
+        self._store.reset()
         self._feed.set()
         for one in newest:
             self._put(one)

@@ -188,7 +188,7 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):  # a client that sees the open port may already send the signal
             loop.add_signal_handler(number, self._stop.set)
         self._site.stream_on(loop)
-        self._store.tell_changes(self._site.snapshot_changed)
+        self._store.on_change(self._site.snapshot_changed)
         await self._web.start()
         await self._other_names.serve(self._settings, self._site.respond, self._rate_limits)
         self._reload_by_signal()

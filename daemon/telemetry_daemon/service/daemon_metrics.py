@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.peaks import configured_peaks
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.version import __version__
 from telemetry_parsers.model import Sample
@@ -36,7 +36,7 @@ class OwnMetrics:
     def configure(self, settings: Settings) -> None:
         """Set the expected number of devices of each vendor, and the peaks of cards."""
         self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
-        self._store.facts.set_peaks(known_peaks(settings))
+        self._store.facts.set_peaks(configured_peaks(settings))
 
     def set_known_since(self, unix_seconds: float) -> None:
         """Set since when the daemon, or its state directory, has recorded the node's devices."""

@@ -1,1 +1,1 @@
-"""What is known now and what is remembered: the store, our own counters, the file of known devices."""
+"""The state of the node: the store, the daemon's own counters, and the files that survive a restart."""

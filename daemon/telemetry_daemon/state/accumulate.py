@@ -1,4 +1,4 @@
-"""What is made of readings over time: busy seconds and energy integrated from them, events, and the last half hour."""
+"""Values derived from readings over time: busy seconds, energy, counts of events, and the last half hour."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# (the counter, the reading that it is the integral of)
+# Each counter and the reading that it integrates.
 INTEGRALS = (
     ("busy_seconds_total", "utilization_ratio"),
     ("energy_estimated_joules_total", "power_watts"),
 )
 LONGEST_GAP_INTERVALS = 2.0
-# What the daemon itself goes on telling.
+# The event that the daemon itself reports, and the source under which it is stored.
 LINK_DOWN, _OF_LINKS = "link_down", (SOURCE, "links")
-# A device that is seen for the first time is no event.
+# The first sighting of a device is no event.
 _MOVES = frozenset({"lost", "returned", "removed"})
 
 
@@ -38,18 +38,18 @@ class Increment(NamedTuple):
 
 
 class Bill(Protocol):
-    """Who divides what is counted among the owners of the cards."""
+    """Divides counts among the owners of the cards."""
 
     def count(self, device_id: str, metric: str, increment: Increment) -> None:
-        """Take the increment of the integral of one reading."""
+        """Add an increment of the integral of a reading."""
         ...
 
     def event(self, event: PastEvent) -> None:
-        """Take an event of a device."""
+        """Add an event of a device."""
         ...
 
     def forget(self, device_id: str) -> None:
-        """Take note that a device is gone for good."""
+        """Drop a device that is gone for good."""
         ...
 
 
@@ -57,11 +57,11 @@ class Watch(Protocol):
     """Receives events of devices, and returns quickly."""
 
     def event(self, event: PastEvent) -> None:
-        """Take an event of a device that was seen to begin."""
+        """Add an event that began while the daemon was watching."""
         ...
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
-        """Take what is known from now on."""
+        """Read the devices and the health of the polls, which are current from now on."""
         ...
 
 
@@ -74,7 +74,7 @@ class Integral:
     last: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> Increment | None:
-        """Count the trapezoid since the last reading, unless that came from another source or too long ago; None if it is no new one."""
+        """Count the trapezoid since the previous reading, unless its source differs or it is too old. Return None if this reading is not newer."""
         before, self.last = self.last, (value, origin)
         if before is None or before[1].source != origin.source:
             return Increment(origin.taken, origin.taken, value, value)
@@ -84,7 +84,7 @@ class Integral:
             return None
         if origin.taken - then.taken > LONGEST_GAP_INTERVALS * min(origin.interval, then.interval):
             return Increment(origin.taken, origin.taken, value, value)
-        # A part of this time may have been counted by another source's readings.
+        # Readings of another source may have counted a part of this time.
         begin = min(max(then.taken, self.counted_until), origin.taken)
         self.total += (origin.taken - begin) * (value + last) / 2.0
         self.counted_until = max(origin.taken, self.counted_until)
@@ -92,7 +92,7 @@ class Integral:
 
 
 class Accumulator:
-    """Counts from its creation on; the caller lets only one thread in at a time."""
+    """Counts from its creation on. Not thread-safe: the caller holds a lock."""
 
     def __init__(
         self,
@@ -108,31 +108,31 @@ class Accumulator:
         self._bill = bill
         self._watch = watch
 
-    def anew(self) -> Accumulator:
-        """One that has counted nothing; the history is empty, too."""
+    def reset(self) -> Accumulator:
+        """Return an accumulator without counts, and clear the history."""
         if self._history is not None:
             self._history.clear()
         return Accumulator(None, self._history, self._bill, self._watch)
 
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
-        """Count the events of one report, whose devices have these ids."""
+        """Count the events of a report whose devices have these ids."""
         for counted in self.events.take(poll, ids, events, wall_time):
             self._keep(counted.event)
             if counted.is_seen_to_begin:
                 self._warn(counted.event)
 
     def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
-        """An event is ongoing for each device that has links which were up and are down."""
+        """Report an ongoing event for each device with links that were up and are down."""
         news = self._links.look(devices)
         down = [
-            Event(place, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)
-            for place, links in enumerate(news.values())
+            Event(position, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)
+            for position, links in enumerate(news.values())
             if links
         ]
         self.take(_OF_LINKS, tuple(news), down, wall_time)
 
     def close(self, device_id: str) -> tuple[str, ...]:
-        """End a device's open events, which returns their codes; links that are down count as taken out for good."""
+        """Close the open events of a device and return their codes. Links that are down count as removed for good."""
         codes = self.events.close(device_id)
         if not self._links.forget(device_id):
             return codes
@@ -140,7 +140,7 @@ class Accumulator:
         return (*codes, LINK_DOWN)
 
     def moved(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
-        """Keep which devices went and came back."""
+        """Record which devices disappeared and returned."""
         for event in events:
             if event.what in _MOVES:
                 moved = PastEvent(wall_time, event.id, event.what)
@@ -148,7 +148,7 @@ class Accumulator:
                 self._warn(moved)
 
     def see(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
-        """Take in what was merged, by sources of this health."""
+        """Pass the merged devices and the health of their sources to the history."""
         if self._history is not None:
             self._history.see(merged.devices, healths, merged.valid_until)
         self.advance(merged.devices)
@@ -156,7 +156,7 @@ class Accumulator:
             self._watch.see(merged.devices, healths)
 
     def advance(self, devices: Sequence[MergedDevice]) -> None:
-        """Take in the merged devices; a reading that they lack has ended."""
+        """Integrate the readings of the merged devices. A missing reading ends its integral."""
         self.events.look(devices)
         continued = set()
         for device in devices:
@@ -172,7 +172,7 @@ class Accumulator:
                     integral.last = None
 
     def with_counters(self, devices: Iterable[MergedDevice]) -> tuple[MergedDevice, ...]:
-        """The same devices with the counters and events added to their readings."""
+        """Return the devices with the counters and events added to their readings."""
         codes = self.events.codes()
         return tuple(self._with_counters(device, codes.get(device.id, frozenset())) for device in devices)
 
@@ -181,7 +181,7 @@ class Accumulator:
         return rebuilt(device, device.facts, Readings.of(device.readings).plus(more)) if more else device
 
     def forget(self, device_id: str) -> None:
-        """Drop what was counted for a device that is gone for good."""
+        """Drop the counts of a device that is gone for good."""
         self._devices.pop(device_id, None)
         self.events.forget(device_id)
         self._links.forget(device_id)
@@ -208,7 +208,7 @@ class Accumulator:
 
 
 def _inputs(device: MergedDevice) -> Iterator[tuple[str, str, float, Origin]]:
-    """Each counter of a device, and the reading that it is made of, with its number now."""
+    """Yield each counter of a device with the reading that it integrates, and its current value."""
     readings = Readings.of(device.readings)
     for counter, metric in INTEGRALS:
         value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))

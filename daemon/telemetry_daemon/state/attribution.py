@@ -1,4 +1,4 @@
-"""Who has each card now, from the newest claims and tasks, with the key that hashes the owners' names."""
+"""The current owner of each card, from the newest claims and tasks, with the key that hashes the owners' names."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ _OWN_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the owners of a node are made of."""
+class _Input:
+    """The input from which the owners of a node are derived."""
 
     devices: tuple[tuple[object, ...], ...]
     claims: tuple[tuple[str, tuple[Claim, ...]], ...]
     tasks: tuple[tuple[Task, ...], ...]
 
     @classmethod
-    def of(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _Asked:
-        """What these devices and reports say of owners, in an order that the polls' does not change."""
+    def of(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _Input:
+        """Collect the input from devices and reports, in an order that does not depend on the order of the polls."""
         reported = sorted(
-            (one.source, one.poll, one.report) for one in reports if one.report.claims or one.report.tasks
+            (sourced.source, sourced.poll, sourced.report)
+            for sourced in reports
+            if sourced.report.claims or sourced.report.tasks
         )
         return cls(
-            tuple((*_WHAT(one), lists_processes(one)) for one in devices),
+            tuple((*_WHAT(device), lists_processes(device)) for device in devices),
             tuple((source, report.claims) for source, _, report in reported),
             tuple(report.tasks for _, _, report in reported),
         )
@@ -62,80 +64,81 @@ class Attribution:
         self._clock = clock
         self._ledger = ledger
         self.privacy = privacy
-        self._asked: _Asked | None = None
+        self._input: _Input | None = None
         self._owned = Owned()
-        # Each owner as first reported, and owners about which more is known now.
+        # Each owner as first reported, and the owners of which a later report has more details.
         self._first: dict[tuple[str, str], Owner] = {}
         self._better: dict[tuple[str, str], Owner] = {}
 
     def look(self, merged: Merged) -> Merged:
-        """The same with the owners of its devices, as the reports that were merged tell them, and with what is wrong with these."""
+        """Return the merge with the owners of its devices and the problems of their claims."""
         devices, wall_time = merged.devices, self._clock.wall()
-        asked = _Asked.of(devices, [one.report for one in merged.fresh.offered])
-        if asked != self._asked or self._ends_by(wall_time):
-            self._asked = asked
-            self._owned = self._as_first_told(self._made(devices, asked, wall_time))
+        new_input = _Input.of(devices, [offered.report for offered in merged.fresh.offered])
+        if new_input != self._input or self._ends_by(wall_time):
+            self._input = new_input
+            self._owned = self._as_first_reported(self._made(devices, new_input, wall_time))
         put = tuple(of_one.put_on(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
         return replace(merged, devices=put, problems=(*merged.problems, *self._owned.problems))
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
         """Return the kind and name of each device's owners, as of the last look."""
-        return [tuple(_key(allocation.owner) for allocation in one.allocations) for one in self._owned.devices]
+        return [tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._owned.devices]
 
     def see(self, devices: Sequence[MergedDevice]) -> None:
-        """Count who has which card from now on; what was counted of the readings until now is in the ledger already."""
+        """Pass the current owners to the ledger, which has already counted the readings up to now."""
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
-            newest = [self._as_known_now(device) for device in devices]
+            newest = [self._with_newest_owners(device) for device in devices]
             self._ledger.see(newest, self._clock.monotonic(), self._clock.wall(), map(self.privacy.claim, ended))
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
-        """The devices whose owners have what their shares have come to."""
+        """Return the devices with the totals of their owners' shares."""
         if self._ledger is None:
             return tuple(devices)
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved(self) -> tuple[Sample, ...]:
-        """How many names of devices in each source's claims fit none, or several."""
-        claimed = {source for source, claims in self._asked.claims if claims} if self._asked is not None else set()
+        """Return per source how many device names in its claims fit no device or more than one."""
+        claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._owned.unresolved.get(source, 0)), (("source", source),))
             for source in sorted(claimed)
         )
 
-    def _made(self, devices: Sequence[MergedDevice], asked: _Asked, wall_time: float) -> Owned:
+    def _made(self, devices: Sequence[MergedDevice], new_input: _Input, wall_time: float) -> Owned:
         reported = [
-            SourcedClaim(source, self.privacy.claim(claim)) for source, claims in asked.claims for claim in claims
+            SourcedClaim(source, self.privacy.claim(claim)) for source, claims in new_input.claims for claim in claims
         ]
-        tasks = {task.pid: self.privacy.task(task) for tasks in asked.tasks for task in tasks}
-        return owned([self.privacy.device(one) for one in devices], reported, tasks, wall_time)
+        tasks = {task.pid: self.privacy.task(task) for tasks in new_input.tasks for task in tasks}
+        return owned([self.privacy.device(device) for device in devices], reported, tasks, wall_time)
 
     def _ends_by(self, wall_time: float) -> bool:
-        """Whether an owner has ended since the last look."""
         return any(claim.ended is not None and claim.ended <= wall_time for claim in self._claims())
 
     def _claims(self) -> Iterator[Claim]:
-        for _, claims in self._asked.claims if self._asked is not None else ():
+        for _, claims in self._input.claims if self._input is not None else ():
             yield from claims
 
-    def _as_first_told(self, found: Owned) -> Owned:
+    def _as_first_reported(self, found: Owned) -> Owned:
         """Return the devices with each owner as first reported, since later details would begin new series."""
-        owners = [one.owner for of_one in found.devices for one in of_one.allocations]
+        owners = [allocation.owner for of_one in found.devices for allocation in of_one.allocations]
         self._first = {_key(owner): self._first.get(_key(owner), owner) for owner in owners}
         self._better = {_key(owner): owner for owner in owners if owner != self._first[_key(owner)]}
         devices = tuple(
-            replace(of_one, allocations=tuple(self._first_of(one) for one in of_one.allocations))
+            replace(of_one, allocations=tuple(self._first_of(allocation) for allocation in of_one.allocations))
             for of_one in found.devices
         )
         return replace(found, devices=devices)
 
-    def _as_known_now(self, device: MergedDevice) -> MergedDevice:
-        """The device with its owners as they are known by now: a record tells all that came to light."""
-        if not any(_key(one.owner) in self._better for one in device.allocations):
+    def _with_newest_owners(self, device: MergedDevice) -> MergedDevice:
+        """Return the device with the newest details of its owners, for the record in the ledger."""
+        if not any(_key(allocation.owner) in self._better for allocation in device.allocations):
             return device
-        owners = [self._better.get(_key(one.owner), one.owner) for one in device.allocations]
-        allocations = tuple(replace(one, owner=owner) for one, owner in zip(device.allocations, owners, strict=True))
+        owners = [self._better.get(_key(allocation.owner), allocation.owner) for allocation in device.allocations]
+        allocations = tuple(
+            replace(allocation, owner=owner) for allocation, owner in zip(device.allocations, owners, strict=True)
+        )
         return replace(device, allocations=allocations)
 
     def _first_of(self, allocation: Allocation) -> Allocation:

@@ -1,4 +1,4 @@
-"""One card in the ledger: who had it, and what was read of it, of the last minutes; older times are divided for good."""
+"""A card in the ledger: its owners and readings of the last minutes. Older time is divided for good."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from telemetry_parsers.past import KEPT, kept_places
 from telemetry_parsers.readings import Origin, Readings, Shape
 
 _Holder = TypeVar("_Holder")
-# So late somebody may tell that an owner came or went: a kubelet is asked every ten seconds, a tool every fifteen.
+# A change of owners may be reported this late: a kubelet is polled every ten seconds, a tool every fifteen.
 PATIENCE_SECONDS = 60.0
-# One that changes its owners more often has its times divided at once.
+# With more changes of owners than this, the time is divided at once.
 _MOST_SPANS = 256
-# Readings of which there is a mean and a peak, beside those that the accumulator integrates.
+# Records have a mean and a peak of these readings, in addition to those that the accumulator integrates.
 _UNLABELLED = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
 _HIGHEST = ("temperature_celsius", "throttled")
 _MOST_SHAPES = 64
 _NOTHING = array("d")
-# Energy by the card's own counter where it has one, else integrated from its power.
+# Energy is counted by the card's counter if it has one, otherwise integrated from its power.
 POWER, ENERGY_COUNTED, ENERGY_ESTIMATED = "power_watts", "energy_counted", "energy_estimated"
 _COUNTER = "energy_joules_total"
 _MOST_WATTS = BY_KEY[POWER].high
 
 
 class BilledCard(Generic[_Holder]):
-    """What `nobody` stands for has all that no other has. Times are monotonic seconds."""
+    """A card whose use by no owner goes to `unallocated`. Times are monotonic seconds."""
 
-    def __init__(self, nobody: _Holder, now: float) -> None:
-        self.nobody = nobody
+    def __init__(self, unallocated: _Holder, now: float) -> None:
+        self.unallocated = unallocated
         self.seen_until = now
-        # Of those who have the card now.
+        # The shares of the current owners.
         self.shares: Mapping[_Holder, float] = {}
-        # Time is counted from the first look at the card, or the first after it was away, and so are its readings.
+        # Time and readings are counted from the first sighting of the card, or from its return.
         self._counted_from = self._divided_until = now
         self._tenure: Tenure[_Holder] = Tenure()
         self._lines: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
         self.longest = 0.0
-        # What was made of the last minutes already, and up to which number of each line.
+        # The division of the last minutes so far, and how many numbers of each line it includes.
         self._recent: Tallies[_Holder] = {}
         self._counted: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}
         self._readings: object = None
-        # The card's own counter when it was read last; the name of its source.
+        # The last value of the card's counter, its time, and its source.
         self._counter: tuple[float, float, str] | None = None
         self._has_counter = False
         self._standstill = _Standstill()
 
-    def replace_nobody(self, nobody: _Holder) -> None:
-        """From now on `nobody` has what no other has, and what is not yet divided for good."""
-        self.nobody = nobody
-        self._count_anew()
+    def replace_unallocated(self, unallocated: _Holder) -> None:
+        """Replace the holder of unallocated use, from the last final division on."""
+        self.unallocated = unallocated
+        self._recount()
 
     @property
     def patience(self) -> float:
-        """After so many seconds nothing changes any more of what the card's owners had."""
+        """Return after how many seconds the division among owners is final."""
         return max(PATIENCE_SECONDS, 2 * self.longest)
 
     def look(self, readings: Readings) -> None:
-        """Integrate the readings that are no counters; one that is missing has ended."""
+        """Integrate the readings that are not counters. A missing reading ends its integral."""
         if readings is self._readings:
             return
         self._readings = readings
@@ -85,7 +85,7 @@ class BilledCard(Generic[_Holder]):
             self._integrals[metric].last = None
 
     def _count_energy(self, readings: Readings) -> None:
-        """Count the growth of the card's counter; between readings the energy follows the power. Without a growing counter it is estimated."""
+        """Count the growth of the card's counter, shaped by its power between readings. Without a growing counter energy is estimated."""
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return
@@ -111,7 +111,7 @@ class BilledCard(Generic[_Holder]):
                 self.count(ENERGY_COUNTED, increment)
 
     def count(self, metric: str, increment: Increment) -> None:
-        """Take in what a reading's integral grew by since time is counted."""
+        """Add an increment of a reading's integral, from the start of counting on."""
         _, increment = cut(increment, self._counted_from)
         if metric == POWER:
             self._count_power(increment)
@@ -122,7 +122,7 @@ class BilledCard(Generic[_Holder]):
         self.longest = max(self.longest, increment.end - increment.begin)
 
     def _count_power(self, increment: Increment) -> None:
-        """Estimate the energy where no counter grows; what was drawn since it stopped is made up for."""
+        """Estimate the energy if no counter grows, including the energy since the counter stopped."""
         if not self._has_counter:
             self.count(ENERGY_ESTIMATED, increment)
             return
@@ -133,37 +133,37 @@ class BilledCard(Generic[_Holder]):
                 self.count(ENERGY_ESTIMATED, missed)
 
     def event(self, moment: float, code: str) -> None:
-        """Take in an event."""
+        """Add an event."""
         self._events.append((max(moment, self._divided_until), code))
 
     def change(self, shares: Mapping[_Holder, float]) -> None:
-        """These have the card from the time on that it was seen last."""
+        """Set the owners from the last sighting on."""
         self.shares = shares
         self._tenure.change(self.seen_until, shares)
 
     def came(self, holder: _Holder, since: float) -> float:
-        """A holder had the card earlier than was seen; returns from when on that counts."""
+        """Add a holder that had the card earlier than it was seen. Return from when on this counts."""
         moment = min(max(since, self._divided_until), self.seen_until)
         self._tenure.came(holder, moment)
-        self._count_anew()
+        self._recount()
         return moment
 
     def visited(self, holder: _Holder, since: float, until: float, gives_way: Callable[[_Holder], bool]) -> float:
-        """A holder had the card in this time only; returns for how many of these seconds that still counts."""
+        """Add a holder that had the card only in this period. Return how many seconds of it still count."""
         begin = min(max(since, self._divided_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
             self._tenure.visited(holder, begin, end, gives_way)
-            self._count_anew()
+            self._recount()
         return end - begin
 
     def left(self, holder: _Holder, since: float) -> None:
-        """Somebody had the card only until then."""
+        """Remove a holder from this time on."""
         self._tenure.left(holder, max(since, self._divided_until))
-        self._count_anew()
+        self._recount()
 
     def away(self, until: float) -> Tallies[_Holder]:
-        """The card was not seen until now, and that time is not counted; returns what is divided for good."""
+        """Skip the time in which the card was missing. Return what is divided for good."""
         divided = self.divide()
         self._counted_from = self._divided_until = self.seen_until = until
         self._readings = self._counter = None
@@ -173,90 +173,90 @@ class BilledCard(Generic[_Holder]):
         return divided
 
     def divide_old(self) -> Tallies[_Holder]:
-        """Divide for good what nothing changes any more; all of it where owners change too often. Returns it."""
+        """Divide the time that no later report can change, or all time if the owners change too often. Return the division."""
         if len(self._tenure) > _MOST_SPANS:
             return self.divide(self.seen_until)
         is_due = self.seen_until - self._divided_until > 2 * self.patience
         return self.divide(self.seen_until - self.patience) if is_due else {}
 
     def divide(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Divide for good what was until then; returns it."""
+        """Divide all time until then for good, and return the division."""
         divided: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._divided_until:
-            count_time(divided, self._tenure, self.nobody, self._divided_until, end)
+            count_time(divided, self._tenure, self.unallocated, self._divided_until, end)
             self._divided_until = end
         for metric, line in self._lines.items():
-            place = next((at for at in range(0, len(line), WIDTH) if line[at + 1] > until), len(line))
-            count_increments(divided, self._tenure, self.nobody, metric, line[:place])
-            del line[:place]
+            position = next((at for at in range(0, len(line), WIDTH) if line[at + 1] > until), len(line))
+            count_increments(divided, self._tenure, self.unallocated, metric, line[:position])
+            del line[:position]
             if line and line[0] < end:
                 before, after = cut(Increment(*line[:WIDTH]), end)
-                count_area(divided, self._tenure, self.nobody, metric, before)
+                count_area(divided, self._tenure, self.unallocated, metric, before)
                 line[:WIDTH] = array("d", after)
         later = [event for event in self._events if event[0] > until]
         self._count_events(divided, [event for event in self._events if event[0] <= until])
         self._events = later
         self._tenure.forget_before(end if len(self._tenure) > _MOST_SPANS else end - self.longest)
-        self._count_anew()
+        self._recount()
         return divided
 
     def recent(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """What is not yet divided for good, as it is divided now; all of it, or of readings these at least."""
+        """Return the preliminary division of the time that is not final, of all readings or at least of these."""
         for metric in self._lines if metrics is None else metrics:
             line = self._lines.get(metric, _NOTHING)
-            count_increments(self._recent, self._tenure, self.nobody, metric, line, self._counted.get(metric, 0))
+            count_increments(self._recent, self._tenure, self.unallocated, metric, line, self._counted.get(metric, 0))
             self._counted[metric] = len(line)
         for tally in self._recent.values():
             tally.seconds = 0.0
             tally.events.clear()
-        count_time(self._recent, self._tenure, self.nobody, self._divided_until, self.seen_until)
+        count_time(self._recent, self._tenure, self.unallocated, self._divided_until, self.seen_until)
         self._count_events(self._recent, self._events)
         return self._recent
 
     def _count_events(self, tallies: Tallies[_Holder], events: list[tuple[float, str]]) -> None:
-        """Everybody who had the card has the whole event."""
+        """Count each event for every owner of the card."""
         for moment, code in events:
-            for holder in self._tenure.span_of(moment)[2] or (self.nobody,):
+            for holder in self._tenure.span_of(moment)[2] or (self.unallocated,):
                 tally_of(tallies, holder).events[code] += 1
 
-    def _count_anew(self) -> None:
+    def _recount(self) -> None:
         self._recent = {}
         self._counted.clear()
 
 
 @dataclass(slots=True)
 class _Standstill:
-    """What was drawn since the card's own counter grew last, by the readings of its power."""
+    """The energy since the card's counter last grew, from readings of its power."""
 
     increments: list[Increment] = field(default_factory=list)
-    # After so many seconds the counter would have been read.
+    # Within this time the counter would have been read.
     patience: float = PATIENCE_SECONDS
     _seconds: float = 0.0
     _joules: float = 0.0
-    # By which the counter grows at once.
+    # The largest step by which the counter grew.
     _largest_step: float = 0.0
 
     def add(self, increment: Increment) -> None:
-        """Take in what the power came to while the counter did not grow."""
+        """Add the energy of an increment during which the counter did not grow."""
         self.increments.append(increment)
         seconds = increment.end - increment.begin
         self._seconds += seconds
         self._joules += seconds * (increment.first + increment.last) / 2.0
 
     def end(self, step: float = 0.0) -> None:
-        """The counter grew by so much."""
+        """Start again, because the counter grew by this step."""
         self._largest_step = max(self._largest_step, step)
         self.increments, self._seconds, self._joules = [], 0.0, 0.0
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the counter has stopped, since it would have grown twice by now."""
+        """Return whether the counter has stopped: otherwise it would have grown twice by now."""
         return self._seconds > self.patience and self._joules > 2 * self._largest_step
 
 
 def shaped(whole: Increment, power: Iterable[Increment]) -> list[Increment]:
-    """Return increments that have the integral of `whole`, and follow the power as it was read meanwhile."""
+    """Return increments that have the integral of `whole` and the shape of the power during that time."""
     times, watts = [whole.begin], [0.0]
     for increment in power:
         slope = (increment.last - increment.first) / ((increment.end - increment.begin) or 1.0)
@@ -278,18 +278,18 @@ def shaped(whole: Increment, power: Iterable[Increment]) -> list[Increment]:
 
 
 def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
-    """The numbers of these readings; of those with labels the highest."""
+    """Yield the values of the readings with a mean and a peak; of a reading with labels, the highest value."""
     values, shape = readings.values, readings.shape
     for metric, places in _places(shape):
-        found = [(value, place) for place in places if not isinstance(value := values[place], Absent)]
+        found = [(value, at) for at in places if not isinstance(value := values[at], Absent)]
         if found:
-            value, place = max(found)
-            yield metric, value, readings.origins[shape.origins[place]]
+            value, position = max(found)
+            yield metric, value, readings.origins[shape.origins[position]]
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _places(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Where the values of each of these readings are, in readings of that shape."""
+    """Return the positions of these readings' values in readings of this shape."""
     alone = tuple((metric, (shape.places[(metric, "")],)) for metric in _UNLABELLED if (metric, "") in shape.places)
     kept = kept_places(shape)
     return alone + tuple((metric, kept[KEPT.index(metric)]) for metric in _HIGHEST)

@@ -1,4 +1,4 @@
-"""The devices, and their open events, remembered over restarts: `devices.json` in the state directory, replaced whole."""
+"""The devices and open events that survive a restart: `devices.json` in the state directory, which is always replaced whole."""
 
 from __future__ import annotations
 
@@ -25,29 +25,27 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Room for a hundred thousand devices.
 LARGEST_FILE_BYTES = 64 << 20
 _PATIENCE_SECONDS = 1.0
-# Of a file of a version that did not store its beginning.
+# For files of a version that did not store `since`.
 _LONG_AGO = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the file has; `since` is the Unix time from which on it knows the node."""
+    """The content of the file. `since` is the Unix time from which on it describes the node."""
 
     devices: tuple[Identity, ...] = ()
     events: tuple[OpenEvents, ...] = ()
     since: float = _LONG_AGO
 
     def only(self, kept: Callable[[Identity], bool]) -> Remembered:
-        """Those of the devices that are kept, and the events of these."""
+        """Return only the devices that are kept, with their events."""
         devices = tuple(identity for identity in self.devices if kept(identity))
         ids = {identity.id for identity in devices}
-        return replace(self, devices=devices, events=tuple(one for one in self.events if one.id in ids))
+        return replace(self, devices=devices, events=tuple(event for event in self.events if event.id in ids))
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The file."""
-
     schema: _Schema
     devices: tuple[Identity, ...]
     since: float
@@ -55,12 +53,12 @@ class _Document:
 
 
 def path_in(directory: str) -> Path:
-    """Where the file lies."""
+    """Return the path of the file."""
     return Path(directory) / "devices.json"
 
 
 def load(path: Path, now: float = _LONG_AGO) -> Remembered:
-    """What is remembered; nothing, and since now, with a warning where the file cannot be used."""
+    """Return the remembered devices. Log a warning and start empty if the file cannot be used."""
     try:
         with OwnFolder.at(path.parent) as folder:
             found = _read(folder.read(path.name, LARGEST_FILE_BYTES))
@@ -69,7 +67,7 @@ def load(path: Path, now: float = _LONG_AGO) -> Remembered:
     except (OSError, CodecError) as error:
         log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})
         return Remembered(since=now)
-    # A device that was named without a model gets its model, and the same id, when it is seen again.
+    # A device stored without a model gets its model, and the same id, at its next sighting.
     usable = [identity for identity in found.devices if identity.model or identity.lost_since is not None]
     kept = presence.remembered(usable)
     if len(kept) < len(usable):
@@ -79,7 +77,7 @@ def load(path: Path, now: float = _LONG_AGO) -> Remembered:
 
 
 def save(path: Path, remembered: Remembered) -> None:
-    """Replace the file; simulated devices are not remembered. Raises OSError."""
+    """Replace the file. Simulated devices are left out. Raises OSError."""
     real = remembered.only(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real.devices, real.since, real.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
@@ -88,7 +86,7 @@ def save(path: Path, remembered: Remembered) -> None:
 
 
 def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
-    """Whether a device is one of this vendor, where one is given."""
+    """Return a test whether a device is of this vendor; every device passes if the vendor is empty."""
     return lambda identity: vendor is None or identity.vendor == vendor
 
 
@@ -102,7 +100,7 @@ class DeviceMemory:
         self.remembered = load(path, now)
 
     def keep(self, devices: tuple[Identity, ...], events: tuple[OpenEvents, ...] = ()) -> None:
-        """Remember these; after a failure, the next call tries again even if nothing changed."""
+        """Write the devices and events if they changed. After a failure the next call tries again."""
         if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             return
         try:
@@ -138,5 +136,5 @@ def _read(content: bytes) -> Remembered:
         if isinstance(event, dict):
             event.setdefault("times", [])  # as written before they were kept
     document = from_plain(_Document, plain)
-    known = tuple(replace(each, polls=max(1, each.polls)) for each in document.devices)
-    return Remembered(known, document.events, document.since)
+    polled = tuple(replace(device, polls=max(1, device.polls)) for device in document.devices)
+    return Remembered(polled, document.events, document.since)

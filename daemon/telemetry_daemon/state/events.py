@@ -1,4 +1,4 @@
-"""Events of devices: how often each came, and which of them stand open until the device is repaired."""
+"""Events of devices: how often each occurred, and which are open until the device is repaired."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent
 
 SOURCE = "telemetry"
-# The label under which all codes are counted that come when a device has as many as are kept.
+# The code under which further events are counted once a device has the maximum number of codes.
 OTHER_CODE = "other"
-# A card counts these from the start of its driver or from its last reset.
+# A card counts these from the start of its driver, or from its last reset.
 _SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
 _LAST_TIME = BY_KEY["event_last_timestamp_seconds"]
 _Poll = tuple[str, str]
@@ -27,7 +27,7 @@ _Counts = Mapping[tuple[str, str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a card has counted at least: rounded down to a power of two, so that the state file is not written at every poll."""
+    """The least that a card has counted, rounded down to a power of two so that the state file is not written at every poll."""
 
     metric: str
     label: str
@@ -48,65 +48,65 @@ class OpenEvents:
 
     @property
     def last(self) -> dict[str, float]:
-        """When each code came last."""
+        """Return when each code last occurred."""
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
-        """The same with one more event."""
+        """Return these events with another event."""
         last = self.last | {code: wall_time}
         return replace(self, codes=tuple(last), times=tuple(last.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the machine was not rebooted since."""
+        """Return whether the machine has not rebooted since."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counts: _Counts) -> bool:
         """Return whether the card has a new driver binding, or its counters restarted."""
         if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
             return True
-        now = ((counts.get((one.metric, one.label, one.source)), one.least) for one in self.counts)
+        now = ((counts.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
         return any(value is not None and value < least / 2 for value, least in now)
 
     def after(self, counts: _Counts) -> OpenEvents:
-        """The same events, with what the card has counted meanwhile."""
-        least = {(one.metric, one.label, one.source): one.least for one in self.counts}
+        """Return these events with the current counts of the card."""
+        least = {(count.metric, count.label, count.source): count.least for count in self.counts}
         more = {key: floor for key, value in counts.items() if (floor := _rounded(value)) > least.get(key, 0.0)}
         return replace(self, counts=_as_counts({**least, **more})) if more else self
 
 
 @dataclass(slots=True)
 class _Counted:
-    """How often one event came since our start, and when last."""
+    """How often an event occurred since the daemon started, and when it last did."""
 
     count: int = 0
     last_wall_time: float = 0.0
 
 
 class CountedEvent(NamedTuple):
-    """An event that counts; an ongoing event in the first report of its poll began earlier."""
+    """An event to count. An ongoing event in the first report of its poll began earlier."""
 
     event: PastEvent
     is_seen_to_begin: bool
 
 
 class Events:
-    """The events of all devices, for one thread at a time. `opened` were open when the previous daemon exited; a reboot ends them."""
+    """The events of all devices. Not thread-safe. `opened` were open when the previous daemon exited; a reboot ends them."""
 
     def __init__(self, machine: Machine | None = None, opened: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or Machine()
-        self._open = {one.id: one for one in opened if one.survives(self._machine.boot)}
+        self._open = {event.id: event for event in opened if event.survives(self._machine.boot)}
         self._counted = {
-            one.id: {code: _Counted(last_wall_time=when) for code, when in one.last.items()}
-            for one in self._open.values()
+            event.id: {code: _Counted(last_wall_time=when) for code, when in event.last.items()}
+            for event in self._open.values()
         }
         self._lasting: dict[_Poll, frozenset[tuple[str, str]]] = {}
-        # Polls of removed sources: their events count no second time if the sources come back.
+        # Polls of removed sources, whose events do not count again when the sources return.
         self._removed: set[_Poll] = set()
-        # The devices as they were at their last report.
+        # The devices as last reported.
         self._seen: dict[str, MergedDevice] = {}
 
     def look(self, devices: Sequence[MergedDevice]) -> None:
-        """See what the devices have counted; the events of one that was repaired end."""
+        """Compare the counters of the devices with those at their events, and close the events of repaired devices."""
         seen = self._seen
         seen.update({device.id: device for device in devices if device.readings or device.id not in seen})
         for opened in self.opened():
@@ -119,7 +119,7 @@ class Events:
     def take(
         self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> list[CountedEvent]:
-        """Count the events of one report, whose devices have these ids, and return them. One that lasts counts when it begins."""
+        """Count the events of a report whose devices have these ids, and return them. An ongoing event counts when it begins."""
         self._removed.discard(poll)
         is_first = poll not in self._lasting
         before = self._lasting.setdefault(poll, frozenset())
@@ -149,12 +149,12 @@ class Events:
         self._removed |= {poll for poll in self._lasting if poll[0] == source}
 
     def close(self, device_id: str) -> tuple[str, ...]:
-        """End a device's open events, which returns their codes; not those that its tool goes on telling."""
+        """Close a device's open events and return their codes, except for events that its tool still reports."""
         opened = self._open.pop(device_id, None)
         return opened.codes if opened is not None else ()
 
     def forget(self, device_id: str) -> None:
-        """Drop all that is known of a device that is gone for good."""
+        """Drop everything about a device that is gone for good."""
         self._open.pop(device_id, None)
         self._counted.pop(device_id, None)
         self._seen.pop(device_id, None)
@@ -163,12 +163,12 @@ class Events:
         }
 
     def opened(self) -> tuple[OpenEvents, ...]:
-        """What to remember over a restart."""
+        """Return the events to remember over a restart."""
         return tuple(self._open.values())
 
     def codes(self) -> Mapping[str, frozenset[str]]:
-        """The codes of the open events of each device that has any, those that last among them."""
-        codes: dict[str, set[str]] = {one.id: set(one.codes) for one in self._open.values()}
+        """Return the codes of each device's open and ongoing events."""
+        codes: dict[str, set[str]] = {event.id: set(event.codes) for event in self._open.values()}
         ongoing = (lasting for poll, lasting in self._lasting.items() if poll not in self._removed)
         for device_id, code in chain.from_iterable(ongoing):
             kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
@@ -176,7 +176,7 @@ class Events:
         return {device_id: frozenset(found) for device_id, found in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
-        """Yield the readings of a device's events; these codes are open."""
+        """Yield the readings of a device's events. `codes` are open."""
         for code, counted in sorted(self._counted.get(device_id, {}).items()):
             yield MergedReading("events_total", code, float(counted.count), SOURCE)
             if counted.last_wall_time:
@@ -209,7 +209,7 @@ class Events:
         return self._machine.binding(device.bus_id) if device is not None and device.bus_id else None
 
     def _counts(self, device_id: str) -> _Counts:
-        """What a device's card has counted: a partition has no counts of its own."""
+        """Return the counters of a device's card: partitions have no counters of their own."""
         device = self._seen.get(device_id)
         card = self._seen.get(device.parent or device_id) if device is not None else None
         return {

@@ -1,4 +1,4 @@
-"""The files of the flight recorder: their names say when and why each was written; the oldest go."""
+"""The files of the flight recorder. Their names contain time and cause; the oldest are removed first."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_parsers.dataclass import dataclass
 
 MOST_BYTES = 100 << 20
-# They are listed every ten seconds.
+# The daemon lists them every ten seconds.
 MOST_FILES = 500
 FOLDER_MODE = 0o700
 _TIME = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([a-z0-9_]{1,40})\.jsonl\.gz\Z")
-# What a writer that was killed left behind; one that is at work is younger.
+# A temporary file of a writer that was killed. A file of a running writer is younger.
 _LEFT_BEHIND = re.compile(r"\.[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,40}\.jsonl\.gz\.[0-9a-f]{16}\.new\Z")
 _LONGEST_WORK_SECONDS = 3600.0
-# Codes come from tools.
+# Codes come from tools, so they may contain any character.
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A file, when the alarm came (Unix time), and its cause in a word."""
+    """A file with the Unix time of the alarm and its cause as a word."""
 
     name: str
     path: str
@@ -34,39 +34,39 @@ class Flight:
 
 
 def folder_in(state_directory: str) -> Path:
-    """Where the files are."""
+    """Return the folder of the files."""
     return Path(state_directory) / "flights"
 
 
 def name_of(wall_time: float, cause: str) -> str:
-    """The name of the file about an alarm of that time and cause."""
+    """Return the name of the file of an alarm with this time and cause."""
     word = _NO_NAME.sub("_", cause.lower()).strip("_")[:40] or "event"
     return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{word}.jsonl.gz"
 
 
 def kept(state_directory: str) -> tuple[Flight, ...]:
-    """The files that there are, the newest first. Raises OSError if the folder cannot be read."""
+    """Return the files, newest first. Raises OSError if the folder cannot be read."""
     path = folder_in(state_directory)
     try:
         with OwnFolder.at(path) as folder:
             return _newest_first(path, folder)
-    except FileNotFoundError:  # none was ever written
+    except FileNotFoundError:  # no file yet
         return ()
 
 
 def make_room(path: Path, folder: OwnFolder, written: str, now: float, most_bytes: int = MOST_BYTES) -> None:
-    """Remove the oldest files until all together are few and small enough; the one just written stays. Raises OSError."""
+    """Remove the oldest files until number and size are within the limits. The file just written is kept. Raises OSError."""
     left = most_bytes - _left_behind(folder, now)
-    # Its name is not the newest where the clock was set back.
+    # If the clock was set back, the name of the new file is not the newest.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
-    for place, flight in enumerate(flights):
+    for number, flight in enumerate(flights):
         left -= flight.size_bytes
-        if flight.name != written and (left < 0 or place >= MOST_FILES):
+        if flight.name != written and (left < 0 or number >= MOST_FILES):
             folder.remove(flight.name)
 
 
 def _left_behind(folder: OwnFolder, now: float) -> int:
-    """Remove what was left behind long ago; the size of what may still be needed."""
+    """Remove old temporary files, and return the size of recent ones."""
     changed, size = folder.changed(), 0
     for name, size_bytes in folder.sizes().items():
         if _LEFT_BEHIND.match(name) is None:
@@ -89,6 +89,6 @@ def _flight(path: Path, name: str, size_bytes: int) -> Flight | None:
         return None
     try:
         begun = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
-    except ValueError:  # a day that no calendar has: not ours
+    except ValueError:  # not a date, so not our file
         return None
     return Flight(name, str(path / name), begun.timestamp(), match[2], size_bytes)

@@ -1,4 +1,4 @@
-"""The state of each poll and each source, by pure rules from captures and reports; what has changed in nothing is kept."""
+"""The state of each poll and source, derived from captures and reports by pure rules. Unchanged states keep their objects."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, SUCCESSFU
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
-# These reasons hold for the whole source, whichever poll fails with them.
+# These reasons apply to the whole source, whichever poll fails with them.
 _ENDS_SOURCE = frozenset({"driver_gone", "library_mismatch"})
-# The most frequent first.
+# Most frequent first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# A source whose polls have different states has the first of them in this order.
+# A source whose polls differ has the first of their states in this order.
 _WORST_FIRST: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -44,7 +44,7 @@ _WORST_FIRST: tuple[State, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """What one attempt at a poll came to."""
+    """The result of one attempt of a poll."""
 
     state: State
     reason: Reason | None = None
@@ -52,7 +52,7 @@ class PollResult:
 
 
 def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResult:
-    """What an attempt came to, by its capture and what the parser made of that."""
+    """Return the result of an attempt, from its capture and the parser's report."""
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
@@ -79,14 +79,14 @@ def ends_source(result: PollResult, poll: Poll) -> bool:
 
 
 def expiry(started: float, interval: float, seconds: float) -> float:
-    """When a reading taken at `started` is too old to show."""
+    """Return when a reading taken at `started` becomes too old to show."""
     return started + max(SHORTEST_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
 def attempt(
     source: str, poll: Poll, capture: Capture, result: PollResult, interval: float, previous: Health | None
 ) -> Health:
-    """The health of a poll after one more attempt."""
+    """Return the health of a poll after another attempt."""
     failures = dict(previous.failures) if previous else {}
     reason = result.reason or ("timeout" if result.state == "stuck" else None)
     if result.state in ("failed", "stuck") and reason is not None:
@@ -119,7 +119,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def lists_ended(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """The sources whose most frequent list has stopped coming, and since when; their older, rarer lists are out of date."""
+    """Return the sources whose most frequent list has stopped, and since when. Their less frequent lists are outdated."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         more_frequent = most_frequent.get(health.source)
@@ -137,7 +137,7 @@ def _ended(health: Health, now: float) -> float | None:
 
 
 def overrun(health: Health) -> Health:
-    """The health after a poll was due while it was still running."""
+    """Return the health after a poll was due while it was still running."""
     return replace(health, overruns=health.overruns + 1)
 
 
@@ -152,7 +152,7 @@ def status(
     now: float,
     refused: int = 0,
 ) -> SourceStatus:
-    """A source's state over its attempted polls, of which there must be one at least."""
+    """Return a source's state from its attempted polls. At least one poll is required."""
     deciding = _deciding(healths)
     worst = min(deciding, key=lambda health: _WORST_FIRST.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
@@ -175,7 +175,7 @@ def status(
 
 
 def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
-    """The polls that decide the source's state; a source that cannot list its devices has failed."""
+    """Return the polls that decide the source's state. A source that cannot list its devices has failed."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
@@ -184,12 +184,11 @@ def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
 
 
 def _version(reports: Iterable[Report]) -> str | None:
-    """The tool's version from the last report that has one."""
     return {key: value for report in reports for key, value in report.facts}.get("tool_version")
 
 
 def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Each problem once, and no more than the bound allows; a lost card may be reported by every poll."""
+    """Return the problems without duplicates, up to the limit. Each poll may report the same lost card."""
     distinct = tuple(dict.fromkeys(problems))
     if len(distinct) <= bounds.MOST_PROBLEMS:
         return tuple(map(short_problem, distinct))
@@ -198,7 +197,7 @@ def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def _failure_problem(health: Health) -> tuple[Problem, ...]:
-    """The problem of a failed poll: what the source said; a missing tool is no problem."""
+    """Return the problem of a failed poll in the source's own words. A missing tool is no problem."""
     if health.state in ("failed", "stuck") and health.detail:
         return (Problem(health.poll, health.detail),)
     return ()
@@ -206,7 +205,7 @@ def _failure_problem(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the store needs to know about a source. A source without a list of its own is polled for the vendor's other devices."""
+    """The facts about a source that the store needs. A source that lists no devices is polled for its vendor's devices."""
 
     source: str
     vendor: str
@@ -216,7 +215,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a source's status is made of: its polls' health and fresh reports, and what merge found."""
+    """The input of a source's status: the health and fresh reports of its polls, and the problems of the merge."""
 
     source: str
     vendor: str
@@ -228,18 +227,18 @@ class Basis:
 
 
 class Statuses:
-    """Keeps the newest status of each source."""
+    """Caches the newest status of each source."""
 
     def __init__(self) -> None:
         self._kept: Mapping[str, tuple[Basis, tuple[bool, ...], SourceStatus]] = {}
 
     def of(self, bases: Iterable[Basis], now: float) -> tuple[SourceStatus, ...]:
-        """The status of each source; the same object as before if nothing of it is new."""
+        """Return the status of each source, the same object as before if nothing changed."""
         self._kept = {basis.source: self._status(basis, now) for basis in bases}
         return tuple(status for _, _, status in self._kept.values())
 
     def _status(self, basis: Basis, now: float) -> tuple[Basis, tuple[bool, ...], SourceStatus]:
-        # A poll that was up is down as soon as its answer has expired, whether or not anything else happens.
+        # A poll that was up is down as soon as its report has expired, even if nothing else happens.
         ups = tuple([is_up(item, now) for item in basis.healths])
         kept = self._kept.get(basis.source)
         if kept is not None and kept[0] == basis and kept[1] == ups:

@@ -1,4 +1,4 @@
-"""The ledger's files in the state directory: `ledger.json`, replaced whole, and `jobs.jsonl`, which grows by a line for each owner that ended."""
+"""The ledger's files in the state directory: `ledger.json`, which is replaced whole, and `jobs.jsonl`, with a line per ended owner."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ OLDER = JOBS + ".1"
 LARGEST_LEDGER_BYTES = 64 << 20
 LARGEST_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
-# Records that wait for a disk that takes them again.
+# Records that wait for a full disk.
 MOST_UNWRITTEN = 1024
-# At a kill the newest records may stand in both files.
+# If the daemon was killed, the newest records may be in both files.
 _TAIL_BYTES = 4 << 20
 _PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The file `ledger.json`: the records of all that has not ended, when and in which start of the machine it was written."""
+    """The file `ledger.json`: the records that have not ended, and the time and boot in which they were written."""
 
     schema: _Schema
     boot: str
@@ -46,18 +46,18 @@ class Saved:
 
 
 def text_of(saved: Saved) -> str:
-    """The file's content."""
+    """Return the content of the file."""
     return encode_line(to_plain(Saved, cleaned(saved))) + "\n"
 
 
 def saved_in(content: bytes | str) -> Saved:
-    """What the file has. Raises CodecError."""
+    """Return the saved state in this content. Raises CodecError."""
     saved = from_plain(Saved, decode_line(content))
     return replace(saved, jobs=tuple(checked(job) for job in saved.jobs))
 
 
 class LedgerFile:
-    """Safe to use from any thread; a thread gives up instead of waiting for a disk that hangs. A failure is logged once while it lasts."""
+    """The files. Thread-safe: a thread gives up instead of waiting for a disk that hangs. A failure is logged once."""
 
     def __init__(self, directory: str, monotonic: Callable[[], float]) -> None:
         self._folder = Path(directory)
@@ -68,7 +68,7 @@ class LedgerFile:
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> Saved | None:
-        """What was saved, without what has its record already; None, with a warning where the file cannot be used."""
+        """Return the saved state without records that have ended, or None, with a warning if the file cannot be used."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
@@ -86,11 +86,11 @@ class LedgerFile:
 
     @property
     def is_due(self) -> bool:
-        """Whether nothing was written yet, or the last writing is a minute ago."""
+        """Return whether nothing was written yet, or not for a minute."""
         return self._monotonic() - self._written >= WRITE_SECONDS
 
     def keep(self, ended: Sequence[JobRecord], saved: Saved | None) -> None:
-        """Write the records of those that have ended, and what was saved, if anything was; what fails is tried again."""
+        """Write the records of ended owners and the saved state, if any. A failed write is repeated."""
         if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             self._unwritten = (*self._unwritten, *ended)[-MOST_UNWRITTEN:]
             return
@@ -120,8 +120,8 @@ class LedgerFile:
 
 
 def _newest(folder: OwnFolder) -> bytes:
-    """The newest records as they stand in the file."""
+    """Return the end of the file of records."""
     try:
         return folder.read(JOBS, 2 * LARGEST_JOBS_BYTES)[-_TAIL_BYTES:]
-    except FileNotFoundError:  # no owner has ended yet
+    except FileNotFoundError:  # no records yet
         return b""

@@ -1,4 +1,4 @@
-"""Links that were up since the daemon began and are down: what they were, no answer of a tool tells."""
+"""Detects links that were up and are down. Tools report only the current state."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.readings import Readings, Shape
 
-# One answer may be wrong.
+# A single result may be wrong.
 _ENOUGH_ANSWERS = 2
 _MOST_SHAPES = 64
 
 
 @dataclass(slots=True)
 class _Link:
-    """How many answers said that it is up, whether the newest says that it is down, and when that was taken."""
+    """How many results reported the link as up, whether the newest reports it as down, and when that was read."""
 
     answers_up: int = 0
     is_down: bool = False
@@ -26,14 +26,14 @@ class _Link:
 
 
 class Links:
-    """Looks at each answer once; the caller lets only one thread in at a time."""
+    """Reads each result once. Not thread-safe: the caller holds a lock."""
 
     def __init__(self) -> None:
         self._devices: dict[str, dict[str, _Link]] = {}
         self._seen: dict[str, MergedDevice] = {}
 
     def look(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """The links that are down and were up, of each device of which something is new."""
+        """Return for each device with new results the links that were up and are down."""
         news = {}
         for device in devices:
             if self._seen.get(device.id) is device:
@@ -42,21 +42,21 @@ class Links:
             readings = Readings.of(device.readings)
             if places := _links(readings.shape):
                 links = self._devices.setdefault(device.id, {})
-                for label, place in places:
-                    _take(links.setdefault(label, _Link()), readings, place)
+                for label, position in places:
+                    _take(links.setdefault(label, _Link()), readings, position)
                 if len(links) > bounds.MOST_WORDS:  # a source may invent labels
                     links = self._devices[device.id] = {label: links[label] for label, _ in places}
                 news[device.id] = _down(links)
         return news
 
     def forget(self, device_id: str) -> bool:
-        """Take the links of a device as they are now; whether any was missed."""
+        """Accept the current state of a device's links, and return whether any was missed."""
         self._seen.pop(device_id, None)
         return bool(_down(self._devices.pop(device_id, {})))
 
 
-def _take(link: _Link, readings: Readings, place: int) -> None:
-    value, taken = readings.values[place], readings.origins[readings.shape.origins[place]].taken
+def _take(link: _Link, readings: Readings, position: int) -> None:
+    value, taken = readings.values[position], readings.origins[readings.shape.origins[position]].taken
     if isinstance(value, Absent) or taken == link.taken:
         return
     link.taken, link.is_down = taken, value == 0.0
@@ -69,5 +69,5 @@ def _down(links: dict[str, _Link]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _links(shape: Shape) -> tuple[tuple[str, int], ...]:
-    """The label and the place of each link."""
-    return tuple((label, place) for (metric, label), place in shape.places.items() if metric == "link_up")
+    """Return the label and position of each link."""
+    return tuple((label, position) for (metric, label), position in shape.places.items() if metric == "link_up")

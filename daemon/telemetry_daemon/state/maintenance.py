@@ -1,4 +1,4 @@
-"""The maintenance that an operator announced: when it ends and why, kept in `maintenance.json` over restarts."""
+"""The maintenance that an operator announced: its end and reason, stored in `maintenance.json` over restarts."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SCHEMA: _Schema = "telemetry.maintenance/1"
 LONGEST_SECONDS = 30 * 86_400.0
 LONGEST_REASON = 200
 # It is exposed for a day after its end, so that rules over the last hour do not count its events.
-_TOLD_AFTER_SECONDS = 86_400.0
+_SHOWN_AFTER_SECONDS = 86_400.0
 _LARGEST_FILE_BYTES = 1 << 16
-# The end moves on the wall clock when that is set; two clocks are never read at the very same moment.
+# Setting the wall clock moves the end on it. Two clocks are never read at the same instant.
 _SAME_SECONDS = 1.0
 _PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The file; `until` is Unix time, `seconds` how much was left when it was written."""
+    """The file. `until` is Unix time; `seconds` is the time left when it was written."""
 
     schema: _Schema
     until: float
@@ -44,13 +44,13 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Announced:
-    """An end by each clock that counts, and the reason."""
+    """The end by each clock that counts, and the reason."""
 
     ends: tuple[tuple[float, Callable[[], float]], ...]
     reason: str
 
     def ends_in(self) -> float:
-        """Seconds until the first of the ends."""
+        """Return the seconds until the first of the ends."""
         return min(end - clock() for end, clock in self.ends)
 
 
@@ -64,7 +64,7 @@ class MaintenanceBook:
         self.path = path
         self._clock = clock
         self._lock = threading.Lock()
-        # Its holder may write the file. Readers, such as a scrape, need the other lock only.
+        # The holder of this lock may write the file. Readers, such as a scrape, need only the other lock.
         self._turn = threading.Lock()
         self._written: _Document | None = None
         self._announced: _Announced | None = None
@@ -73,14 +73,14 @@ class MaintenanceBook:
             self._load(path)
 
     def announce(self, seconds: float, reason: str | None) -> None:
-        """Maintenance for so many seconds from now, in place of what was announced before."""
+        """Announce a maintenance of this many seconds, which replaces an earlier one."""
         with self._lock:
             before = self._announced.reason if self._announced is not None and self._now().is_on else ""
             kept = before if reason is None else clean(reason)[:LONGEST_REASON]
             self._announced = _Announced(((self._passed() + seconds, self._passed),), kept)
 
     def end(self) -> None:
-        """End the maintenance, also an unknown one, which the node may have exposed before it was reinstalled."""
+        """End the maintenance, even if none is stored: the node may have exposed one before it was reinstalled."""
         with self._lock:
             if self._announced is None or self._now().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
@@ -88,12 +88,12 @@ class MaintenanceBook:
                 self._was_on = False
 
     def now(self) -> Maintenance:
-        """What holds at this moment."""
+        """Return the current maintenance."""
         with self._lock:
             return self._now()
 
     def keep(self) -> None:
-        """Log an end that came by itself, and write the file where it differs. Raises OSError."""
+        """Log an end by timeout, and write the file if it differs. Raises OSError."""
         if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:
@@ -102,13 +102,13 @@ class MaintenanceBook:
             self._turn.release()
 
     def _settled(self) -> Maintenance:
-        """What holds, once an end that came by itself was logged and one that is long past was dropped."""
+        """Return the current maintenance, after an end by timeout was logged and an old maintenance was dropped."""
         with self._lock:
             now = self._now()
             if self._was_on and not now.is_on:
                 log.info("maintenance has ended", extra={"reason": now.reason})
             self._was_on = now.is_on
-            if now.ends_in is not None and now.ends_in < -_TOLD_AFTER_SECONDS:
+            if now.ends_in is not None and now.ends_in < -_SHOWN_AFTER_SECONDS:
                 self._announced, now = None, Maintenance()
             return now
 
@@ -124,7 +124,7 @@ class MaintenanceBook:
         try:
             with OwnFolder.at(path.parent) as folder:
                 written = from_plain(_Document, decode_line(folder.read(path.name, _LARGEST_FILE_BYTES)))
-        except FileNotFoundError:  # none was announced
+        except FileNotFoundError:  # no maintenance was announced
             return
         except (OSError, CodecError) as error:
             log.warning(
@@ -161,10 +161,10 @@ class MaintenanceBook:
 
 
 def path_in(directory: str) -> Path:
-    """Where the file lies."""
+    """Return the path of the file."""
     return Path(directory) / "maintenance.json"
 
 
 def is_announceable(seconds: float) -> bool:
-    """Whether a maintenance may be so long."""
+    """Return whether a maintenance may last this long."""
     return math.isfinite(seconds) and 0 < seconds <= LONGEST_SECONDS

@@ -1,4 +1,4 @@
-"""The ranks of this node's chips in a rank table: read, with a process of its own for a large table, and watched for changes."""
+"""The ranks of this node's chips in a rank table, which is watched for changes. A child process reads a large table."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
 LARGEST_FILE_BYTES = 8 << 20
-# Read in the daemon itself: a table of some 250 chips.
+# The daemon itself reads a table of this size, which is that of 250 chips.
 SMALL_FILE_BYTES = 64 << 10
 _MOST_CHIPS = 1024
 _DEADLINE_SECONDS = 10.0
-# JSON takes up to 25 times its size once it is read.
+# Parsed JSON takes up to 25 times the size of its text.
 _CHILD_MEMORY_BYTES = 384 << 20
 
 
@@ -48,12 +48,12 @@ def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> RanksH
     """The ranks on the node that has these names. Raises RankTableError and OSError."""
     try:
         return _ranks_here(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
-    except TooLargeError:  # a process of its own reads it
+    except TooLargeError:  # a child process reads it
         return _read_in_child(settings, names())
 
 
 def main() -> int:
-    """Answer the question on standard input: the process for a large table."""
+    """Read a request from standard input and print the ranks: the entry point of the child process."""
     signal.alarm(int(_DEADLINE_SECONDS))  # in case the daemon is gone
     resource.setrlimit(resource.RLIMIT_AS, (_CHILD_MEMORY_BYTES, _CHILD_MEMORY_BYTES))
     question = json.load(sys.stdin)
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def _read_in_child(settings: RankSettings, names: Collection[str]) -> RanksHere:
-    """The same as `_ranks_here`, from a child process."""
+    """Return the result of `_ranks_here` from a child process."""
     question = json.dumps({"settings": asdict(settings), "names": list(names)})
     try:
         ended = short_lived.ask(short_lived.running(__name__), question, _DEADLINE_SECONDS)
@@ -94,13 +94,13 @@ def _ranks_here(settings: RankSettings, names: Collection[str], content: bytes) 
     table = read_rank_table(_text(content))
     if table.status != COMPLETED:
         return RanksHere(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
-    own = ranks_of(table, names, settings.server)
-    if len(own) > _MOST_CHIPS:
-        raise RankTableError(f"lists {len(own)} chips of this node; a node has at most {_MOST_CHIPS}")
-    server = own[0].server if own else None
+    of_node = ranks_of(table, names, settings.server)
+    if len(of_node) > _MOST_CHIPS:
+        raise RankTableError(f"lists {len(of_node)} chips of this node; a node has at most {_MOST_CHIPS}")
+    server = of_node[0].server if of_node else None
     shown = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
-    ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in own}))
-    return RanksHere(ranks, _in_words(table, len(own)))
+    ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in of_node}))
+    return RanksHere(ranks, _in_words(table, len(of_node)))
 
 
 def _text(content: bytes) -> str:
@@ -116,7 +116,7 @@ def _in_words(table: RankTable, here: int) -> str:
 
 
 def names_of_node() -> frozenset[str]:
-    """The host name and all addresses of this node, as a rank table may call it."""
+    """Return the host name and all addresses of this node, as a rank table may contain them."""
     import psutil  # 1.2 MiB, for nodes with a rank table
 
     addresses = {
@@ -128,7 +128,7 @@ def names_of_node() -> frozenset[str]:
 
 
 def ranked(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
-    """The snapshot with the ranks on its devices. If the table is unusable, it is the same, and a warning is logged."""
+    """Return the snapshot with the ranks on its devices, or unchanged after a warning if the table is unusable."""
     if not settings.table:
         return snapshot
     try:
@@ -140,12 +140,12 @@ def ranked(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
 
 
 def error_text(error: Exception) -> str:
-    """What is wrong with a rank table."""
+    """Return what is wrong with a rank table."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 class RankWatch:
-    """Looks at the file at intervals, and reads it when it has changed."""
+    """Checks the file periodically, and reads it after a change."""
 
     def __init__(
         self,
@@ -160,11 +160,11 @@ class RankWatch:
         self._last_state: tuple[RankSettings, tuple[int, int, int, int] | None, frozenset[str]] | None = None
 
     def configure(self, settings: RankSettings) -> None:
-        """Go on with other settings, from the next look on."""
+        """Use other settings from the next check on."""
         self._settings = settings
 
     def look(self) -> None:
-        """Read the table if it, the settings or this node's names changed; a bad table gives no ranks, never old ones."""
+        """Read the table if it, the settings or this node's names changed. A bad table gives no ranks, never old ones."""
         settings = self._settings
         names = self._names() if settings.table else frozenset[str]()
         state = (settings, _mark(settings.table), names)
@@ -191,7 +191,7 @@ class RankWatch:
 
 
 def _mark(path: str) -> tuple[int, int, int, int] | None:
-    """A mark that changes with the file and with who may read it; None if there is no file."""
+    """Return a mark that changes with the file and its permissions, or None if there is no file."""
     if not path:
         return None
     try:

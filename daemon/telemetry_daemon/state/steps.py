@@ -1,4 +1,4 @@
-"""The samples of what jobs count, made again when a count or the devices have changed."""
+"""The samples of the jobs' step counters, recomputed when a counter or the devices have changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
 
 
 class Steps:
-    """Keeps the samples of the counts before; `privacy` disguises the ids of jobs."""
+    """Caches the samples of the previous counters. `privacy` hides the ids of jobs."""
 
     def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy
@@ -29,20 +29,20 @@ class Steps:
     def samples(
         self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
     ) -> Mapping[str, tuple[Sample, ...]]:
-        """The newest counts by metric; all four, so that what is counted no more is gone."""
-        known = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
-        if counts != self.counts or known != self._devices:
-            self.counts, self._devices = counts, known
-            self._resolved = steps.resolved([self._disguised(one) for one in counts], devices)
+        """Return the newest counters by metric. All four metrics are present, so that old samples disappear."""
+        identities = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
+        if counts != self.counts or identities != self._devices:
+            self.counts, self._devices = counts, identities
+            self._resolved = steps.resolved([self._disguised(count) for count in counts], devices)
         return self._resolved.samples
 
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """What is wrong with files, by source."""
+        """Return the problems of the files, by source."""
         return tuple((steps.SOURCE, problem) for problem in self._resolved.problems)
 
-    def _disguised(self, one: StepCounts) -> StepCounts:
-        owner = self._privacy.owner(Owner("job", one.job_id, job_id=one.job_id))
-        return replace(one, job_id=owner.name)  # a name there is always: jobs without one would be one job
+    def _disguised(self, counts: StepCounts) -> StepCounts:
+        owner = self._privacy.owner(Owner("job", counts.job_id, job_id=counts.job_id))
+        return replace(counts, job_id=owner.name)  # without a name, all jobs would be the same job
 
 
 def of_node(attribution: Attribution | None) -> Steps:

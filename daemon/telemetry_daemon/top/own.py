@@ -13,7 +13,7 @@ from telemetry_daemon.readers.pci import this_machine
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
-from telemetry_daemon.state.peaks import known_peaks
+from telemetry_daemon.state.peaks import configured_peaks
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_daemon.top.feed import Focus
@@ -43,7 +43,7 @@ class OwnNode:
         self._history = History(node.clock)
         accumulator = Accumulator(Events(this_machine()), self._history)
         self._store = Store(hostname, node.clock, (), accumulator, node.recorded)
-        self._store.facts.set_peaks(known_peaks(settings))
+        self._store.facts.set_peaks(configured_peaks(settings))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
         self._past: Past | None = None
@@ -51,7 +51,7 @@ class OwnNode:
 
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to poll."""
-        self._store.tell_changes(wake)
+        self._store.on_change(wake)
         self._poller.start(self._node.sources(self._settings))
         self._node.play(self._store, self._history)
         self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))

@@ -1,4 +1,4 @@
-"""Everything that the store knows and that changes, and what it took of an attempt."""
+"""The mutable state of the store, and what the store accepted of an attempt."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ _MAY_HAVE_DEVICES = SUCCESSFUL | {"failed", "stuck", "released"}
 
 
 @dataclass(slots=True)
-class Known:
-    """Everything that changes, guarded by the store's lock."""
+class StoreState:
+    """The mutable state, guarded by the store's lock."""
 
-    state: MergeState
+    merge: MergeState
     reports: dict[Key, Offered] = field(default_factory=dict)
-    # How many devices of each list were too many.
+    # How many devices of each list exceeded the limit.
     refused: dict[Key, int] = field(default_factory=dict)
     healths: dict[Key, Health] = field(default_factory=dict)
-    # The counts with which a source goes on after it is removed and added again.
+    # Counts of removed sources, with which a source continues when it is added again.
     removed: dict[Key, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[Key, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
-    # Another object when a plugin brings more: what was made of it holds no longer.
+    # Replaced when a plugin adds metrics, so that plans made from the old object become invalid.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     unreported: tuple[DeviceEvent, ...] = ()
     # Whether owners or published steps have changed since the last attempt.
     has_limits: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
-    # By how much the time of day is ahead of the time since the machine's start.
+    # By how much the wall clock is ahead of the time since boot.
     wall_ahead: float = 0.0
 
-    def anew(self) -> Known:
+    def reset(self) -> StoreState:
         """Return an empty state with the same sources."""
         reset = ("reports", "refused", "healths", "removed", "cpu_seconds", "awaited", "unreported")
-        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in (*reset, "state")}
-        return Known(MergeState(), **kept)
+        kept = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in (*reset, "merge")}
+        return StoreState(MergeState(), **kept)
 
     def end_waiting(self, now: float) -> bool:
-        """Whether the time to wait for first inventories has just run out."""
+        """Return whether the time to wait for first inventories has just ended."""
         if not self.awaited or now < self.awaited_until:
             return False
         self.awaited.clear()
@@ -66,10 +66,10 @@ class Known:
         self.wall_ahead = ahead
         here = (self.started_wall, wall - step)
         self.started_wall += step
-        self.state = replace(self.state, identities=with_losses_moved(self.state.identities, here, step))
+        self.merge = replace(self.merge, identities=with_losses_moved(self.merge.identities, here, step))
 
     def current_reports(self, now: float) -> list[Offered]:
-        """The reports without outdated lists: those older than the end of their source's most frequent list."""
+        """Return the reports without outdated lists, which are older than the end of their source's most frequent list."""
         ended = lists_ended(self.healths.values(), now)
         reports = ((offer, offer.report) for offer in self.reports.values())
         return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
@@ -94,7 +94,7 @@ class Known:
         return times
 
     def source_report(self, source: str, poll: Poll, capture: Capture, report: Report, interval: float) -> SourceReport:
-        """What a source said in one poll, with when that expires."""
+        """Return the report of one poll with its expiry."""
         facts = self.sources.get(source, SourceFacts(source, "", ()))
         return SourceReport(
             source=source,
@@ -102,7 +102,7 @@ class Known:
             vendor=facts.vendor,
             gives=facts.gives,
             lists_devices=poll.lists_devices,
-            # A poll that takes longer than its interval comes only as often as it ends.
+            # A poll that takes longer than its interval repeats only after it ends.
             interval=max(interval, capture.seconds),
             taken=capture.monotonic_time,
             expires=expiry(capture.monotonic_time, interval, capture.seconds),
@@ -110,15 +110,19 @@ class Known:
         )
 
     def bases(self, merged: Merged, now: float) -> Iterator[Basis]:
-        """What each source's status is made of, in the order of their names."""
+        """Yield the input of each source's status, sorted by name."""
         for source in sorted({name for name, _ in self.healths}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))
-            forgotten = sum(count for (_, name), count in self.state.forgotten.items() if name == source)
+            forgotten = sum(count for (_, name), count in self.merge.forgotten.items() if name == source)
             yield Basis(
                 source,
                 facts.vendor,
                 [item for key, item in sorted(self.healths.items()) if key[0] == source],
-                [one.report for key, one in self.reports.items() if key[0] == source and one.report.expires > now],
+                [
+                    stored.report
+                    for key, stored in self.reports.items()
+                    if key[0] == source and stored.report.expires > now
+                ],
                 merged.problems_of(source),
                 self.cpu_seconds.get(source, 0.0),
                 forgotten + sum(count for key, count in self.refused.items() if key[0] == source),
@@ -126,7 +130,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Accepted:
     """What the store accepted of an attempt: the report, events and problems. `needs_counters` requests exact counters for a change of owner or step."""
 
     report: Report | None = None

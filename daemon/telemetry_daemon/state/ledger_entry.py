@@ -1,4 +1,4 @@
-"""One owner's time on the node: from when to when, on which cards, and what was counted there."""
+"""An owner's entry in the ledger: its start and end, its cards, and what was counted on them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from telemetry_parsers.ownership import Allocation, Owner
 
 BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
-# What a record has under a name of its own, not among the readings.
+# These have fields of their own in a record, so they are not among its readings.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MOST_GAPS = 16
-# Several sources tell a hook's time, each with its own precision.
+# Sources report the time of a hook with different precision.
 SAME_SECONDS = 1.0
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What an owner's share of a card came to; None is what was never measured."""
+    """The totals of an owner's share of a card; None if never measured."""
 
     seconds: float
     busy_seconds: float | None
@@ -37,7 +37,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Part:
-    """What an owner had of one card."""
+    """An owner's part of one card."""
 
     id: str
     vendor: str
@@ -48,13 +48,13 @@ class Part:
     basis: tuple[str, ...] = ()
     memory_peak: float | None = None
     tally: Tally = field(default_factory=Tally)
-    # What the daemon before had counted: the counters begin at 0 with each daemon.
+    # The counts of the previous daemon: counters begin at 0 with each daemon.
     before: Tally = field(default_factory=Tally)
-    # Exposed already: a counter that became smaller, if only by its last digit, would count as reset.
+    # The exposed values: if a counter decreased, even by its last digit, it would look like a reset.
     shown: Totals = Totals(0.0, None, None)
 
     def see(self, allocation: Allocation) -> None:
-        """Take in how the owner has the card now."""
+        """Update the part from a current allocation."""
         self.is_allocated = self.is_allocated or allocation.is_allocated
         self.is_used = self.is_used or bool(allocation.is_used)
         if allocation.basis not in self.basis:
@@ -64,11 +64,11 @@ class Part:
             self.memory_peak = max(held, self.memory_peak or 0.0)
 
     def emptied(self) -> Part:
-        """The same card, of which nothing is counted yet."""
+        """Return the part without counts."""
         return Part(self.id, self.vendor, self.device, self.model)
 
     def count(self, recent: Tally) -> Totals:
-        """What the counters tell, with what was counted of the last minutes."""
+        """Return the counters, including the counts of the last minutes."""
         shown = self.shown
         seconds = self.tally.seconds + recent.seconds - self.before.seconds
         busy = _grown(shown.busy_seconds, self.tally, recent, self.before, (BUSY,))
@@ -78,8 +78,8 @@ class Part:
 
 
 @dataclass(slots=True, eq=False)
-class Stay:
-    """`cards` are those that the owner has now; without any it is missing, since that time of this daemon."""
+class Entry:
+    """An owner's time on the node. `cards` are the owner's current cards; without any, the owner is missing since `missing_since`."""
 
     who: Who
     start: Moment
@@ -89,13 +89,13 @@ class Stay:
     end: Moment | None = None
     cards: set[str] = field(default_factory=set)
     missing_since: float | None = None
-    # When it was there last: of the daemon before, if that saw it last.
+    # The last sighting, possibly by the previous daemon.
     last: Moment | None = None
     is_over: bool = False
     _owner: Owner | None = None
 
     def part(self, device: MergedDevice) -> Part:
-        """What it had of this card."""
+        """Return the owner's part of this card, creating it if necessary."""
         found = self.parts.get(device.id)
         if found is None:
             found = self.parts[device.id] = Part(device.id, device.vendor, device.device, device.model)
@@ -103,18 +103,18 @@ class Stay:
 
     @property
     def key(self) -> Key:
-        """By what it is known while it lasts."""
+        """Return the owner's kind and name."""
         return self.who.kind, self.who.name
 
     def learn(self, owner: Owner) -> None:
-        """Take in what was not known of the owner before."""
+        """Add details of the owner that were unknown."""
         if owner != self._owner:
             self._owner = owner
-            known = asdict(self.who)
-            self.who = Who(**{name: known[name] or value for name, value in asdict(cleaned(owner)).items()})
+            fields = asdict(self.who)
+            self.who = Who(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
 
     def gap(self, start: float, end: float, seconds: float) -> None:
-        """Note that nothing was counted in this time; one that follows another makes it longer, as all do beyond the most."""
+        """Record a period without counts. It extends an adjoining gap, and the last gap beyond the limit."""
         last = self.gaps[-1] if self.gaps else None
         if last is not None and (last.end == start or len(self.gaps) >= MOST_GAPS):
             self.gaps[-1] = Gap(last.start, end, last.seconds + seconds)
@@ -122,18 +122,18 @@ class Stay:
             self.gaps.append(Gap(start, end, seconds))
 
     def cut_gap(self, end: float) -> None:
-        """It ended then, in its last gap or after it."""
+        """Shorten the last gap to the owner's end."""
         last = self.gaps[-1] if self.gaps else None
         if last is not None and last.end > end:
             self.gaps[-1] = Gap(last.start, max(last.start, end), max(0.0, min(last.seconds, end - last.start)))
 
     def _gone(self) -> Moment | None:
-        """When this daemon saw it last, if it is missing: by then it has probably ended."""
+        """Return the last sighting of a missing owner, which has probably ended then."""
         is_gone = self.missing_since is not None and self.last is not None and self.last.told_by == "seen"
         return self.last if is_gone else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """The record, with what was counted of the last minutes on each card."""
+        """Return the record, including the counts of the last minutes on each card."""
         shares = [_card_share(part, recent.get(part.id, Tally())) for part in self.parts.values()]
         cards = tuple(card for card in shares if card.seconds or card.readings or card.events)
         return JobRecord(
@@ -153,14 +153,14 @@ class Stay:
         )
 
 
-def stay_of(record: JobRecord) -> Stay:
-    """The stay as an earlier daemon left it."""
+def entry_of(record: JobRecord) -> Entry:
+    """Return the entry of a record that an earlier daemon saved."""
     parts = {card.id: _part(card) for card in record.cards}
-    return Stay(record.owner, record.start, record.id, parts, list(record.gaps), record.end)
+    return Entry(record.owner, record.start, record.id, parts, list(record.gaps), record.end)
 
 
 def key_of(owner: Owner) -> Key:
-    """By what its stay is known."""
+    """Return the key of an owner's entry."""
     return owner.kind, clean(owner.name)
 
 
@@ -172,13 +172,13 @@ def begun_of(allocation: Allocation, wall: float) -> Moment | None:
     return Moment(min(started, wall), "hook" if allocation.is_allocated else "process")
 
 
-def is_another(stay: Stay, begun: Moment) -> bool:
+def is_another(entry: Entry, begun: Moment) -> bool:
     """Return whether a hook reports that an owner of this name started again."""
-    return begun.told_by == "hook" == stay.start.told_by and begun.time > stay.start.time + SAME_SECONDS
+    return begun.told_by == "hook" == entry.start.told_by and begun.time > entry.start.time + SAME_SECONDS
 
 
 def with_totals(allocation: Allocation, counters: Mapping[Key, Totals]) -> Allocation:
-    """The allocation with what its owner's share has come to."""
+    """Return the allocation with the totals of its owner's share."""
     found = counters.get(key_of(allocation.owner))
     if found is None:
         return allocation
@@ -194,7 +194,11 @@ def _card_share(part: Part, recent: Tally) -> CardShare:
     tally = Tally()
     tally.add(part.tally)
     tally.add(recent)
-    sums = {metric: one for metric, one in sorted(tally.sums.items()) if one.seconds > 0.0 or one.peak > -math.inf}
+    sums = {
+        metric: metric_sum
+        for metric, metric_sum in sorted(tally.sums.items())
+        if metric_sum.seconds > 0.0 or metric_sum.peak > -math.inf
+    }
     return CardShare(
         part.id,
         part.vendor,
@@ -209,7 +213,7 @@ def _card_share(part: Part, recent: Tally) -> CardShare:
         _total([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
         part.memory_peak,
-        {metric: _course(one) for metric, one in sums.items() if metric not in _NOT_READINGS},
+        {metric: _course(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
         {clean(code)[: bounds.LONGEST_NAME]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),
     )
@@ -241,8 +245,12 @@ def _part(card: CardShare) -> Part:
     )  # fmt: skip
 
 
-def _course(one: Sum) -> Course:
-    return Course(one.seconds, one.integral / one.seconds if one.seconds > 0.0 else None, _known(one.peak))
+def _course(metric_sum: Sum) -> Course:
+    return Course(
+        metric_sum.seconds,
+        metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,
+        _known(metric_sum.peak),
+    )
 
 
 def _known(peak: float) -> float | None:
@@ -250,19 +258,19 @@ def _known(peak: float) -> float | None:
 
 
 def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
-    """None where it was never measured over any time."""
+    """Return the integral, or None if it was never measured for any time."""
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
 def _grown(shown: float | None, settled: Tally, recent: Tally, before: Tally, metrics: Sequence[str]) -> float | None:
     """Return the integrals since the daemon's start together, never less than before; None if nothing was measured."""
-    known = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
-    if not any(one.seconds > 0.0 for one in known):
+    sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
+    if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return shown
     earlier = sum(before.sums[metric].integral for metric in metrics if metric in before.sums)
-    return max(sum(one.integral for one in known) - earlier, shown or 0.0)
+    return max(sum(metric_sum.integral for metric_sum in sums) - earlier, shown or 0.0)
 
 
 def _total(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
