@@ -1,7 +1,5 @@
 """Prints what each parser makes of each capture, to be read down beside the texts: `make review`, `make review ARGS=rocm`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmark tells what it measured: its parts, its contestants that read no card, its table and its goals."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

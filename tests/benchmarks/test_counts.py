@@ -3,8 +3,6 @@
 Seconds are measured by `make bench`. Driver calls of each NVML tier are counted in tests/nvml/test_reader_calls.py.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The simulated fleet is a fleet: nodes that differ, pages that change and keep the rules, servers that can scrape it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

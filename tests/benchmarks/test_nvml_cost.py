@@ -1,7 +1,5 @@
 """The cost of NVML's calls is measured as the fake driver has it, and nothing that identifies the machine is written."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The measurements for a node with a real GPU run unattended, on the fake library here; a part that is not possible takes nothing from the others."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

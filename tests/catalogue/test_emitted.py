@@ -1,7 +1,5 @@
 """Every row of the catalogue is emitted by something, or stands on a list that can only get shorter."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

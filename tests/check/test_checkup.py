@@ -1,7 +1,5 @@
 """`telemetry check` on every fault that a device can have: status, lines and performance data, for each of its readers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The command `telemetry check`, with daemons, hanging tools, files of thresholds, and the checkers of real monitoring systems."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

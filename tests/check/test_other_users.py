@@ -1,7 +1,5 @@
 """A user who may not use the daemon's socket: `check`, `snapshot`, `top` and the Python face ask over HTTP, else report that they could not ask."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

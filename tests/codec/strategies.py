@@ -1,7 +1,5 @@
 """Hypothesis strategies for every type that has a plain form."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The plain forms keep everything, and refuse with the place what they do not know."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the doctor says to do about sources that tell of owners: no driver and no tool is behind them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

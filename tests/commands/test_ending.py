@@ -1,7 +1,5 @@
 """A command that is told to end takes the tools that it runs with it: a tool left behind blocks its source for all."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`telemetry job` as a scheduler's hook calls it: what it writes, and that it ends soon with status 0 whatever happens."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """`telemetry jobs`: whose files it reads, what it skips, and what it prints."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

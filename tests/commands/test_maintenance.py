@@ -1,7 +1,5 @@
 """`telemetry maintenance` with the running daemon, and `telemetry forget` without it."""
 
-from __future__ import annotations
-
 import re
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`telemetry record`: it waits for the first answer of every source, and says when there is nothing to record."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

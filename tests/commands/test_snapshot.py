@@ -1,7 +1,5 @@
 """`telemetry snapshot`: whom it asks, what it marks, how it goes on, and what does not go together."""
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import io

@@ -1,7 +1,5 @@
 """A mistyped command line gets one line with problem and remedy; durations and examples in the help are accepted."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The daemon gets its settings from a short-lived process, and a ConfigError when that process gives none."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is wrong with a file is told in one line each: file, line, full path, what is wrong, what to do."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Flags beat the environment, the environment beats the file, the file beats the defaults; every value arrives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The texts made from the models: the default file, the settings in force, the reference; none can go stale."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

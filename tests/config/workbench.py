@@ -1,7 +1,5 @@
 """Writes configuration files and reads them back through the public functions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

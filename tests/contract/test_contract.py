@@ -1,7 +1,5 @@
 """Every registered parser keeps the contract: pure, and correct on captures of every tool, whole, damaged or failed."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The contract suite finds violations: for each law there is a parser here that breaks it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """JSON is read between other programs' lines, after another document, and up to a cut, for all sources of JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

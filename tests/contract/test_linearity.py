@@ -1,7 +1,5 @@
 """The time of each parser is linear in the length of a text, whatever the text contains."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A line, cell or end is lost from every capture: no number changes or disappears silently. A fixed sample."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import pytest

@@ -1,7 +1,5 @@
 """What a terminal, a launcher or a watch prints around an output changes no reading and is no problem."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

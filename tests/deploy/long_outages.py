@@ -1,7 +1,5 @@
 """Half an hour without a store, then restarts of either side: every scraped sample is stored once."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The configuration files of deploy/prometheus, with paths and times changed for a test and nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import json

@@ -1,7 +1,5 @@
 """The configurations of other agents are valid, and agree with the daemon and with one another."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

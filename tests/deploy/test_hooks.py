@@ -1,7 +1,5 @@
 """The hooks for PBS and Flux with stand-ins for their schedulers; none of them fails when telemetry does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Agents that push: the store stops and returns, and every scraped sample is stored once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

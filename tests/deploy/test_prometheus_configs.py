@@ -1,7 +1,5 @@
 """The scrape configurations for fleets: promtool accepts each, and a real Prometheus does what each says."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Our prolog and epilog in a real Slurm: the daemon learns of the jobs, and no failure of telemetry drains the node."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

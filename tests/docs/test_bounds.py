@@ -1,7 +1,5 @@
 """The bounds that docs/security.md tells are those that hold."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

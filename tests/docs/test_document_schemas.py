@@ -1,7 +1,5 @@
 """The JSON Schemas in docs/ are those of the classes that documents are written from."""
 
-from __future__ import annotations
-
 import json
 
 import jsonschema

@@ -1,7 +1,5 @@
 """Figures on pages: none is given differently in two places."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

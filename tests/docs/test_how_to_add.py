@@ -1,7 +1,5 @@
 """What docs/architecture.md says of adding a vendor, a metric, an alert and a command is enough: tried in a copy."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

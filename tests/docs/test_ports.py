@@ -1,7 +1,5 @@
 """Every port that is written by hand is the daemon's default port, or that of a program that is named here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What README.md shows is what comes out."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The structure of the product: no module imports itself in a circle, and in the daemon every arrow between rooms goes down."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter

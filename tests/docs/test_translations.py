@@ -1,7 +1,5 @@
 """README.zh-CN.md says what README.md says: the same sections, commands, tables and links, in the same order."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

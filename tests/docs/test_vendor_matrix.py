@@ -1,7 +1,5 @@
 """The matrix of vendors and core readings: each hole has its reason, and each reason its hole."""
 
-from __future__ import annotations
-
 import sys
 
 from kits.captures import ROOT

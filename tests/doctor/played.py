@@ -1,7 +1,5 @@
 """`telemetry doctor` on a machine of a test's own: its kernel's files, tools and configuration."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

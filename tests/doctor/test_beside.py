@@ -1,7 +1,5 @@
 """The daemon's view beside one's own: tables of both, and what is said of the difference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The doctor beside the daemon of this node, and asking that of another: what it says of both."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

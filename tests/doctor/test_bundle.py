@@ -1,7 +1,5 @@
 """What `telemetry doctor --bundle` hands over: all that support needs, and no identity."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import resource

@@ -1,7 +1,5 @@
 """Contradictions between bus, sources and devices: tables of what each of them has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What an operator reads: nothing on a healthy node; on others the finding, its remedy, and exit status 2."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

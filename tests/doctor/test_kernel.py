@@ -1,7 +1,5 @@
 """What is found between cards, their drivers and their device nodes: tables of facts and what is said of them."""
 
-from __future__ import annotations
-
 import errno
 from typing import Any
 

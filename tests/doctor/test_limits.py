@@ -1,7 +1,5 @@
 """Limits and folders: what is too small or closed for the daemon, and how it is read from the kernel."""
 
-from __future__ import annotations
-
 import os
 import resource
 from pathlib import Path

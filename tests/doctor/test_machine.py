@@ -1,7 +1,5 @@
 """Cards, drivers, device nodes and containers as they are read from files of a test's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts whose form says where secrets stand: what is kept of them, and what goes."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_daemon.config.settings import Settings

@@ -1,7 +1,5 @@
 """How a vendor's sources fared, in one word: by it the kernel's facts are judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ Each tool prints a capture of ours, or what a kit makes, for as many cards as th
 their tool `xpu-smi`: Kunlunxin's is on PATH, Intel's is named by `sources.xpu-smi.path`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole nodes of AMD's and Hygon's cards through the real daemon: each card once, whoever tells of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The drivers' files through the real daemon and its worker: a card that falls asleep and wakes, partitions that come and go."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

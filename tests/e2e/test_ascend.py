@@ -1,7 +1,5 @@
 """A node with Ascend chips from outside: what the tools print, joined on the page; a rank table that comes and changes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

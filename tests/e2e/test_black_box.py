@@ -1,7 +1,5 @@
 """The black box of a running daemon: what happened is written down once and plays again as it was; and recording disturbs nothing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

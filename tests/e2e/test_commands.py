@@ -1,7 +1,5 @@
 """The commands from outside: what they print, and the status that they end with."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

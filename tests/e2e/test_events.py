@@ -1,7 +1,5 @@
 """The real daemon's stream of events, as browsers, curl and old clients ask for it."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """A misbehaving tool costs its own readings and nothing else: each fault through the whole daemon."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator

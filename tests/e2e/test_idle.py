@@ -1,7 +1,5 @@
 """A node on which no tool is installed: its daemon hardly wakes up, runs nothing, and still finds what comes."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The board of jobs asked of a real Prometheus: two nodes with pods and jobs, whose shares add up to the cards' own."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

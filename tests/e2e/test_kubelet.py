@@ -1,7 +1,5 @@
 """Pods on the page of the real daemon: who has which card as the kubelet says, and what becomes of it when the kubelet goes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The daemon's ledger over its ends and kills: a pod goes on where it was, and what was lost is a gap."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Iterator

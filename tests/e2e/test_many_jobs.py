@@ -1,7 +1,5 @@
 """A thousand jobs, one after the other: the page, the memory and the series stay as they are, and all is in the records."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

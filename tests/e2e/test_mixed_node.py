@@ -1,7 +1,5 @@
 """Cards of all vendors in one node: one page, one language, and what breaks at one vendor stays there."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import Any

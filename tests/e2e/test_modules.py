@@ -1,7 +1,5 @@
 """The running daemon has imported nothing that it does not need: memory is mostly modules."""
 
-from __future__ import annotations
-
 import signal
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """mthreads-gmi of each age from outside: what the daemon asks of it, how often, and what stands on the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What release 0.1.0 left on a node is used by this one: its configuration, its devices, its recordings."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

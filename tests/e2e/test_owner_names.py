@@ -1,7 +1,5 @@
 """Whose processes are on a card, as the running daemon tells it: by name or hidden, and never with a command line."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

@@ -1,7 +1,5 @@
 """What processes and job files hold besides what is wanted: it is in no page, document, log, recording or record."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

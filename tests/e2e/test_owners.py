@@ -1,7 +1,5 @@
 """Whose card it is, from end to end: a daemon on a node of cards, with pods of a real gRPC server and processes of this machine."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A node whose tool, processes and log hold a secret of each kind: none is in what the daemon and the commands hand on."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A real Prometheus scrapes the daemon, and promtool and our own lint find nothing to say."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

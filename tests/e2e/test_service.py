@@ -1,7 +1,5 @@
 """What surrounds the daemon: systemd, node_exporter's textfile, plugins from a folder."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """Thousands who ask the real daemon for its stream and do not read it: scrapes, memory and those who do read bear it."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import selectors

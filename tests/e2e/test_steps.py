@@ -1,7 +1,5 @@
 """Steps from end to end: a job writes them as the documentation says, a daemon on a node of cards exports them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

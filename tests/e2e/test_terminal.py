@@ -1,7 +1,5 @@
 """The command on terminals and streams of every kind: colours, encodings, closed descriptors, a reader that goes away."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

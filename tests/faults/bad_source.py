@@ -1,7 +1,5 @@
 """A plugin that invents devices at each poll, beside an honest tool; and a state file filled by a bad source."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict

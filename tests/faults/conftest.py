@@ -1,7 +1,5 @@
 """Fixtures of the fault tests: a small disk, and a plugin that works until it is switched."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Control groups with a limit for a daemon under test."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """All attackers at once, on every route, under the unit's memory limit: scrapes continue with correct readings."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

@@ -1,7 +1,5 @@
 """The time of day of a running daemon is set by hours and years: polls continue, and nothing is too old."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A day of polls and scrapes in fast motion: memory, threads, descriptors and processes do not grow."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """Without a free descriptor polls fail; afterwards everything continues and no source is lost."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

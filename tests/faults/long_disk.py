@@ -1,7 +1,5 @@
 """A disk that fills up and is emptied again under a running daemon."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """kill -9 at any time: the files are whole, no process remains, and the next start is a good one."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """More clients than any site has: polls keep their interval, scrapes are answered, and nothing remains."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import socket

@@ -1,7 +1,5 @@
 """Allocations fail for a while; the daemon continues once there is memory again."""
 
-from __future__ import annotations
-
 import resource
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Half an hour of damaged outputs of every tool, on a fast clock: the daemon's memory does not grow."""
 
-from __future__ import annotations
-
 import os
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A daemon that was stopped for a while serves nothing stale afterwards, and continues by itself."""
 
-from __future__ import annotations
-
 import signal
 import time
 from pathlib import Path

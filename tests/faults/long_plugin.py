@@ -1,7 +1,5 @@
 """Every way in which a plugin's parser or library reader can fail, through the whole daemon."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Faults of readers beyond the e2e tests: files, host, tools and libraries that come and go."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

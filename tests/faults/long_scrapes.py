@@ -1,7 +1,5 @@
 """A hundred thousand different scrapes: memory, descriptors and threads stay; long_day.py tests the polls."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import random

@@ -1,7 +1,5 @@
 """No process or thread is left (TasksMax=): the cause is ended in time, and the daemon keeps its own threads."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A daemon under all kinds of attacks at once, and the scraper beside them."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import time

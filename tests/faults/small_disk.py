@@ -1,7 +1,5 @@
 """A disk that is soon full, and a daemon that logs to a file on it."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import threading

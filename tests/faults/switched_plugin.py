@@ -1,7 +1,5 @@
 """A plugin that fails on demand, in the way that a file names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

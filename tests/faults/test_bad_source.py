@@ -1,7 +1,5 @@
 """A source that invents devices costs a bounded page and no other source's readings; it is reported and forgotten."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Few descriptors and many clients: enough descriptors remain for the polls."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from pathlib import Path

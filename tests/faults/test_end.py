@@ -1,7 +1,5 @@
 """The daemon ends within one time limit for all parts that hang, and names what it left behind."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

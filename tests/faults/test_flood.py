@@ -1,7 +1,5 @@
 """Endless output is cut off, and its memory returns to the system."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

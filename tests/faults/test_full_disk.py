@@ -1,7 +1,5 @@
 """A full disk: no torn or temporary file remains, one log line, scrapes work, and everything recovers."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

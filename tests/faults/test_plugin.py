@@ -1,7 +1,5 @@
 """The state of a plugin whose worker waits to be restarted; long_plugin.py has the faults themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 from kits.waiting import PATIENCE_SECONDS

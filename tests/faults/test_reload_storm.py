@@ -1,7 +1,5 @@
 """However fast the signals come, reloads are cheap and end soon, and the last good configuration applies."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 import time

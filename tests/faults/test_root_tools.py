@@ -1,7 +1,5 @@
 """A user who can change a tool could make root run anything: root runs only tools that root alone can change."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

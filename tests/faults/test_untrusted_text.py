@@ -1,7 +1,5 @@
 """No text of a tool, plugin or client can steer a terminal, break a line or reverse text in our outputs."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Callable

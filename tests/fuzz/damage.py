@@ -1,7 +1,5 @@
 """Damage for fuzzing: texts with pieces spliced, cut, doubled, widened, flipped and repeated."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

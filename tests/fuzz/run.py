@@ -3,8 +3,6 @@
 FUZZ_SECONDS is the time (60), FUZZ_SEED repeats a run, FUZZ_ONLY takes the targets whose name holds this text.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -1,7 +1,5 @@
 """The targets of the fuzzer: everything that reads foreign data, each with its invariants."""
 
-from __future__ import annotations
-
 import json
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """Every target of the fuzzer runs and finds what it is for; inputs that broke something once are handled."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The guarded room: whose folders it takes, what it reads, where it writes for the user."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

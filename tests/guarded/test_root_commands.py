@@ -1,7 +1,5 @@
 """The service's user plants links, pipes and folders wherever it may write; root runs every command: nothing else is touched."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Every place that opens, makes, moves or removes a file is in the guarded room, or in this list with its reason."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

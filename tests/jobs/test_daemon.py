@@ -1,7 +1,5 @@
 """The real daemon and a hook: it is told at once, as another user than root, too."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

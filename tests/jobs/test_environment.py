@@ -1,7 +1,5 @@
 """The job in the environment of a hook."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What becomes of a job's file: a prolog that comes twice, an epilog that comes late, twice or never, a job that is queued again."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """The folder of job files: a job is read at once although no hook reaches the daemon, and one that ended meanwhile has a record."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Thousands of hostile clients, and bytes that no client sends."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

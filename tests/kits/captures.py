@@ -1,7 +1,5 @@
 """The captures that tests run on: our own with their golden files, and the shared ones."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

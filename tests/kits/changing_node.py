@@ -1,7 +1,5 @@
 """A node whose sources give random answers, mostly with new numbers only; anything may change between two polls."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

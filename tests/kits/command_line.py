@@ -1,7 +1,5 @@
 """Run command lines of `telemetry` in the process of the tests, without starting Python."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

@@ -1,7 +1,5 @@
 """For tests of the command reader: short polls, and a tool's process that cannot be killed."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Compile C once for all tests, processes and runs; again only if a source, a flag or this file changes."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Hypothesis strategies for the model's types, derived from their annotations."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass

@@ -3,8 +3,6 @@
 Alone, `TABLE` is what a version prints that looks at no flags; `install` is one that knows some and refuses others.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

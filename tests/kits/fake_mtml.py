@@ -6,8 +6,6 @@ daemon = Daemon(…, environment=fake.environment)
 assert fake.calls("mtmlLibraryInit") == 1
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from functools import cache

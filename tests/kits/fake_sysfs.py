@@ -1,7 +1,5 @@
 """Folders as the drivers of AMD's and Hygon's cards show them; blobs are built byte by byte from the offsets."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fake vendor tools: real executables in a folder for PATH that answer or misbehave as a test chooses."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """A store on a clock that the test moves, fed by the test, with made-up reports or by simulated cards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The answers of the worker that reads files, as the daemon decodes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from telemetry_daemon.processes import driver_files

@@ -1,7 +1,5 @@
 """The queries of a public dashboard as Grafana sends them, with the values of its variables."""
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.parse

@@ -1,7 +1,5 @@
 """Interactive shells at a pseudo-terminal, which show what their completion makes of typed keys."""
 
-from __future__ import annotations
-
 import os
 import pty
 from collections.abc import Sequence

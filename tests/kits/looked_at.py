@@ -1,7 +1,5 @@
 """Nodes as `telemetry top` gets them: half an hour of cards at work, one too hot, one lost, one with a gap."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from dataclasses import replace

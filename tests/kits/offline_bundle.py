@@ -1,7 +1,5 @@
 """Unpacked offline bundles with a small program in place of the real one, which install within a second."""
 
-from __future__ import annotations
-
 import ensurepip
 import hashlib
 import os

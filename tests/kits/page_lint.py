@@ -1,7 +1,5 @@
 """A lint for pages of text 0.0.4 that finds what `promtool check metrics` misses: units, labels, duplicates, order."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The same pages as prometheus_client writes them, to compare with our own rendering."""
 
-from __future__ import annotations
-
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.exposition import generate_latest as client_text

@@ -1,7 +1,5 @@
 """Single faults of a device, and what each output must say about them; nothing else is wrong with the device."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

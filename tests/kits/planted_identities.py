@@ -1,7 +1,5 @@
 """Identities in all their forms, and captures in which they are planted."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence

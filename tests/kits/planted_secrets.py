@@ -1,7 +1,5 @@
 """One secret of each kind that tools, command lines and logs may contain: tokens by form, and values after a key."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -3,8 +3,6 @@
 Facts of the proto of `v1.PodResourcesLister` (https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Free ports for programs that a test starts, reserved until the test's process ends."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import socket

@@ -1,7 +1,5 @@
 """A /proc for tests, and what the reader and the parser of processes make of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from telemetry_daemon.readers.base import Targets

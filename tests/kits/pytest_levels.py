@@ -5,8 +5,6 @@ not have, else `quick`. A test declares what it needs with `@pytest.mark.needs("
 like programs. A test that starts a program of `tests/needs.txt` without declaring it fails, even where the program is present.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

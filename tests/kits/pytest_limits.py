@@ -3,8 +3,6 @@
 An alarm during the report would end pytest and all tests after it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

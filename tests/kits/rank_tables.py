@@ -1,7 +1,5 @@
 """Rank tables of all versions, as data that tests change before they write them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Builds of one commit by two users: in other folders, at other times, with other habits."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

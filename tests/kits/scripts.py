@@ -1,7 +1,5 @@
 """The project's scripts, imported as modules."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from types import ModuleType

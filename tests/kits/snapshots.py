@@ -1,7 +1,5 @@
 """Snapshots for tests: plain builders with sensible defaults, and Hypothesis strategies for any snapshot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

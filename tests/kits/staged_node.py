@@ -15,8 +15,6 @@ STAGE is a JSON file, which is read anew before each poll:
 The cards are not marked as simulated, so that the daemon remembers them as real ones.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """A wall clock that tests set for other processes: a preloaded library adds an offset to the time of day."""
 
-from __future__ import annotations
-
 import mmap
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """A program in a pseudo-terminal, and the screen that a user would see."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

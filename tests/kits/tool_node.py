@@ -1,7 +1,5 @@
 """A node whose only tool works."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kits.captures import text_of

@@ -1,7 +1,5 @@
 """Wait until a condition is true, by repeated checks, far longer than a busy machine should need."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

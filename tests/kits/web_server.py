@@ -1,7 +1,5 @@
 """A running web server, certificates and clients for the tests in tests/web."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,7 +1,5 @@
 """Workers for tests: with a stopped clock, launchers that count, processes that cannot be killed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What logging writes, and that nothing about standard error can stop, break or flood the process."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import logging

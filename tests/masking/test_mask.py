@@ -1,7 +1,5 @@
 """Masking: nothing that tells whose machine it is stays in a recording, and every reading does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

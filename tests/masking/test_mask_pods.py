@@ -1,7 +1,5 @@
 """Masked recordings of pods, processes and jobs name no owner, and each card still has the same owner."""
 
-from __future__ import annotations
-
 import pytest
 
 from kits.captures import own_cases, registered_parsers

@@ -1,7 +1,5 @@
 """Names that the host knows, whatever they are, change no number that a parser reads in a masked capture."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Tokens, secrets and words: what a masked text hides, in linear time and however often it is read."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """Short builders of reports for tests of merge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

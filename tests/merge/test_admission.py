@@ -1,7 +1,5 @@
 """A report within its bounds is accepted; a larger one is cut to the bounds, with a problem that says so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A device's id, device label and model are chosen once and kept."""
 
-from __future__ import annotations
-
 import pytest
 
 from merge.reports import Node, card, reported

@@ -1,7 +1,5 @@
 """One device is shown once: joined by address, uuid, index, card and chip, or partition number."""
 
-from __future__ import annotations
-
 import pytest
 
 from merge.reports import Node, card, numbers, reported

@@ -1,7 +1,5 @@
 """More than one output of a tool becomes one report."""
 
-from __future__ import annotations
-
 from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.model import Absent, Device, Event, Problem, Process, Reading, Report
 

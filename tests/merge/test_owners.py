@@ -1,7 +1,5 @@
 """Who has which share of each card: claims held against the processes that are there."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which reading counts when several sources or polls have one, and what is derived from them."""
 
-from __future__ import annotations
-
 import pytest
 
 from merge.reports import Node, card, numbers, reported, values

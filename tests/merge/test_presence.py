@@ -1,7 +1,5 @@
 """Whether a device is present, lost, or unknown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 

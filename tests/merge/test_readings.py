@@ -1,7 +1,5 @@
 """Readings in columns are the same sequence as the readings themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_parsers.model import Absent, MergedReading

@@ -1,7 +1,5 @@
 """The kernel's facts about processes on their devices: ranks of any vendor, and memory that no list reports."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

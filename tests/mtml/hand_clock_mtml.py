@@ -1,7 +1,5 @@
 """The reader `mtml` with a clock that a file tells: what the tests' worker loads."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

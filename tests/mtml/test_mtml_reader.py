@@ -1,7 +1,5 @@
 """The reader `mtml` in its real worker process, with the vendor's binding on a fake library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

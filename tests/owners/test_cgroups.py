@@ -1,7 +1,5 @@
 """A process's owner, from the text of /proc/PID/cgroup: each form of reference text, and any text."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Each form of a device plugin's id gives the name of a card; ids of other resources give no name."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """From the answers of the jobs reader to the devices of merged cards."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_parsers.merge.allocations import Owned, owned

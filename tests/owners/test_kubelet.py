@@ -1,7 +1,5 @@
 """The kubelet's answer, the log folders and the cgroups become claims with owner, names and life."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

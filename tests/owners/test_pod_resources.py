@@ -1,7 +1,5 @@
 """The decoder reads what protobuf's own library writes, and raises one type of error for everything else."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """A hidden owner's name appears nowhere, and the same owner keeps the same hash."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Processes on cards, from /proc: tasks, and what they hold of a card according to their open files."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

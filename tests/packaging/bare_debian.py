@@ -4,8 +4,6 @@
 packages in there as it does here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 The offline bundle is installed where there is no network at all, with every Python of this machine that it has wheels for.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

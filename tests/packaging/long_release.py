@@ -1,7 +1,5 @@
 """Two users build the whole release: every file has the same bytes. Needs a package index."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The project's automation: its rules find violations, generated files are current, versions are pinned."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

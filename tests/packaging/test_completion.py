@@ -1,7 +1,5 @@
 """Completion in real shells (commands, options, values, sources, files), and the manual page."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Containerfile, read as an engine reads it: pinned, without root or shell, with all parts of a wheel."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The Debian package's parts; `make test-systemd` builds it and runs it under a real systemd."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

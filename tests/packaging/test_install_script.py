@@ -1,7 +1,5 @@
 """install.sh on a folder that stands for a node: install, remove, repeat, upgrade, and what it refuses."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The packages under test are the intended ones: the checkout's, or those of an installed wheel."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The levels of the tests: which tests run, which are left out and named, and what fails the run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A release is built from a whole commit that the changelog names, and the same commit gives the same bytes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The bill of materials names all that the wheel needs; an audit that failed is not reported as a clean one."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

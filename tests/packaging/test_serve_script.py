@@ -1,7 +1,5 @@
 """`make run` serves this machine's accelerators, or else a simulated node, and says which and where."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The systemd unit: it is hardened, explains each exception, and fits the daemon."""
 
-from __future__ import annotations
-
 import fnmatch
 import json
 import re

@@ -6,8 +6,6 @@ With `"capture"` its text is that of our own capture, with `new` in place of `ol
 is read is then what is added to (`+`) or missing from (`-`) that which is read in the capture, unless it is a failure.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

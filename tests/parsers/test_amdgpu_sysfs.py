@@ -1,7 +1,5 @@
 """The drivers' files of whole nodes: what is read, what is ignored, and what an unreadable file means."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

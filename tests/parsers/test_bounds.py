@@ -1,7 +1,5 @@
 """Texts that are larger, deeper or longer than any node prints are refused; a reader's failure is passed on."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Our `dataclass` behaves as the standard library's, and makes no class twice."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import gc

@@ -1,7 +1,5 @@
 """Framed tables are read by headings and separators, whatever the columns' positions and whatever is missing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Framed tables with a border all round, whose records are separated by rules."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

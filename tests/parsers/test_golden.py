@@ -1,7 +1,5 @@
 """Captures and short texts give exactly the reports of their golden files, and each file belongs to one parser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """AMD's driver files: gpu_metrics of each known version, built byte by byte, and files with a single value."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from contextlib import suppress

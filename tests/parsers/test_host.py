@@ -1,7 +1,5 @@
 """The host's values are foreign data: a value that is not such a number is absent, and costs nothing else."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_parsers.host import PARSER, parse

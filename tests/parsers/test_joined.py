@@ -1,7 +1,5 @@
 """More than one output of a tool is joined by the device's number, by card and chip, or by partition."""
 
-from __future__ import annotations
-
 import json
 
 from kits import captures

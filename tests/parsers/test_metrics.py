@@ -1,7 +1,5 @@
 """The catalogue: names that follow Prometheus' conventions, ranges, and readings made by them."""
 
-from __future__ import annotations
-
 import math
 import re
 

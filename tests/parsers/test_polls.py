@@ -1,7 +1,5 @@
 """What each tool is asked, which reasons its error texts become, and which metrics its targets give."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

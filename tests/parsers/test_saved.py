@@ -1,7 +1,5 @@
 """A saved output is read like a direct one: with launchers' prefixes, echoed command lines and lost blanks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

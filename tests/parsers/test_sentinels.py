@@ -1,7 +1,5 @@
 """Numbers that vendors print or return for "no value" never become a reading, for any metric."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Text functions of all parsers: lines, quotes, addresses, units, JSON in other text; tables of real outputs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Peaks beside the readings of devices: on the page and in the document, whole cards and partitions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

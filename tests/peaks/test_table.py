@@ -1,7 +1,5 @@
 """The table of peaks: every figure has a source and agrees with units and clock; measured peaks are accepted."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """A folder in which a test installs distributions with plugins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Distributions with plugins, and modules, written to a folder and loaded with real workers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

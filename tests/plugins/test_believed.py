@@ -1,7 +1,5 @@
 """A plugin's report is accepted as far as it fits the plugin's own declaration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

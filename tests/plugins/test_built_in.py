@@ -1,7 +1,5 @@
 """Built-in parsers load at their first capture; isolated parsers may do little, and their reports are checked."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A parser's declaration is checked by rules that name each violation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/writing-a-parser.md shows parts of the example plugin's real files, and links to the other parts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

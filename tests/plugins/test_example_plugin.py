@@ -1,7 +1,5 @@
 """The example plugin as users get it: installed, found, described, read and parsed by real workers."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

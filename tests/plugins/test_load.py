@@ -1,7 +1,5 @@
 """Plugins are loaded independently: a broken one is reported with its remedy, and the others work."""
 
-from __future__ import annotations
-
 import os
 import py_compile
 from collections.abc import Iterable

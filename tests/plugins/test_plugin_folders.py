@@ -1,7 +1,5 @@
 """A folder of plugin modules is used only if no user but root and the service user can change it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

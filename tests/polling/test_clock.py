@@ -1,7 +1,5 @@
 """The clock guard: what counts as a step, and that the thread outlives all that its callbacks do."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

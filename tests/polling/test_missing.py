@@ -1,7 +1,5 @@
 """Sources of which nothing is there: all are looked for on one thread, and what is installed is found within its interval."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Iterator

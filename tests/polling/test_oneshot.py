@@ -1,7 +1,5 @@
 """Sources that are read once, together."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The PCI bus: which cards sleep, and which of them a source does not list."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_daemon.polling.pci_bus import PciBus, unlisted

@@ -1,7 +1,5 @@
 """When polls are due, which sources are needed often, and which are released until when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

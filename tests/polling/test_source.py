@@ -1,7 +1,5 @@
 """One attempt at a poll: asked, parsed, judged; every way in which it can fail is an answer."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

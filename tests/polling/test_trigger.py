@@ -1,7 +1,5 @@
 """The steady beat: no drift, no bunching, no catching up, whatever the wall clock does."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """A plugin that misbehaves as the poll's name tells it to; workers under test load it by its path."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

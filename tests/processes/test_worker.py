@@ -1,7 +1,5 @@
 """A worker answers, and whatever its code does costs one call: typed, reaped, started again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Iterator

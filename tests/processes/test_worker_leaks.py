@@ -1,7 +1,5 @@
 """Nothing is left behind: not after hundreds of faults, and not when the daemon itself is killed."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

@@ -1,7 +1,5 @@
 """A library or files read in a worker: what they say, or the state and reason for which they say nothing."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The energy of a stretch is the counter's: the daemon reads it when the stretch begins and ends, although it reads it rarely."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The examples of docs/python.md run, with stand-ins for the frameworks, and mypy takes them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`read`, `watch`, `visible` and the collector: of a real daemon, of tools, of nobody, and of what is no daemon."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The recorder: what it folds, how stretches nest, that it takes no time of the loop, and that its energy is the counter's."""
 
-from __future__ import annotations
-
 import queue
 import time
 from collections.abc import Iterator

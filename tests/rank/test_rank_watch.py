@@ -1,7 +1,5 @@
 """The rank table's file: read when it comes, when it changes and when the settings do; never used when it is bad."""
 
-from __future__ import annotations
-
 import os
 import resource
 

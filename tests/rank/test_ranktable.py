@@ -1,7 +1,5 @@
 """Rank tables are read strictly, and their ranks appear on devices, on the page and in `config check`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

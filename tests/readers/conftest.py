@@ -1,7 +1,5 @@
 """Fake tools and readers of them, closed after each test."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reader against the kubelet's own Go module behind grpc-go, as every kubelet answers."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

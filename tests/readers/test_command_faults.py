@@ -1,7 +1,5 @@
 """What the command reader makes of tools that misbehave, and that it holds nothing of them afterwards."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

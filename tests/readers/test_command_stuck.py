@@ -1,7 +1,5 @@
 """Tools that cannot be killed, or must not be: never a second one beside them, and the node knows it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

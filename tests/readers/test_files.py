@@ -1,7 +1,5 @@
 """Reading files by pattern: what comes out of a tree like sysfs, and of everything that should not be read."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import os

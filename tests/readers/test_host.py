@@ -1,7 +1,5 @@
 """The host reader: its calls on this machine, the CPU's share over an interval, and calls that fail."""
 
-from __future__ import annotations
-
 import errno
 import math
 from collections.abc import Iterator, Mapping

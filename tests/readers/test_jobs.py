@@ -1,7 +1,5 @@
 """The reader of jobs: the files of hooks, the folders of other tools, and what is hostile in them."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Patterns over a tree like sysfs: the same paths as glob finds, and each folder is asked once."""
 
-from __future__ import annotations
-
 import glob
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Accelerators on a PCI bus: which functions count, whose they are, and which of them sleep."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The reader of processes: real ones, those of a fixture's /proc, and what changes between two polls."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What goes wrong with processes and their cgroups, each by its name: from the kernel's files to the owners of a card."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The reader of steps: what jobs write, in a folder where everybody may write anything."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

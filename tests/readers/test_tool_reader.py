@@ -1,7 +1,5 @@
 """What the command reader gives for tools that work: outputs, statuses, environment, targets, alternatives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Locks per tool: exclusive, given back, robust against removed files, and safe from other users."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

@@ -1,7 +1,5 @@
 """Recordings of a made-up tool, and what is shown of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

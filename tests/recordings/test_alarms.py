@@ -1,7 +1,5 @@
 """What raises an alarm: events, readings that turn bad, sources that stick or fail; and what does not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

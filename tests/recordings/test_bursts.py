@@ -1,7 +1,5 @@
 """One file for a burst, six in an hour, six a day of the same fault; no card or source takes the files of the others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of the flight recorder: private, masked, named after when and why; few enough; and what stands in their way."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -1,7 +1,5 @@
 """A recording is played through its parsers: each capture once and in its order, at any speed, from any place on."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

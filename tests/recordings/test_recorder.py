@@ -1,7 +1,5 @@
 """Recordings are whole, appended and private; the tap writes each capture once for all listeners."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gzip

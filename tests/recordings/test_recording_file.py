@@ -1,7 +1,5 @@
 """A recording is read as a stream: what is whole is played, what is not is named; and nothing makes us take memory."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tracemalloc

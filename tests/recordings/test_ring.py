@@ -1,7 +1,5 @@
 """The ring keeps three minutes, and the newest of each poll before them, in bounded memory; together it is a recording in gzip."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """Where in a recording a capture is, whatever the clocks of the machine did; and moments as people write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_daemon.recordings.survey import Survey, moment, placed_captures

@@ -1,7 +1,5 @@
 """The control socket: every line gets an answer or an end, and the next one is served all the same."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

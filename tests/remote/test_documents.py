@@ -1,7 +1,5 @@
 """What another daemon tells becomes the snapshot and the history that it had; anything else one kind of error."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """The service's user may put sockets of its own in place of the daemon's: no command of root hangs, fills memory or prints escapes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """A daemon asked as a client: over HTTP, over its local socket, through TLS; each failure is one line with its remedy."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

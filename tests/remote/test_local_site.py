@@ -1,7 +1,5 @@
 """The daemon's local socket serves root and the daemon's user without TLS and password, and no other user."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client

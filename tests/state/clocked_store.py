@@ -1,7 +1,5 @@
 """A store with two polls of one source that both list devices."""
 
-from __future__ import annotations
-
 from kits.fed_node import OK, FedNode
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_parsers.model import Command, Device, Poll, Reading, Report

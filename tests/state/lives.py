@@ -1,7 +1,5 @@
 """A store that is told one step after the other, and one that keeps nothing from one step to the next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from unittest import mock

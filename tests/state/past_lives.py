@@ -1,7 +1,5 @@
 """Lives of nodes whose history is held against what somebody saw who looked at the same node four times a second."""
 
-from __future__ import annotations
-
 import random
 from array import array
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Counters of our own: every rule of counting by example, and against a plain reference integral."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

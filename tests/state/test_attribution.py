@@ -1,7 +1,5 @@
 """The owners of merged devices from poll to poll: what stays, what is counted, what becomes known later."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

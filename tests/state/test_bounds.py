@@ -1,7 +1,5 @@
 """No sequence of reports, however bad, makes page or memory grow past a bound, or pushes out what is really there."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import types

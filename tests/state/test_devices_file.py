@@ -1,7 +1,5 @@
 """Devices are remembered over restarts, and an unusable file costs no more than the memory."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

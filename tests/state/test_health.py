@@ -1,7 +1,5 @@
 """From captures and reports to states: the table of what happens and what is shown for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from telemetry_daemon.state import health

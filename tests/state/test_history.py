@@ -1,7 +1,5 @@
 """The last half hour: each slot has what was seen in it, or the reason why it has nothing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

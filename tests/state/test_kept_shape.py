@@ -1,7 +1,5 @@
 """While only numbers change, merge, statuses and page keep what they found before: what comes out is as if they had kept nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from state.lives import compare

@@ -1,7 +1,5 @@
 """What each owner had of the cards: every rule of the ledger by example, and that all of it together is the machine's."""
 
-from __future__ import annotations
-
 import gc
 import math
 import tracemalloc

@@ -1,7 +1,5 @@
 """Owners' energy: the card's own counter divided among them, or an estimate from its power, which the record says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

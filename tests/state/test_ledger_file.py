@@ -1,7 +1,5 @@
 """The ledger's files: what is saved is loaded, records are written once, and no file that is broken costs more than itself."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

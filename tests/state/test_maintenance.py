@@ -1,7 +1,5 @@
 """The announced maintenance: when it ends, and that the snapshot stays as it is while nothing is new."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from pathlib import Path

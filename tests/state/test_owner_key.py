@@ -1,7 +1,5 @@
 """The key of owners' hashes: made once, for the service's user alone; the operator's own where one is named."""
 
-from __future__ import annotations
-
 import logging
 import os
 import stat

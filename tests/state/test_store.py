@@ -1,7 +1,5 @@
 """The store: what is known at each moment, how long, and which of a source's lists decides who is there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

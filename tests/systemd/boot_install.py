@@ -1,7 +1,5 @@
 """install.sh under a real systemd, offline: from the bundle to a scrape, repeated, upgraded, and removed."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The package over an older release, under a real systemd: configuration, devices and recordings stay."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

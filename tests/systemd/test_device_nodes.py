@@ -1,7 +1,5 @@
 """A driver that is loaded after the service: systemd must restart the service once, and not too early."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

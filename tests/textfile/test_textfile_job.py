@@ -1,7 +1,5 @@
 """The file for node_exporter's collector: whole, of now, or not there."""
 
-from __future__ import annotations
-
 import resource
 import signal
 import threading

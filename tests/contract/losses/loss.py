@@ -1,7 +1,5 @@
 """Texts without one of their lines, cells or ends, and what a parser reads in them compared with the whole."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

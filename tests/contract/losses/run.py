@@ -3,8 +3,6 @@
 LOSSES_ONLY takes one parser, LOSSES_SHOWN is how many findings are shown of each (5).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

@@ -4,8 +4,6 @@ A row is the last resort. First: does a line or cell of the format prove that a 
 Does a blank value behind a key get an `Absent`, and a value whose key is gone a problem?
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Compiles tests/nvml_fake to a libnvidia-ml.so.1 that has the calls of one driver branch."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

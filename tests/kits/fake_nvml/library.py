@@ -11,8 +11,6 @@ EVERYWHERE for all of them. A rule for a GPU holds for its MIG devices too. Call
 profile nor the test tells is answered NOT_SUPPORTED.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The reader `nvml` on a fake NVML, with a clock that a test moves: in the test's process, or in a real worker."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import time

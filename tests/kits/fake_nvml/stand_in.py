@@ -7,8 +7,6 @@ As the old package that shadows pynvml, it leads to no function of the library's
 
 # ruff: noqa: N802  # the library's names
 
-from __future__ import annotations
-
 import ctypes
 import re
 import struct

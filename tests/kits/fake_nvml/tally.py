@@ -1,7 +1,5 @@
 """Reads the table of calls that tests/nvml_fake/tally.c keeps in a file that all processes share."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever else may listen on the kubelet's socket: each comes to one clear failure before the deadline, and the next call goes on."""
 
-from __future__ import annotations
-
 import random
 import socket
 import struct

@@ -1,7 +1,5 @@
 """The reader against a real gRPC server: an answer, or one clear failure."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading
