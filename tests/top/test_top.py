@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -142,6 +143,28 @@ def test_where_no_daemon_runs_it_polls_by_itself_and_says_so(tmp_path):
     with terminal("top", "--config", str(config), environment={"PATH": tools.search_path}) as shown:
         shown.shows("no daemon here", "ixsmi")
         quit_well(shown)
+
+
+_NAMES_MODULES = """
+import atexit, sys
+atexit.register(lambda: open(sys.argv[-1], "w").write("\\n".join(sys.modules)))
+from telemetry_daemon.cli import main
+sys.exit(main(sys.argv[1:-1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_simulated", "unused"),
+    [(False, {"pydantic", "apscheduler", "asyncio"}), (True, {"pydantic", "asyncio", "importlib.metadata", "h11"})],
+)
+def test_the_first_frame_needs_few_imports(daemon, tmp_path, is_simulated, unused):
+    """Most CPU time until the first frame goes into imports."""
+    arguments = ("top", "--demo", CARDS) if is_simulated else of(daemon)
+    written = tmp_path / "modules"
+    with terminal(*arguments, str(written), command=(sys.executable, "-c", _NAMES_MODULES)) as shown:
+        shown.shows("K100_AI")
+        quit_well(shown)
+    assert unused.intersection(written.read_text().split()) == set()
 
 
 def test_a_simulation_is_shown_as_such():

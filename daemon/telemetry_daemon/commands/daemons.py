@@ -66,6 +66,12 @@ def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
         raise CommandError(str(error)) from None
 
 
+def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
+    """Return this node's local socket if a daemon answers this user there. A valid path of the socket needs no other setting."""
+    address = address_of(f"unix:{options.local_socket(arguments)}")
+    return None if _refusal(address, Credentials(), None) else address
+
+
 def daemon_here(settings: Settings, given: Credentials) -> Address | None:
     """Return where this node's daemon answers this user; None if no daemon runs. Raises NotAskedError."""
     path = local_socket_in(settings.state.runtime_directory)

@@ -26,7 +26,7 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Whose cards to show."""
+    """Add the arguments: the nodes, or what is shown instead."""
     parser.add_argument(
         "nodes",
         nargs="*",
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it until somebody quits."""
+    """Show the cards until the user quits."""
     from telemetry_daemon.top.screen import run as show
 
     options.check_replay(arguments)
@@ -57,12 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _feed(arguments: argparse.Namespace) -> Feed:
+    if arguments.demo is not None or arguments.replay is not None:
+        if arguments.nodes or arguments.file is not None:
+            raise CommandError("nodes show their own cards; leave out the nodes, or --demo and --replay")
+        return _polled_here(arguments, options.settings(arguments), "")
     from telemetry_daemon.commands import daemons
 
-    instead = arguments.demo is not None or arguments.replay is not None
     addresses = daemons.addresses(arguments.nodes, arguments.file)
-    if addresses and instead:
-        raise CommandError("nodes show their own cards; leave out the nodes, or --demo and --replay")
     credentials = daemons.credentials(arguments)
     if len(addresses) > 1:
         from telemetry_daemon.top.many import ManyNodes
@@ -70,15 +71,25 @@ def _feed(arguments: argparse.Namespace) -> Feed:
         return ManyNodes(addresses, credentials)
     if addresses:
         return _follow(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
+    here = daemons.daemon_at_socket(arguments)
+    return _of_this_node(arguments, credentials) if here is None else _follow_here(here, credentials)
+
+
+def _of_this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
+    """Return the feed of the daemon that listens where the settings say, else one that this process polls."""
+    from telemetry_daemon.commands import daemons
+
     settings = options.settings(arguments)
     title = "no daemon here: polled by this program"
     try:
-        here = None if instead else daemons.daemon_here(settings, credentials)
+        here = daemons.daemon_here(settings, credentials)
     except options.NotAskedError:
         here, title = None, "polled by this program: the daemon here does not answer this user"
-    if here is not None:
-        return _with_commands(_follow("the daemon of this node", platform.node(), here, credentials))
-    return _own(arguments, settings, title)
+    return _polled_here(arguments, settings, title) if here is None else _follow_here(here, credentials)
+
+
+def _follow_here(here: Address, credentials: Credentials) -> Feed:
+    return _with_commands(_follow("the daemon of this node", platform.node(), here, credentials))
 
 
 def _follow(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
@@ -94,12 +105,13 @@ def _with_commands(feed: Feed) -> Feed:
     return WithCommands(feed, Processes())
 
 
-def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
+def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
     """Return a feed that this process polls: this machine without its daemon, a simulation or a recording."""
-    from telemetry_daemon.plugins.loading import Loaded, load
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.service.unused_imports import WITHOUT_ASYNCIO, left_out
     from telemetry_daemon.times import Clock
-    from telemetry_daemon.top.own import OwnNode
+
+    with left_out(WITHOUT_ASYNCIO):  # else the first frame costs a third more CPU time
+        from telemetry_daemon.top.own import OwnNode
 
     clock, hostname = Clock(), platform.node()
     if arguments.demo is not None:
@@ -108,6 +120,9 @@ def _own(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:
         return OwnNode(
             "a simulation", hostname, DemoNode(arguments.demo, clock, faults=arguments.fault), settings, clock
         )
+    from telemetry_daemon.plugins.loading import Loaded, load
+    from telemetry_daemon.plugins.sources import find
+
     loaded: Loaded = load(find(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode

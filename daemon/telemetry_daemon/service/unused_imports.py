@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from types import ModuleType
 from typing import NoReturn
 
@@ -34,8 +35,9 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
     return ()
 
 
+StandIns = Mapping[str, Mapping[str, object] | None]
 # The names that APScheduler 3.11 imports from each module. None: the module does not exist.
-_STAND_INS: Mapping[str, Mapping[str, object] | None] = {
+_STAND_INS: StandIns = {
     "ssl": None,
     "importlib.metadata": {
         "PackageNotFoundError": _PackageNotFoundError,
@@ -47,12 +49,14 @@ _STAND_INS: Mapping[str, Mapping[str, object] | None] = {
     "tzlocal": {"get_localzone": _Unused},
     "zoneinfo": {"ZoneInfo": _Unused},
 }
+# A command that serves nothing needs no event loop.
+WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": iscoroutinefunction}}
 
 
 @contextmanager
-def left_out() -> Iterator[None]:
+def left_out(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
     """Within this context, unused imports find their stand-ins; modules imported before are unchanged."""
-    placed = {name: _module(name, content) for name, content in _STAND_INS.items() if name not in sys.modules}
+    placed = {name: _module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
     sys.modules.update(placed)  # type: ignore[arg-type]  # None is the documented way to say that there is no module
     try:
         yield
