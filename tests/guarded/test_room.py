@@ -74,7 +74,7 @@ def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Pa
 def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[[Path], Path]) -> None:
     path = place(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|name the place itself"):
+    with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|name the target itself"):
         OwnFolder.made(path)
     assert sorted(tmp_path.rglob("*")) == before
 

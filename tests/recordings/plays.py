@@ -32,7 +32,7 @@ def parse(capture: Capture) -> Report:
     cards = [index for index, word in enumerate(words) if word not in ("lost", "xid")]
     devices = tuple(Device("acme", index, uuid=f"ACME-{index}", model="A1") for index in cards)
     readings = tuple(
-        Reading(place, "temperature_celsius", float(words[index]), "core") for place, index in enumerate(cards)
+        Reading(position, "temperature_celsius", float(words[index]), "core") for position, index in enumerate(cards)
     )
     events = (Event(len(cards) - 1, "xid_79"),) if "xid" in words else ()
     lists = devices if capture.poll == "fast" else ()

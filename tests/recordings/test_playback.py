@@ -1,4 +1,4 @@
-"""A recording is played through its parsers: each capture once and in its order, at any speed, from any place on."""
+"""A recording is played through its parsers: each capture once and in its order, at any speed, from any position."""
 
 import threading
 import time
@@ -65,12 +65,12 @@ def test_who_goes_elsewhere_from_the_end_is_told_so_at_once(tmp_path: Path) -> N
         controls.seek(30.0)
         controls.go_on()
         assert controls.how() in ("", "on its way to 2026-11-18 11:07:11 UTC")
-        assert controls.place == pytest.approx(30.0, abs=15.0)
+        assert controls.position == pytest.approx(30.0, abs=15.0)
         controls.seek(60.0)
         assert comes_true(lambda: controls.how() == "ended")
         controls.toggle()
         assert controls.how() in ("", "on its way to 2026-11-18 11:06:41 UTC")
-        assert controls.place == pytest.approx(0.0, abs=15.0)
+        assert controls.position == pytest.approx(0.0, abs=15.0)
 
 
 def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
         controls.seek(30.2)
         assert it.comes(71.0, 50.0)
         time.sleep(0.2)
-        assert (controls.place, controls.how()) == (30.2, "paused")
+        assert (controls.position, controls.how()) == (30.2, "paused")
         controls.seek(1e9)
         assert it.comes(99.0, None)
         controls.seek(-5.0)
@@ -123,7 +123,7 @@ def test_a_moment_is_begun_anew_after_a_pause_at_any_speed(tmp_path: Path) -> No
 def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells_then: bool
 ) -> None:
-    """As long as the parser is held up at the new place; and who changes their mind is not kept waiting."""
+    """As long as the parser is held up at the new position; another seek does not wait."""
     goes_on, arrived = threading.Event(), threading.Event()
     goes_on.set()
 
@@ -164,11 +164,11 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
 def test_keys_go_elsewhere(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, at="20s") as it:
         it.node.press(" ")
-        wanted = it.node.controls.place
+        wanted = it.node.controls.position
         for key in ".,.,}{,x1/":
             it.node.press(key)
             wanted = min(59.0, max(0.0, wanted + {".": 10.0, ",": -10.0, "}": 60.0, "{": -60.0}.get(key, 0.0)))
-            assert it.node.controls.place == pytest.approx(wanted, abs=1.5)
+            assert it.node.controls.position == pytest.approx(wanted, abs=1.5)
 
 
 def test_keys_change_the_speed_within_its_limits(tmp_path: Path) -> None:
@@ -261,19 +261,19 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
         shown_before = line.monotonic()
         now[0] += 2
     line = PlaybackClock(0.0, 10.0, lambda: now[0])
-    assert line.place() == 0.0
+    assert line.position() == 0.0
     line.run()
     now[0] += 2
-    assert line.place() == 20.0
+    assert line.position() == 20.0
     line.set_speed(0.5)
     now[0] += 2
-    assert line.place() == 21.0
+    assert line.position() == 21.0
     line.stop()
     now[0] += 100
-    assert line.place() == 21.0
+    assert line.position() == 21.0
     before = line.monotonic()
     line.put(3.0, 9.0)
-    assert (line.place(), line.behind, line.monotonic()) == (3.0, 6.0, before)
+    assert (line.position(), line.behind, line.monotonic()) == (3.0, 6.0, before)
 
 
 def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def test_a_recording_that_goes_away_while_it_is_played_is_told_and_what_is_shown
         it.node.controls.seek(5.0)
         assert comes_true(lambda: it.node.controls.how() == "cannot be played on")
         assert why in str(vars(caplog.records[-1])["error"])
-        assert it.node.controls.place >= 20.0
+        assert it.node.controls.position >= 20.0
         assert it.temperatures()[1] == 50.0
 
 

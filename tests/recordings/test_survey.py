@@ -28,7 +28,7 @@ PLACES: dict[str, tuple[tuple[Capture, ...], list[tuple[float, float]]]] = {
 
 @pytest.mark.parametrize(("captures", "expected"), PLACES.values(), ids=PLACES)
 def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expected: list[tuple[float, float]]) -> None:
-    assert [(one.place, one.age) for one in placed_captures(captures)] == expected
+    assert [(one.position, one.age) for one in placed_captures(captures)] == expected
 
 
 def test_a_survey_tells_length_time_and_pace() -> None:
@@ -42,8 +42,8 @@ def test_a_survey_tells_length_time_and_pace() -> None:
 def surveyed(*told: tuple[float, float]) -> Survey:
     """A recording in which it was so late at these places."""
     survey = Survey(length=told[-1][0])
-    for place, wall_time in told:
-        survey.wall_times.see(place, wall_time)
+    for position, wall_time in told:
+        survey.wall_times.see(position, wall_time)
     return survey
 
 
@@ -51,7 +51,7 @@ SURVEY = surveyed((0.0, BEGUN), (7200.0, BEGUN + 7200.0))
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "position"),
     [
         ("90", 90.0),
         ("1h30m", 5400.0),
@@ -64,12 +64,12 @@ SURVEY = surveyed((0.0, BEGUN), (7200.0, BEGUN + 7200.0))
         ("2026-11-18T12:07:40+01:00", 60.0),
     ],
 )
-def test_moments(text: str, place: float) -> None:
-    assert moment(text).place(SURVEY) == pytest.approx(place)
+def test_moments(text: str, position: float) -> None:
+    assert moment(text).position(SURVEY) == pytest.approx(position)
 
 
 def test_a_time_of_day_after_midnight_is_of_the_next_day() -> None:
-    assert moment("00:30").place(surveyed((0.0, BEGUN), (86_400.0, BEGUN + 86_400.0))) == pytest.approx(
+    assert moment("00:30").position(surveyed((0.0, BEGUN), (86_400.0, BEGUN + 86_400.0))) == pytest.approx(
         12.89 * 3600 + 1796, abs=200
     )
 
@@ -85,14 +85,14 @@ def test_what_is_no_moment_is_refused_with_what_is(text: str) -> None:
 @pytest.mark.parametrize("text", ["3h", "end-3h", "11:00", "2026-11-17T11:06:40Z", "2027-01-01"])
 def test_a_moment_outside_the_recording_is_refused_with_its_times(text: str) -> None:
     with pytest.raises(CommandError, match=r"outside the recording, which is of 2026-11-18 11:06:40 UTC to .* \(2 h"):
-        moment(text).place(SURVEY)
+        moment(text).position(SURVEY)
 
 
 def hours_off(*pairs: tuple[float, float]) -> Survey:
     """Told every second for a minute; from these places on the clock is so many hours ahead of where it began."""
 
-    def wall(place: float) -> float:
-        return BEGUN + place + 3600.0 * next((hours for begin, hours in reversed(pairs) if place >= begin), 0.0)
+    def wall(position: float) -> float:
+        return BEGUN + position + 3600.0 * next((hours for begin, hours in reversed(pairs) if position >= begin), 0.0)
 
     return surveyed(*((float(at), wall(at)) for at in range(61)))
 
@@ -102,7 +102,7 @@ TWICE = hours_off((20, 1), (40, -1))
 
 
 @pytest.mark.parametrize(
-    ("survey", "place", "time"),
+    ("survey", "position", "time"),
     [
         (HOUR_LATER, 29.5, BEGUN + 29.5),
         (HOUR_LATER, 30.0, BEGUN + 3630.0),
@@ -113,12 +113,12 @@ TWICE = hours_off((20, 1), (40, -1))
         (surveyed(*((at, at % 4 // 2 * 1e6) for at in range(10_000))), 1.0, 1.0),
     ],
 )
-def test_a_time_is_what_the_clock_told_there(survey: Survey, place: float, time: float) -> None:
-    assert survey.wall_times.at(place) == pytest.approx(time, abs=1.0)
+def test_a_time_is_what_the_clock_told_there(survey: Survey, position: float, time: float) -> None:
+    assert survey.wall_times.at(position) == pytest.approx(time, abs=1.0)
 
 
 @pytest.mark.parametrize(
-    ("survey", "text", "place"),
+    ("survey", "text", "position"),
     [
         (HOUR_LATER, "11:06:50", 10.0),
         (HOUR_LATER, "12:07:20", 40.0),
@@ -127,8 +127,8 @@ def test_a_time_is_what_the_clock_told_there(survey: Survey, place: float, time:
         (TWICE, "end-5s", 55.0),
     ],
 )
-def test_a_time_is_found_where_the_clock_told_it(survey: Survey, text: str, place: float) -> None:
-    assert moment(text).place(survey) == pytest.approx(place)
+def test_a_time_is_found_where_the_clock_told_it(survey: Survey, text: str, position: float) -> None:
+    assert moment(text).position(survey) == pytest.approx(position)
 
 
 @pytest.mark.parametrize("text", ["11:30", "2026-11-18T11:30:00Z"])
@@ -137,7 +137,7 @@ def test_a_time_at_which_the_node_was_down_is_refused_with_when_it_was_not(text:
         r"is of 2026-11-18 11:06:40 UTC to .* 11:07:10 UTC, then 2026-11-18 12:07:10 UTC to .* 12:07:40 UTC \(60 s|1 m"
     )
     with pytest.raises(CommandError, match=says):
-        moment(text).place(HOUR_LATER)
+        moment(text).position(HOUR_LATER)
 
 
 def test_after_a_reboot_a_time_is_that_of_the_second_boot() -> None:
@@ -146,4 +146,4 @@ def test_after_a_reboot_a_time_is_that_of_the_second_boot() -> None:
     survey = Survey.of([*before, *after])
     assert survey.wall_times.at(0.0) == BEGUN + 1
     assert survey.wall_times.at(survey.length) == BEGUN + 3609
-    assert moment("12:06:45").place(survey) == pytest.approx(survey.length - 4)
+    assert moment("12:06:45").position(survey) == pytest.approx(survey.length - 4)

@@ -140,7 +140,7 @@ def test_a_folder_that_another_can_make_a_link_of_is_told(tmp_path: Path) -> Non
     tmp_path.chmod(0o777)
     (tmp_path / "folder").symlink_to("/run")
     message = start_error(f"unix:{tmp_path}/folder/web.sock")
-    assert message.endswith(f": {tmp_path}/folder is a link that another user can change; name the place itself")
+    assert message.endswith(f": {tmp_path}/folder is a link that another user can change; name the target itself")
 
 
 def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> None:

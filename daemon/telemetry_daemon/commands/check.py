@@ -203,7 +203,7 @@ def _document(path: str) -> dict[str, Any]:
 
 
 def _problems(
-    section: str, given: Any, kind: str, known: Sequence[str], fits: Callable[[Any], bool], wanted: str
+    section: str, given: Any, kind: str, words: Sequence[str], fits: Callable[[Any], bool], wanted: str
 ) -> Iterator[str]:
     """What is wrong with a section: names that are not known, values that do not fit."""
     from telemetry_daemon.terminal.suggestions import nearest_or_all
@@ -212,8 +212,8 @@ def _problems(
         yield f"{section}: must be a section, as in [{section}]"
         return
     for name, value in given.items():
-        if name not in known:
-            yield f"{section}.{name}: no such {kind}{nearest_or_all(name, known)}"
+        if name not in words:
+            yield f"{section}.{name}: no such {kind}{nearest_or_all(name, words)}"
         if not fits(value):
             yield f"{section}.{name}: must be {wanted}, not {value!r}"
 

@@ -104,9 +104,9 @@ def _of_this_node(
 
 
 def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
-    own = Beside(unit=daemon.unit(), reads=reads(settings), version=__version__)
+    beside = Beside(unit=daemon.unit(), reads=reads(settings), version=__version__)
     given, page_path = daemons.credentials(arguments), settings.web.telemetry_path
-    return daemon.find(daemons.addresses_here(settings), given, page_path, own)
+    return daemon.find(daemons.addresses_here(settings), given, page_path, beside)
 
 
 def _flights(state_directory: str) -> tuple[Flight, ...]:

@@ -78,15 +78,17 @@ def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], 
     found = devices_file.load(path)
     kept = found.only(lambda identity: identity.lost_since is None or not chosen(identity))
     forgotten = len(found.devices) - len(kept.devices)
-    codes = tuple(code for one in kept.events if one.id == arguments.id for code in one.codes)
+    codes = tuple(code for event in kept.events if event.id == arguments.id for code in event.codes)
     if forgotten or codes:
         try:
-            devices_file.save(path, replace(kept, events=tuple(one for one in kept.events if one.id != arguments.id)))
+            devices_file.save(
+                path, replace(kept, events=tuple(event for event in kept.events if event.id != arguments.id))
+            )
         except OSError as error:
             raise CommandError(
                 f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
             ) from None
-    return Forgotten(forgotten, codes, tuple(one.id for one in kept.devices if one.lost_since is not None))
+    return Forgotten(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
 
 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:

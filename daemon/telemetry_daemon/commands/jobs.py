@@ -109,13 +109,13 @@ def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
         return
     settings = options.settings(arguments)
     folder = Path(settings.state.directory)
-    own = [(str(folder / name), content) for name, content in _own_files(folder)]
-    if not own:
+    files = [(str(folder / name), content) for name, content in _own_files(folder)]
+    if not files:
         remedy = "they are kept where attribution.enabled is true"
         if settings.attribution.enabled:
             remedy = "the first appear within a minute after the daemon has started"
         raise CommandError(f"no records are in {folder}: {remedy}; or name a jobs.jsonl", status=exits.NOTHING_FOUND)
-    yield from own
+    yield from files
 
 
 def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -239,12 +239,12 @@ def playing(arguments: argparse.Namespace, *, tells_then: bool) -> PlaybackOptio
     return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)
 
 
-def check_sources(names: Iterable[str], known: Iterable[str]) -> None:
+def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
     """Refuse sources that are not among these. Raises CommandError."""
-    known = tuple(known)
+    sources = tuple(sources)
     for name in names:
-        if name not in known:
-            raise unknown("source", name, known)
+        if name not in sources:
+            raise unknown("source", name, sources)
 
 
 def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
@@ -262,10 +262,10 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
         raise unknown("vendor", name, vendors)
 
 
-def unknown(kind: str, name: str, known: Iterable[str], otherwise: str = "") -> CommandError:
+def unknown(kind: str, name: str, choices: Iterable[str], otherwise: str = "") -> CommandError:
     """The error for an unknown name, with the nearest known name: `did you mean 'nvidia'?`; else `otherwise`, or all of them."""
     from telemetry_daemon.terminal.suggestions import nearest
 
-    near = nearest(name, names := sorted(known))
+    near = nearest(name, names := sorted(choices))
     hint = f"did you mean '{near[0]}'?" if near else otherwise or f"the {kind}s are {', '.join(names)}"
     return CommandError(f"unknown {kind} '{clean(name)}'; {hint}")

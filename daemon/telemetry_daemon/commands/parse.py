@@ -127,7 +127,7 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
     # A tool that was missing when this was recorded is missing here: its output is not "not understood".
-    failure = captures[0].failure if all(each.failure for each in captures) else None
+    failure = captures[0].failure if all(capture.failure for capture in captures) else None
     result = judge(replace(capture, failure=failure), report, 0)
     store.put(parser.name, poll, capture, report, result, _LIFE_SECONDS)
     return _with_failed_problems(store.snapshot(), report)

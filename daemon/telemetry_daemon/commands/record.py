@@ -155,7 +155,7 @@ def _record_daemon(
         arguments.duration,
         minutes_before=arguments.before,
         longest_round=poll_intervals.round_seconds(
-            (one.parser, settings.source(one.parser.name)) for one in loaded.parsers
+            (item.parser, settings.source(item.parser.name)) for item in loaded.parsers
         ),
         goes_on=lambda: progress.goes_on(keep),
     )

@@ -49,6 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"telemetry replay {action}: {wanted}")
     played = ask_daemon(options.settings(arguments), Played, "replay", action=action, value=value)
     how = f", {played.how}" if played.how else ""
-    place, length = human.seconds(round(played.place)), human.seconds(round(played.length))
-    print(f"{place} of {length}: {human.utc(played.shown)} as recorded{how}")
+    position, length = human.seconds(round(played.place)), human.seconds(round(played.length))
+    print(f"{position} of {length}: {human.utc(played.shown)} as recorded{how}")
     return exits.OK

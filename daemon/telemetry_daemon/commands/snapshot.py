@@ -264,7 +264,7 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
         if document is None:
             document = snapshot_json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics}, ids)
         else:
-            document = {**document, "devices": [each for each in document["devices"] if clean(each["id"]) in ids]}
+            document = {**document, "devices": [device for device in document["devices"] if clean(device["id"]) in ids]}
         if arguments.processes:
             document = snapshot_json.with_processes(document, answer.snapshot, answer.command_lines)
         return json_values.text(document) if arguments.watch is None else json_values.line(document)
@@ -295,10 +295,10 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
     from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 
-    known = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *answer.metrics)
+    metrics = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *answer.metrics)
     for pattern in patterns:
-        if not any(matches(metric, (pattern,)) for metric in known):
-            keys, word = [metric.key for metric in known], pattern.strip("*")
+        if not any(matches(metric, (pattern,)) for metric in metrics):
+            keys, word = [metric.key for metric in metrics], pattern.strip("*")
             near = nearest(word, keys) or near_beginnings(word, keys)
             raise CommandError(
                 f"unknown metric '{clean(pattern)}'{did_you_mean(near) or '; `telemetry metrics` lists them'}"

@@ -93,13 +93,13 @@ def general_path(path: KeyPath) -> KeyPath:
 def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
     hints, defaults = get_type_hints(kind), kind()
     inner = {item.name: _inner(hints[item.name], item.name) for item in fields(kind)}
-    own = tuple(
+    settings = tuple(
         _row((*path, item.name), hints[item.name], item.metadata["about"], getattr(defaults, item.name))
         for item in fields(kind)
         if inner[item.name] is None
     )
-    if own:
-        yield SectionRow(path, kind.__doc__, own)
+    if settings:
+        yield SectionRow(path, kind.__doc__, settings)
     for section in filter(None, inner.values()):
         yield from _sections(section[0], (*path, *section[1]))
 

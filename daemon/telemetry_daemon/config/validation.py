@@ -136,13 +136,13 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
         *((("sources", name, "polls"), "no such poll", polls) for name, polls in inputs.known_polls.items()),
     )
     lines = []
-    for section, complaint, known in checks:
-        if known is None:
+    for section, complaint, keys in checks:
+        if keys is None:
             continue
         for name in _names(document.data, section):
             path = (*section, name)
-            if name not in known:
-                lines.append(f"{_where(path, document)}: {dotted(path)}: {complaint}{nearest_or_all(name, known)}")
+            if name not in keys:
+                lines.append(f"{_where(path, document)}: {dotted(path)}: {complaint}{nearest_or_all(name, keys)}")
     return lines
 
 
@@ -171,9 +171,9 @@ def _path(item: Mapping[str, Any]) -> KeyPath:
 
 def _origin(path: KeyPath, document: Document) -> str | None:
     """The variable or flag that set it or a part of it, None when the file did."""
-    for known, origin in document.origins.items():
-        is_part = known == path[: len(known)]
-        is_whole = path == known[: len(path)] and not document.file_has(path)
+    for origin_path, origin in document.origins.items():
+        is_part = origin_path == path[: len(origin_path)]
+        is_whole = path == origin_path[: len(path)] and not document.file_has(path)
         if is_part or is_whole:
             return origin
     return None
@@ -221,7 +221,7 @@ def _siblings(path: KeyPath) -> list[str]:
     """The names of the settings and sections that could have stood at the path."""
     section = general_path(path)[:-1]
     paths = {part for row in settings_rows() for part in _beginnings(row.path)}
-    return sorted(known[-1] for known in paths if known[:-1] == section)
+    return sorted(path[-1] for path in paths if path[:-1] == section)
 
 
 def _beginnings(path: KeyPath) -> Iterable[KeyPath]:

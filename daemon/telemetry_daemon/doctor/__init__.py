@@ -1,1 +1,1 @@
-"""What `telemetry doctor` examines: facts are collected at the edge, and examinations make findings of them."""
+"""The examinations of `telemetry doctor`: pure functions that derive findings from collected facts."""

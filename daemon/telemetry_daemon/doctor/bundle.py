@@ -1,4 +1,4 @@
-"""A bundle: members that went through one mask, packed into an archive of bounded size; and texts whose form says where secrets stand."""
+"""A bundle: an archive of bounded size whose members share one mask, and texts whose format shows where secrets are."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
 MOST_BYTES = 32 << 20
-# Of one member, so that no page or log leaves no room for the others.
+# For one member, so that no page or log displaces the others.
 MOST_MEMBER_BYTES = 8 << 20
 _FOLDER = "telemetry-doctor"
 _CONTENTS = "CONTENTS"
 _HEAD_BYTES = 1 << 16
-# What the headers, the list and the padding of an archive take besides.
+# For headers, the list and padding of an archive.
 _ROOM_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _LONGEST_TEXT = 1 << 20
 
 _COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")
 _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
-# Settings that name hosts, whatever their values look like.
+# Settings that contain host names, whatever their values look like.
 _OF_HOSTS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# A job's number stays everywhere, and joins what is said of it.
+# A job's number is not masked, because it joins the members.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
-# Labels that name somebody or something of theirs, whatever the names look like.
+# Labels that name a person or something of theirs, whatever the names look like.
 _NAMING = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
 _ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
 _CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
 _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
-# What a web configuration may say without telling a secret, a name or a path.
+# Values of a web configuration that reveal no secret, name or path.
 _PLAIN_WORD = re.compile(
     r"TLS[0-9A-Z_]{2,60}|Curve\w{1,10}|X25519|\w{0,24}ClientCert\w{0,8}|nosniff|deny|sameorigin", re.IGNORECASE
 )
@@ -55,12 +55,12 @@ _USERS = "basic_auth_users"
 
 
 class BundleError(Exception):
-    """A bundle that cannot be written: where, why, and what to do."""
+    """A bundle that cannot be written: the place, the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of the bundle, what it is, and in how many places something was masked in it."""
+    """A file of the bundle: its description, and how many places in it were masked."""
 
     name: str
     what: str
@@ -69,7 +69,7 @@ class Member:
 
 
 class Bundle:
-    """Takes one member after the other; what there is none of, or no room for, is named as well."""
+    """Collects members. Missing members, and those for which there is no room, are listed with the reason."""
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
@@ -80,7 +80,7 @@ class Bundle:
     def text(
         self, name: str, what: str, text: str, masked: Callable[[str], str] | None = None, longest: int = _LONGEST_TEXT
     ) -> None:
-        """Add a text, cut at that length, masked as any text is or in a way of its own."""
+        """Add a text, cut to that length, masked by the general rules or by `masked`."""
         if not text.strip():
             self.leave_out(name, "there is none")
             return
@@ -99,7 +99,7 @@ class Bundle:
         self.add(Member(name, what, content, self._mask.places - before))
 
     def add(self, member: Member) -> None:
-        """Add a member that is masked already; one that is too large is left out."""
+        """Add a member that is already masked. A member that is too large is left out."""
         if len(member.content) > MOST_MEMBER_BYTES or self._bytes + len(member.content) > MOST_BYTES:
             self.leave_out(member.name, f"its {len(member.content):,} bytes have no room")
             return
@@ -107,11 +107,11 @@ class Bundle:
         self._members.append(member)
 
     def leave_out(self, name: str, why: str) -> None:
-        """Say that a member is not there, and why."""
+        """List a missing member with the reason."""
         self._left_out.append((name, why))
 
     def contents(self, head: str) -> str:
-        """The list of the members: what each is, its size, and what was masked in it."""
+        """Return the list of the members with description, size, and number of masked places."""
         width = max((len(member.name) for member in self._members), default=0)
         rows = [
             f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked:>6,} masked  {member.what}"
@@ -121,7 +121,7 @@ class Bundle:
         return "\n".join(map(clean, (*head.splitlines(), "", *rows, *missing, ""))) + "\n"
 
     def packed(self, head: str, time: float) -> bytes:
-        """The archive."""
+        """Return the archive."""
         contents = Member(_CONTENTS, "", self.contents(head).encode())
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
@@ -133,7 +133,7 @@ class Bundle:
 
 
 def check(path: Path) -> None:
-    """Raise BundleError where no bundle can be written: no folder, or something there that is no bundle."""
+    """Raise BundleError if no bundle can be written: the folder is missing, or another file has the name."""
     if path == Path("-"):
         raise BundleError("a bundle is an archive, and nothing for a terminal: name a file, such as bug.tar.gz")
     head = b""
@@ -155,7 +155,7 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put the bundle there in one step, for its owner alone. Raises BundleError; then nothing is left of it."""
+    """Write the bundle atomically, readable by its owner alone. On failure raises BundleError and leaves nothing."""
     try:
         named.put(path, content)
     except OSError as error:
@@ -167,7 +167,7 @@ def _refused(path: Path, error: OSError) -> str:
 
 
 def _unpacked(head: bytes) -> bytes:
-    """The first bytes of what was packed; empty where it is not gzip."""
+    """Return the first unpacked bytes, or nothing if the content is not gzip."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)
     except zlib.error:  # so it is no bundle
@@ -175,21 +175,21 @@ def _unpacked(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """A configuration in TOML without its comments, masked but for what everybody has."""
+    """Return a TOML configuration without comments, with everything masked that is not generic."""
     usual = frozenset(show_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in usual else _setting(line, mask) for line in lines)
 
 
 def masked_unit(text: str, mask: Mask) -> str:
-    """A unit as `systemctl cat` prints it: of its environment only the names of the variables."""
+    """Return a unit as `systemctl cat` prints it, with only the names of its environment variables."""
     whole = _CONTINUED.sub(" ", text)
     lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in whole.split("\n"))
     return mask.text("\n".join(lines))
 
 
 def masked_page(text: str, mask: Mask) -> str:
-    """A page of metrics: the values of its labels masked, its numbers as they are."""
+    """Return a page of metrics with the values of its labels masked."""
 
     @lru_cache(maxsize=1 << 16)
     def shown(name: str, value: str) -> str:
@@ -205,12 +205,12 @@ def masked_page(text: str, mask: Mask) -> str:
 
 
 def redacted_web(content: bytes) -> str:
-    """What a web configuration says, without its secrets: keys, switches and numbers; of users only how many there are."""
+    """Return a web configuration without secrets: keys, switches and numbers, and only the number of users."""
     import yaml
 
     try:
         plain = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError):  # its text may have secrets anywhere
+    except (yaml.YAMLError, ValueError, RecursionError):  # its text may contain secrets anywhere
         return "it is no YAML\n"
     return "".join(f"{line}\n" for line in _of_web(plain, ""))
 

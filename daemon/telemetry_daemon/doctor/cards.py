@@ -1,4 +1,4 @@
-"""What is wrong with cards: their drivers and device nodes, what bus and sources list, and what the cards say themselves. Pure."""
+"""Findings about cards: drivers, device nodes, differences between bus and sources, and faults that cards report. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# What to do about a card without a driver, and about drivers that show a picture and no readings.
+# Remedies for a card without a driver, and for display drivers that provide no readings.
 _OF_DRIVERS = {
     "": "install or load the vendor's driver on the host; dmesg says why the kernel did not take it",
     "nouveau": "install the driver nvidia, keep nouveau from being loaded (/etc/modprobe.d), reboot",
@@ -51,12 +51,12 @@ class VendorSources:
 
     @property
     def is_well(self) -> bool:
-        """Whether its cards are read and nothing speaks against it."""
+        """Return whether the vendor's cards are read without contradiction."""
         return bool(self.read_by or self.asleep) and not self.bad and not self.incomplete
 
 
 def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> VendorSources:
-    """The vendor's sources; `complete` are those that list all cards that they can, whatever the bus has."""
+    """Return the vendor's sources. `complete` are those that list all cards that they can, whatever the bus shows."""
     of_vendor = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in of_vendor for reading in device.readings}
     ours = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -67,39 +67,43 @@ def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) 
 
     return VendorSources(
         vendor,
-        read_by=names(lambda one: one.state == "ok" and one.source in readers),
-        missing=names(lambda one: one.state == "missing"),
-        bad=names(lambda one: one.state in UNSUCCESSFUL),
+        read_by=names(lambda status: status.state == "ok" and status.source in readers),
+        missing=names(lambda status: status.state == "missing"),
+        bad=names(lambda status: status.state in UNSUCCESSFUL),
         incomplete=names(
-            lambda one: one.source not in complete and any(problem.where == PCI_BUS for problem in one.problems)
+            lambda status: (
+                status.source not in complete and any(problem.where == PCI_BUS for problem in status.problems)
+            )
         ),
-        asleep=names(lambda one: one.state in ("suspended", "released")),
+        asleep=names(lambda status: status.state in ("suspended", "released")),
         is_switched_off="disabled" in states and states <= {"disabled", "missing", "not_mine"},
     )
 
 
 def broken(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterator[Finding]:
-    """What is bad of each device in any of the snapshots, each thing once; `recorded` is the newest recording of each cause."""
-    said: set[tuple[str, str]] = set()
+    """Yield each fault of each device in any of the snapshots once. `recorded` is the newest recording of each cause."""
+    reported: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
         for device in snapshot.devices:
             address = f" ({device.bus_id})" if device.bus_id else ""
-            bad = [one for one in verdict[device.id] if one.severity is Severity.BAD]
-            for one in bad:
-                if (device.id, one.meaning) not in said:
-                    path = recorded.get(one.word)
+            bad = [condition for condition in verdict[device.id] if condition.severity is Severity.BAD]
+            for condition in bad:
+                if (device.id, condition.meaning) not in reported:
+                    path = recorded.get(condition.word)
                     before = f"; telemetry top --replay {path} shows what the tools said before" if path else ""
-                    yield Finding(name_of(device), f"{one.words}{address}: {one.meaning}", one.remedy + before)
-            said |= {(device.id, one.meaning) for one in bad}
+                    yield Finding(
+                        name_of(device), f"{condition.words}{address}: {condition.meaning}", condition.remedy + before
+                    )
+            reported |= {(device.id, condition.meaning) for condition in bad}
 
 
 def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
-    """Vendors of which fewer cards are there than are expected; those that sleep or are lost are reported elsewhere."""
+    """Yield vendors with fewer cards than expected. Suspended and lost cards are reported elsewhere."""
     for vendor, wanted in sorted(expected.items()):
         count = max(present(snapshot)[vendor] for snapshot in snapshots)
         lost = max(
-            sum(one.up is False for one in snapshot.devices if one.vendor == vendor and one.parent is None)
+            sum(device.up is False for device in snapshot.devices if device.vendor == vendor and device.parent is None)
             for snapshot in snapshots
         )
         if count + lost < wanted and not any(sources_of(snapshot, vendor).asleep for snapshot in snapshots):
@@ -108,12 +112,14 @@ def too_few(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Itera
 
 
 def present(snapshot: Snapshot) -> Counter[str]:
-    """How many whole devices of each vendor are there."""
-    return Counter(one.vendor for one in snapshot.devices if one.up and one.parent is None and not one.simulated)
+    """Return the number of whole devices of each vendor that are up."""
+    return Counter(
+        device.vendor for device in snapshot.devices if device.up and device.parent is None and not device.simulated
+    )
 
 
 def unread(machine: Machine, of_vendors: Iterable[VendorSources]) -> Iterator[Finding]:
-    """Cards without their driver, cards that nothing reads, and device nodes that are missing or denied."""
+    """Yield cards without a driver, cards that no source reads, and device nodes that are missing or denied."""
     for sources in of_vendors:
         if sources.is_switched_off:
             continue
@@ -128,7 +134,7 @@ def unread(machine: Machine, of_vendors: Iterable[VendorSources]) -> Iterator[Fi
         bound = sum(card.driver not in _OF_DRIVERS for card in cards)
         is_of_screens = any(card.driver and card.driver in _OF_DRIVERS for card in cards)
         nodes = machine.nodes_of(sources.vendor)
-        # Nodes beside nothing but cards for screens are theirs.
+        # If the only cards are display adapters, the nodes belong to them.
         if not sources.is_well and (bound or (nodes and not is_of_screens)):
             yield from _unread(machine, sources, bound)
             if not nodes:
@@ -166,7 +172,7 @@ def _by_runtime(vendor: str) -> str:
 
 
 def _denied(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:
-    """Nodes that may not be opened, once for each reason, and for each group where a group may open them."""
+    """Yield nodes that may not be opened, once for each reason and group."""
     alike: dict[tuple[int, str], list[DeviceNode]] = {}
     for node in nodes:
         if node.refusal:
@@ -211,7 +217,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, names_missing: bool) -> Iterator[Listing]:
-    """What a source listed, by vendor; what is in one slot is one card."""
+    """Yield the cards that a source listed, by vendor. Devices in one slot are one card."""
     whole = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in whole}):
         addresses = [device.bus_id for device in whole if device.vendor == vendor]
@@ -220,7 +226,7 @@ def listings(source: str, devices: Iterable[Device], *, names_missing: bool) -> 
 
 
 def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """What lacks cards of the bus and has all that the container was given: as many as it has numbered nodes, or as expected."""
+    """Return the listings without all cards of the bus that contain all that the container was given: as many as it has numbered nodes, or as expected."""
     if not machine.container:
         return ()
 
@@ -228,11 +234,11 @@ def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Ma
         nodes = (node.path for node in machine.nodes_of(vendor))
         return {expected.get(vendor), *Counter(path.rstrip(digits) for path in nodes if path[-1] in digits).values()}
 
-    return tuple(one for one in listed if one.names_missing and one.cards in given(one.vendor))
+    return tuple(listing for listing in listed if listing.names_missing and listing.cards in given(listing.vendor))
 
 
 def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
-    """What is as it should be and explains much: cards of virtual machines, and those that the container was given."""
+    """Yield explanations of a healthy state: cards of virtual machines, and cards given to the container."""
     away = [card for card in machine.cards if card.given_away]
     if away:
         drivers = ", ".join(sorted({card.driver for card in away}))
@@ -240,29 +246,29 @@ def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
         yield f"{counted(len(away), 'card')} ({named([card.bus_id for card in away])}) {are}: bound to {drivers}"
     if machine.container:
         yield f"in a container ({machine.container}): what is said of limits and device nodes holds for it alone"
-    for one in given:
-        yield f"{one.source} lists the {counted(one.cards, f'{one.vendor} card')} that the container was given; the bus has more"
+    for listing in given:
+        yield f"{listing.source} lists the {counted(listing.cards, f'{listing.vendor} card')} that the container was given; the bus has more"
 
 
 def contradictions(
     on_bus: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Cards that only some of bus, sources and merged devices know; `on_bus` are the addresses of each vendor's cards."""
-    for one in listed:
-        addresses = frozenset(map(_slot, on_bus.get(one.vendor, ())))
-        if addresses and (strangers := _alone(one.slots, addresses)):  # else the bus cannot be seen from here
+    """Yield cards that only some of bus, sources and merged devices contain. `on_bus` are the addresses of each vendor's cards."""
+    for listing in listed:
+        addresses = frozenset(map(_slot, on_bus.get(listing.vendor, ())))
+        if addresses and (strangers := _alone(listing.slots, addresses)):  # otherwise the bus is not visible from here
             what = f"lists {counted(len(strangers), 'card')} that the PCI bus does not have: {named(strangers)}"
-            yield Finding(one.source, what, _OFF_THE_BUS)
+            yield Finding(listing.source, what, _OFF_THE_BUS)
     for first, second in combinations(listed, 2):
         if first.vendor == second.vendor and not (first.names_missing or second.names_missing):
             yield from _disagreement(first, second)
     most_listed: dict[str, int] = {}
-    for one in listed:
-        most_listed[one.vendor] = max(one.cards, most_listed.get(one.vendor, 0))
+    for listing in listed:
+        most_listed[listing.vendor] = max(listing.cards, most_listed.get(listing.vendor, 0))
     counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in most_listed}
     merged = _cards(devices)
     for vendor, cards in sorted(counts.items()):
-        if merged[vendor] < cards and not any(one.names_missing for one in listed if one.vendor == vendor):
+        if merged[vendor] < cards and not any(listing.names_missing for listing in listed if listing.vendor == vendor):
             what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged[vendor]} reported"
             yield Finding(PCI_BUS, what, _LOG)
     yield from _listed_twice(counts, merged, most_listed)
@@ -288,9 +294,9 @@ def _listed_twice(on_bus: Mapping[str, int], merged: Counter[str], most_listed: 
 
 
 def _cards(devices: Iterable[MergedDevice]) -> Counter[str]:
-    """How many cards of each vendor the devices are: those in one slot are one, each without an address is one."""
-    whole = (one for one in devices if one.up and one.parent is None and not one.simulated)
-    cards = {(one.vendor, _slot(one.bus_id) if one.bus_id else one.id) for one in whole}
+    """Return the number of cards by vendor. Devices in one slot are one card, as is each device without an address."""
+    whole = (device for device in devices if device.up and device.parent is None and not device.simulated)
+    cards = {(device.vendor, _slot(device.bus_id) if device.bus_id else device.id) for device in whole}
     return Counter(vendor for vendor, _ in cards)
 
 
@@ -300,23 +306,25 @@ def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
             what = f"{first.source} lists {counted(first.cards, 'card')}, {second.source} {second.cards}"
             yield Finding(first.vendor, what, _DISAGREED)
         return
-    for one, other in ((first, second), (second, first)):
-        if alone := _alone(one.slots, other.slots):
-            what = f"{named(alone)}: {one.source} lists {'it' if len(alone) == 1 else 'them'}, {other.source} does not"
+    for listing, other in ((first, second), (second, first)):
+        if alone := _alone(listing.slots, other.slots):
+            what = (
+                f"{named(alone)}: {listing.source} lists {'it' if len(alone) == 1 else 'them'}, {other.source} does not"
+            )
             yield Finding(first.vendor, what, _DISAGREED)
 
 
 def _alone(some: frozenset[str], others: frozenset[str]) -> list[str]:
-    """The slots that the others lack; without their domains where one of them has none, as some tools print them."""
+    """Return the slots that are missing in `others`. Domains are ignored if a slot has none, as some tools print them."""
     has_domains = all(slot.count(":") == 2 for slot in (*some, *others))
 
     def compared(slot: str) -> str:
         return slot if has_domains else ":".join(slot.split(":")[-2:])
 
-    known = set(map(compared, others))
-    return sorted(slot for slot in some if compared(slot) not in known)
+    compared_slots = set(map(compared, others))
+    return sorted(slot for slot in some if compared(slot) not in compared_slots)
 
 
 def _slot(address: str) -> str:
-    """The address without its function: some tools number the parts of a card so."""
+    """Return the address without its function, which some tools use to number the parts of a card."""
     return address.lower().partition(".")[0]

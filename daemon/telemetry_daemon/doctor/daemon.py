@@ -1,4 +1,4 @@
-"""The daemon of a node: its unit and what it reports, and where that differs from what this command sees."""
+"""The daemon of a node: its unit, its reports, and how they differ from what this command sees."""
 
 from __future__ import annotations
 
@@ -86,58 +86,58 @@ class Unit:
 
     @property
     def active(self) -> str:
-        """`active`, `failed` and so on."""
+        """Return the unit's state, such as `active` or `failed`."""
         return self.properties.get("ActiveState", "")
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it is started at boot."""
+        """Return whether the unit is started at boot."""
         return self.properties.get("UnitFileState") in ("enabled", "enabled-runtime")
 
     @property
     def user(self) -> str:
-        """Who runs the daemon."""
+        """Return the daemon's user."""
         return self.properties.get("User") or "root"
 
     @property
     def sees_all_processes(self) -> bool:
-        """Whether no /proc hides anything from its daemon."""
+        """Return whether the daemon's /proc shows all processes."""
         return self.user == "root" or "cap_sys_ptrace" in self.properties.get("AmbientCapabilities", "").split()
 
     @property
     def groups(self) -> frozenset[int]:
-        """The groups of its user and those that it adds, as far as they are known here."""
+        """Return the groups of the unit and its user that exist on this machine."""
         numbers: set[int] = set()
         for name in self.properties.get("SupplementaryGroups", "").split():
-            with suppress(KeyError):  # one that is made when the unit starts
+            with suppress(KeyError):  # systemd creates this group when the unit starts
                 numbers.add(int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid)
-        with suppress(KeyError):  # a user that is made when the unit starts
+        with suppress(KeyError):  # systemd creates this user when the unit starts
             numbers |= set(os.getgrouplist(self.user, pwd.getpwnam(self.user).pw_gid))
         return frozenset(numbers)
 
 
 def unit() -> Unit | None:
-    """The unit as systemd has it; None without systemd, or without the unit."""
+    """Return the unit as systemd knows it, or None without systemd or without the unit."""
     printed = ask_system("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
     properties = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     return Unit(properties) if properties.get("LoadState") == "loaded" else None
 
 
 def ask_system(program: str, *arguments: str) -> str:
-    """What a program of the system prints; empty where it is not there, fails or does not end in time."""
+    """Return the output of a system program, or an empty text if it is missing, fails or does not finish in time."""
     found = Whereabouts(program, "", os.environ.get("PATH", ""), ()).find(program)
     if found is None or found.distrusted:
         return ""
     try:
         ended = short_lived.ask((found.path, *arguments), "", _SECONDS)
-    except short_lived.NoAnswerError:  # what it would have printed is not known, then
+    except short_lived.NoAnswerError:  # its output is unknown then
         return ""
     return ended.output if ended.status == 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """What a daemon reports: its snapshot, its version, the accelerators on its bus and those that it expects; `reads` is the word for its settings."""
+    """A daemon's report: its snapshot and version, the accelerators on its bus, the expected ones, and the hash of its settings (`reads`)."""
 
     name: str
     snapshot: Snapshot
@@ -150,16 +150,16 @@ class DaemonView:
 
     @property
     def is_real(self) -> bool:
-        """Whether it reads a node: it plays no recording and no simulation."""
+        """Return whether the daemon reads a real node, no recording and no simulation."""
         return self.snapshot.recorded is None and not any(device.simulated for device in self.snapshot.devices)
 
 
 def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> DaemonView:
-    """What the daemon at the address reports. Raises NodeError."""
+    """Return the report of the daemon at the address. Raises NodeError."""
     page = ""
     with closing(Client(address, given, _SECONDS)) as client:
         answer = client.get(SNAPSHOT)
-        with suppress(NodeError):  # its page has another path: its version stays unknown
+        with suppress(NodeError):  # its page has another path: the version is unknown
             page = client.get(page_path).body.decode("utf-8", "replace")
     try:
         document = document_in(answer.body)
@@ -184,7 +184,7 @@ def ask(address: Address, given: Credentials, page_path: str = "/metrics") -> Da
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The daemon of this node: its view and address, or why it does not answer (`is_denied`: it answers other users; `is_broken`: it runs), and its unit."""
+    """The daemon of this node: its report and address, or why it does not answer (`is_denied`: it answers other users; `is_broken`: it runs), and its unit."""
 
     view: DaemonView | None = None
     why_not: str = ""
@@ -196,37 +196,36 @@ class Beside:
     address: Address | None = None
 
 
-def find(addresses: Iterable[Address], given: Credentials, page_path: str, own: Beside) -> Beside:
-    """What this node's daemon reports, asked once, at the first address where it answers; no other is asked after one that runs and does not answer."""
+def find(addresses: Iterable[Address], given: Credentials, page_path: str, beside: Beside) -> Beside:
+    """Return the report of this node's daemon from the first address that answers. A running daemon that does not answer ends the search."""
     silent = None
     for address in addresses:
-        found = _asked(address, given, page_path, own)
+        found = _asked(address, given, page_path, beside)
         if found.view is not None or found.is_broken:
             return found
         silent = silent or (found if found.why_not else None)
-    return silent or replace(own, why_not="no daemon answers on this node")
+    return silent or replace(beside, why_not="no daemon answers on this node")
 
 
-def _asked(address: Address, given: Credentials, page_path: str, own: Beside) -> Beside:
-    """What is answered there; the same as before where there is nothing."""
+def _asked(address: Address, given: Credentials, page_path: str, beside: Beside) -> Beside:
     try:
-        return replace(own, view=ask(address, given, page_path), address=address)
+        return replace(beside, view=ask(address, given, page_path), address=address)
     except NodeError as error:
         if _is_broken(error, address):
-            return replace(own, why_not=str(error), is_broken=True)
+            return replace(beside, why_not=str(error), is_broken=True)
         is_there = isinstance(error.__cause__, PermissionError) or error.status not in (0, _NOT_FOUND)
-        return replace(own, why_not=str(error), is_denied=_is_denied(error)) if is_there else own
+        return replace(beside, why_not=str(error), is_denied=_is_denied(error)) if is_there else beside
 
 
 def _is_denied(error: NodeError) -> bool:
-    """Whether another user, or one with a password, would be answered."""
+    """Return whether the daemon would answer another user, or a request with a password."""
     if error.status:
         return error.status < _SERVER_ERROR
     return isinstance(error.__cause__, PermissionError) and not isinstance(error.__cause__, UnsafeError)
 
 
 def _is_broken(error: NodeError, address: Address) -> bool:
-    """Whether our daemon runs there and does not answer; in the network it may be another program that listens."""
+    """Return whether our daemon runs there without answering. A network address may belong to another program."""
     if not address.unix:
         return False
     cause = error.__cause__
@@ -236,12 +235,12 @@ def _is_broken(error: NodeError, address: Address) -> bool:
 
 
 def findings(here: Snapshot, beside: Beside) -> Iterator[Finding]:
-    """Where the daemon should answer and does not, and where it sees something else than this command."""
+    """Yield where the daemon should answer and does not, and where its reports differ from what this command sees."""
     return (Finding(_DAEMON, what, remedy) for what, remedy in _findings(here, beside))
 
 
 def notes(beside: Beside) -> Iterator[str]:
-    """What is said of the daemon, whether or not something is wrong."""
+    """Return the informational lines about the daemon."""
     view = beside.view
     if view is None:
         yield beside.why_not
@@ -255,13 +254,13 @@ def notes(beside: Beside) -> Iterator[str]:
 
 
 def fine(beside: Beside) -> frozenset[str]:
-    """The sources that the daemon of this node reads."""
+    """Return the sources that the daemon of this node reads successfully."""
     view = beside.view
     return _sources_read(view.snapshot) if view is not None and view.is_real else frozenset()
 
 
 def _findings(here: Snapshot, beside: Beside) -> Iterator[tuple[str, str]]:
-    """What is found, and its remedy."""
+    """Yield each finding with its remedy."""
     view = beside.view
     if view is None:
         yield from _of_silence(beside)
@@ -285,15 +284,15 @@ def _of_silence(beside: Beside) -> Iterator[tuple[str, str]]:
         yield f"it runs and does not answer: {beside.why_not}", _REVIVE
     if unit is None or beside.is_denied or beside.is_broken:
         return
-    said = unit.properties.get
-    status, result = said("ExecMainStatus", ""), said("Result", "")
-    is_restarted = said("SubState", "").startswith("auto-restart") and result != "success"
+    value_of = unit.properties.get
+    status, result = value_of("ExecMainStatus", ""), value_of("Result", "")
+    is_restarted = value_of("SubState", "").startswith("auto-restart") and result != "success"
     if unit.active == "active":
         yield f"{UNIT} is active, and {beside.why_not}", _RUNS_ELSEWHERE
     elif unit.active == "failed":
         yield f"{UNIT} is failed ({result}, status {status})", _ENDED.get(status, _FAILED)
     elif is_restarted and status != _ASKED_FOR_IT:
-        times = said("NRestarts", "")
+        times = value_of("NRestarts", "")
         what = f"{UNIT} ends and is started again ({result}, status {status}, {times} times)"
         yield what, _ENDED.get(status, _FAILED)
     elif unit.is_enabled and unit.active == "inactive":
@@ -305,21 +304,21 @@ def _of_sources(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
         return f"{status.state}{f' ({status.reason})' if status.reason else ''}"
 
     by_name = {status.source: status for status in there.sources}
-    for own in here.sources:
-        other = by_name.get(own.source)
-        if other is None or BUSY in own.detail or BUSY in other.detail:
+    for status in here.sources:
+        other = by_name.get(status.source)
+        if other is None or BUSY in status.detail or BUSY in other.detail:
             continue
-        if own.state == "ok" and other.state in _UNREAD:
+        if status.state == "ok" and other.state in _UNREAD:
             why = f": {other.detail}" if other.detail else ""
-            yield f"{own.source} is ok here and {state(other)} there{why}", _SERVICE_LACKS
-        if other.state == "ok" and own.state in _UNREAD:
-            yield f"{own.source} is ok there and {state(own)} here", _USER_LACKS
+            yield f"{status.source} is ok here and {state(other)} there{why}", _SERVICE_LACKS
+        if other.state == "ok" and status.state in _UNREAD:
+            yield f"{status.source} is ok there and {state(status)} here", _USER_LACKS
 
 
 def _of_devices(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
     ours, theirs, read = present(here), present(there), _sources_read(there)
     for vendor in sorted({*ours, *theirs}):
-        sources = {one.source for device in here.devices if device.vendor == vendor for one in device.readings}
+        sources = {reading.source for device in here.devices if device.vendor == vendor for reading in device.readings}
         if ours[vendor] != theirs[vendor] and (sources & read or not ours[vendor]):
             what = f"it has {counted(theirs[vendor], f'{vendor} device')}, and this command {ours[vendor]}"
             yield what, _SERVICE_LACKS if ours[vendor] > theirs[vendor] else _THERE_MORE
@@ -327,8 +326,8 @@ def _of_devices(here: Snapshot, there: Snapshot) -> Iterator[tuple[str, str]]:
     denied: set[str] = set()
     for device in here.devices:
         if other := by_id.get(device.id):
-            readable = {one.metric for one in device.readings if not isinstance(one.value, Absent)}
-            denied |= {one.metric for one in other.readings if one.value is Absent.NOT_PERMITTED} & readable
+            readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
+            denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:
         yield f"it may not read what this command reads: {named(sorted(denied))}", _SERVICE_LACKS
 

@@ -26,7 +26,7 @@ _Time = Annotated[str, Schema({"format": "date-time"})]
 
 @dataclass(frozen=True, slots=True)
 class VersionsJson:
-    """What runs here."""
+    """The versions of the software."""
 
     telemetry: str | None
     python: str | None
@@ -40,9 +40,9 @@ class CardJson:
     bus_id: str
     vendor: str
     driver: str | None
-    """The kernel's driver that is bound to it."""
+    """The kernel driver that is bound to it."""
     given_away: bool
-    """Whether it belongs to a virtual machine."""
+    """Whether it was given to a virtual machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class DeviceNodeJson:
 
     path: str
     vendors: tuple[str, ...]
-    """Whose it may be."""
+    """The vendors to which it may belong."""
     owner: str
     group: str
     mode: Annotated[str, Schema({"pattern": "^[0-7]{4}$"})]
@@ -61,7 +61,7 @@ class DeviceNodeJson:
 
 @dataclass(frozen=True, slots=True)
 class LimitsJson:
-    """What the command itself may take, which in a container is what the daemon may."""
+    """The limits of the command, which in a container are also those of the daemon."""
 
     memory_bytes: int | None
     tasks: int | None
@@ -83,7 +83,7 @@ class FolderJson:
 
 @dataclass(frozen=True, slots=True)
 class UnitJson:
-    """The daemon's unit, as systemd has it."""
+    """The daemon's unit, as systemd knows it."""
 
     active: str
     enabled: bool
@@ -92,7 +92,7 @@ class UnitJson:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSourceJson:
-    """A source, as the daemon says."""
+    """A source, as the daemon reports it."""
 
     source: str
     state: str
@@ -108,7 +108,7 @@ class DaemonJson:
     why_not: str | None
     version: str | None
     reads_the_same: bool | None
-    """Whether its settings and the command's decide the same; null where it does not say."""
+    """Whether its settings make it read the same as the command; null if it does not report that."""
     unit: UnitJson | None
     sources: tuple[DaemonSourceJson, ...]
     devices: Mapping[str, int]
@@ -128,7 +128,7 @@ class FlightJson:
 
 @dataclass(frozen=True, slots=True)
 class PollJson:
-    """One question to a source."""
+    """One poll of a source."""
 
     poll: str
     state: str
@@ -149,10 +149,10 @@ class SourceJson:
     tools: tuple[str, ...]
     """The tools that were found."""
     remedy: str | None
-    """What to do where it is not ok."""
+    """What to do if it is not ok."""
     problems: tuple[ProblemJson, ...]
     absent: Mapping[str, tuple[str, ...]]
-    """The readings that it could give and did not, by reason."""
+    """The readings that it could report but did not, by reason."""
     unknown_fields: tuple[str, ...]
     polls: tuple[PollJson, ...]
 
@@ -168,14 +168,14 @@ class FindingJson:
 
 @dataclass(frozen=True, slots=True)
 class DoctorJson:
-    """What `telemetry doctor --format json` prints. All keys are always present; null is what is not known or what there is none of. Further keys may come."""
+    """The output of `telemetry doctor --format json`. All keys are always present; unknown or inapplicable values are null. Later versions may add keys."""
 
     schema: Literal["telemetry.doctor/1"]
     time: _Time
     """When it was read, in UTC."""
     hostname: str | None
     node: str | None
-    """The node whose daemon was asked with --node; then only what that daemon tells is known."""
+    """The node given by --node. Then only the reports of its daemon are known."""
     versions: VersionsJson
     pci: Mapping[str, Count]
     """Accelerators on the PCI bus by vendor."""
@@ -189,19 +189,19 @@ class DoctorJson:
     device_nodes: tuple[DeviceNodeJson, ...]
     limits: LimitsJson | None
     folders: tuple[FolderJson, ...]
-    """The daemon's folders that exist, or that it cannot make."""
+    """The daemon's folders that exist, or that it cannot create."""
     daemon: DaemonJson | None
     flights: tuple[FlightJson, ...]
-    """What the daemon's flight recorder has kept, the newest first."""
+    """The files of the daemon's flight recorder, newest first."""
     sources: tuple[SourceJson, ...]
     notes: tuple[str, ...]
-    """What is as it should be and explains much."""
+    """Explanations of a healthy state."""
     findings: tuple[FindingJson, ...]
-    """What is wrong; the command ends with 2 where there is any."""
+    """Everything that is wrong. The command exits with 2 if there is any."""
 
 
 def document(examined: Examined) -> dict[str, Any]:
-    """The document as plain data: all keys are always present, and what is unknown is None."""
+    """Return the document as plain data. All keys are present; unknown values are None."""
     other, machine = examined.other, examined.machine
     is_here = other is None
     whole = DoctorJson(
@@ -211,23 +211,25 @@ def document(examined: Examined) -> dict[str, Any]:
         node=None if other is None else other.name,
         versions=_versions(other),
         pci=machine.on_bus if other is None else other.on_bus,
-        # Of another node's machine nothing is known.
+        # The machine of another node is unknown.
         user=machine.user if is_here else None,
         groups=tuple(machine.groups),
         container=machine.container or None,
-        cards=tuple(CardJson(one.bus_id, one.vendor, one.driver or None, one.given_away) for one in machine.cards),
+        cards=tuple(CardJson(card.bus_id, card.vendor, card.driver or None, card.given_away) for card in machine.cards),
         device_nodes=tuple(map(_node, machine.nodes)),
         limits=_limits(examined) if is_here else None,
         folders=tuple(
-            FolderJson(one.setting, one.path, one.trouble or None, one.free_bytes) for one in examined.folders
+            FolderJson(folder.setting, folder.path, folder.trouble or None, folder.free_bytes)
+            for folder in examined.folders
         ),
         daemon=_daemon(examined.daemon) if is_here and not examined.is_partial else None,
         flights=tuple(
-            FlightJson(one.name, utc_time(one.wall_time), one.cause, one.size_bytes) for one in examined.flights
+            FlightJson(flight.name, utc_time(flight.wall_time), flight.cause, flight.size_bytes)
+            for flight in examined.flights
         ),
         sources=tuple(map(_source, examined.patients)),
         notes=tuple(examined.notes),
-        findings=tuple(FindingJson(one.where, one.what, one.remedy) for one in examined.findings),
+        findings=tuple(FindingJson(finding.where, finding.what, finding.remedy) for finding in examined.findings),
     )
     return {key: _cleaned(value) for key, value in to_plain(DoctorJson, whole).items()}
 
@@ -239,7 +241,7 @@ def _versions(other: DaemonView | None) -> VersionsJson:
 
 
 def _cleaned(plain: Any) -> Any:
-    """The same with every text as it may be shown."""
+    """Return the data with every text made safe to print."""
     if isinstance(plain, dict):
         return {clean(key): _cleaned(value) for key, value in plain.items()}
     if isinstance(plain, list):
@@ -273,10 +275,10 @@ def _daemon(daemon: Beside) -> DaemonJson:
         reads_the_same=view.reads == daemon.reads if view is not None and view.reads else None,
         unit=None if unit is None else UnitJson(unit.active, unit.is_enabled, unit.user),
         sources=tuple(
-            DaemonSourceJson(one.source, one.state, one.reason, one.detail or None)
-            for one in (seen.sources if seen is not None else ())
+            DaemonSourceJson(source.source, source.state, source.reason, source.detail or None)
+            for source in (seen.sources if seen is not None else ())
         ),
-        devices=Counter(one.vendor for one in (seen.devices if seen is not None else ()) if one.up),
+        devices=Counter(device.vendor for device in (seen.devices if seen is not None else ()) if device.up),
         notes=tuple(notes(daemon)),
     )
 
@@ -294,5 +296,5 @@ def _source(patient: Patient) -> SourceJson:
         problems=tuple(ProblemJson(problem.where, problem.text) for problem in status.problems),
         absent={reason: tuple(names) for reason, names in sources.absences(patient).items()},
         unknown_fields=tuple(status.unknown_fields),
-        polls=tuple(PollJson(one.poll, one.state, one.reason, round(one.seconds, 6)) for one in status.polls),
+        polls=tuple(PollJson(poll.poll, poll.state, poll.reason, round(poll.seconds, 6)) for poll in status.polls),
     )

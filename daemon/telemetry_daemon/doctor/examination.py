@@ -1,4 +1,4 @@
-"""All facts of a node held against each other: what is found, in the order in which it is worth reading, and the lines that say so."""
+"""Compares all facts of a node, orders the findings by importance, and formats them as lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A word and the text behind it.
+# A word and the text after it.
 _Row = tuple[str, str]
 _EMPTY: _Row = ("", "")
 _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
@@ -52,17 +52,19 @@ class Examined:
 
 
 def examined(facts: Examined) -> Examined:
-    """The facts with the findings, and with what is as it should be and explains much."""
+    """Return the facts with the findings and notes."""
     given = cards.given_to_container(facts.machine, facts.listed, facts.expected)
-    found = _of_node(facts, {one.source for one in given})
+    found = _of_node(facts, {listing.source for listing in given})
     return replace(facts, findings=tuple(found), notes=tuple(cards.notes(facts.machine, given)))
 
 
 def examined_afar(view: DaemonView) -> Examined:
-    """Another node by what its daemon reports of it."""
+    """Return the examination of another node, from its daemon's report."""
     snapshot, there = view.snapshot, cards.present(view.snapshot)
     patients = tuple(Patient(status, snapshot.devices) for status in snapshot.sources)
-    complete = {one.source for one in snapshot.sources if view.expected.get(one.vendor) == there[one.vendor]}
+    complete = {
+        source.source for source in snapshot.sources if view.expected.get(source.vendor) == there[source.vendor]
+    }
     found = [*sources.findings(patients, complete=complete)]
     if view.is_real:
         found += cards.broken([snapshot], {})
@@ -73,7 +75,7 @@ def examined_afar(view: DaemonView) -> Examined:
 
 
 def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
-    """What is wrong; `complete` are the sources that list all that a container was given."""
+    """Yield the findings. `complete` are the sources that list all cards that a container was given."""
     yield from facts.known
     if facts.is_partial:
         yield from sources.findings(facts.patients)
@@ -82,11 +84,13 @@ def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
     snapshots = [facts.snapshot, *(view.snapshot for view in [beside.view] if view is not None and view.is_real)]
     yield from cards.broken(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
     yield from cards.too_few(snapshots, facts.expected)
-    of_nodes = {one for node in machine.nodes if len(node.vendors) == 1 for one in node.vendors}
+    of_nodes = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
     vendors = sorted({*machine.on_bus, *of_nodes})
     yield from cards.unread(machine, [cards.sources_of(facts.snapshot, vendor, complete) for vendor in vendors])
     yield from sources.findings(facts.patients, daemon.fine(beside), complete)
-    addresses = {one: [card.bus_id for card in machine.own_cards if card.vendor == one] for one in machine.on_bus}
+    addresses = {
+        vendor: [card.bus_id for card in machine.own_cards if card.vendor == vendor] for vendor in machine.on_bus
+    }
     yield from cards.contradictions(addresses, facts.listed, facts.snapshot.devices)
     yield from daemon.findings(facts.snapshot, beside)
     yield from limits.findings_of_container(facts.limits, machine.container)
@@ -96,10 +100,10 @@ def _of_node(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
 
 
 def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
-    """All lines for people, each text as it is to be shown; missing sources in full only where all is to be shown."""
+    """Yield all lines for people. `shown` makes each text safe; missing sources are in full only if everything is requested."""
     for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
-        # Before it is broken into lines: then a word still stands beside what it announces.
+        # Before wrapping, so that a number stays on the line of its noun.
         whole = shown(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
         indent = " " * len(start)
         wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
@@ -108,7 +112,7 @@ def lines(facts: Examined, shown: Callable[[str], str], *, show_all: bool = Fals
 
 def _rows(facts: Examined, *, show_all: bool) -> Iterator[_Row]:
     yield from (("", text) for text in _head(facts))
-    absent = [one.status.source for one in facts.patients if one.status.state == "missing" and not show_all]
+    absent = [patient.status.source for patient in facts.patients if patient.status.state == "missing" and not show_all]
     for patient in facts.patients:
         if patient.status.source not in absent:
             yield _EMPTY
@@ -151,7 +155,7 @@ def _head(facts: Examined) -> Iterator[str]:
 
 
 def _of_source(patient: Patient) -> Iterator[_Row]:
-    """All that is said of one source, the heading first."""
+    """Yield the lines about one source, its heading first."""
     status = patient.status
     yield "", _heading(patient)
     if status.state not in ("missing", "disabled"):
@@ -174,7 +178,7 @@ def _of_source(patient: Patient) -> Iterator[_Row]:
 
 def _heading(patient: Patient) -> str:
     status = patient.status
-    devices = sum(any(one.source == status.source for one in device.readings) for device in patient.devices)
+    devices = sum(any(reading.source == status.source for reading in device.readings) for device in patient.devices)
     parts = (
         f"{status.source}: {status.state}{f' ({status.reason})' if status.reason else ''}",
         f"version {status.version}" if status.version else "",

@@ -1,4 +1,4 @@
-"""What is wrong somewhere, and what to do about it."""
+"""Findings of the doctor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Where something is wrong, what it is, and the remedy."""
+    """A place, what is wrong there, and the remedy."""
 
     where: str
     what: str
@@ -15,5 +15,5 @@ class Finding:
 
 
 def counted(count: int, word: str) -> str:
-    """The number with its word: `1 card`, `2 cards`."""
+    """Return the number with its noun: `1 card`, `2 cards`."""
     return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Limits and folders of the daemon: as the kernel and systemd have them, and where they are too small or closed."""
+"""Limits and folders of the daemon as the kernel and systemd report them, and findings if they are too small or closed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from telemetry_parsers.dataclass import dataclass
 
 _LEAST_FREE_BYTES = 1 << 20
 _LEAST_FREE_FILES = 16
-# Version 1 of control groups and systemd say so where there is no limit, give or take a page.
+# Control groups version 1 and systemd print such a number, rounded to a page, if there is no limit.
 _NO_LIMIT = 1 << 60
-# The values of hidepid= that hide something: the group of gid= sees all but with the last.
+# Values of hidepid= that hide processes. The group of gid= sees all, except with the last value.
 _BUT_FOR_A_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _FOR_NO_GROUP = frozenset({"4", "ptraceable"})
 _HIDDEN = "it is mounted with hidepid: the processes of other users, and so the owners of cards, cannot be seen"
@@ -32,7 +32,7 @@ _SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may take; None where there is no limit. `tasks` are processes and threads."""
+    """The limits of a process; None means no limit. `tasks` are processes and threads."""
 
     memory_bytes: int | None = None
     tasks: int | None = None
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon: its setting, what prevents its use, the room on its disk, and its owner if that is another user."""
+    """A folder of the daemon: its setting, why it is unusable, the room on its disk, and its owner if that is another user."""
 
     setting: str
     path: str
@@ -56,7 +56,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """What the daemon needs of a limit: the least of it, how that is said, and where a container and the unit set it."""
+    """A limit that the daemon needs: the least value, its wording, and where a container and the unit set it."""
 
     name: str
     least: float
@@ -65,45 +65,45 @@ class _Need:
     of_unit: str
     shown: Callable[[float], str] = "{:g}".format
 
-    def small(self, where: str, limits: Limits, place: str) -> Iterator[Finding]:
-        """A finding where the limit is too small."""
+    def small(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
+        """Yield a finding if the limit is too small."""
         value = getattr(limits, self.name)
         if value is not None and value < self.least:
             what = f"{self.shown(value)}{self.words} are allowed; the daemon needs {self.shown(self.least)}"
-            yield Finding(where, what, f"raise it: {place}")
+            yield Finding(where, what, f"raise it: {option}")
 
 
-# What the daemon with its workers and a tool takes: docs/performance.md, and some room.
+# The memory of the daemon, its workers and a tool (docs/performance.md), with some reserve.
 _MEMORY = _Need("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Need("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Need("cpus", 0.1, " CPUs", ", or give it none for the CPU", "CPUQuota")
-# As many connections as it takes at once, and what it keeps for its readers.
+# The maximum number of connections, and the files of its readers.
 _OPEN_FILES = _Need("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 
 def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
-    """What a container gives too little of; outside of one our own limits say nothing of the daemon's."""
+    """Yield limits of the container that are too small. Outside of a container our own limits do not apply to the daemon."""
     if container:
-        place = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
+        option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
         for need in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
-            yield from need.small("container", limits, place + need.of_container)
+            yield from need.small("container", limits, option + need.of_container)
 
 
 def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
-    """What the unit gives too little of."""
+    """Yield limits of the unit that are too small."""
     if unit is not None:
         for need in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
             yield from need.small(UNIT, _of_unit(unit), f"{need.of_unit}= in a drop-in (systemctl edit telemetry)")
 
 
 def findings_of_proc(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
-    """A /proc that hides the processes whose owners are to be shown."""
+    """Yield a /proc that hides the processes whose owners are requested."""
     if limits.hides_processes and owners_are_shown:
         yield Finding("/proc", _HIDDEN, _SHOWN)
 
 
 def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
-    """Folders that the daemon cannot write to. Those of another user are that user's, but not in the daemon's container."""
+    """Yield folders that the daemon cannot write to. Folders of another user are left out, except in the daemon's container."""
     for folder in folders:
         what, remedy = _wrong_with(folder)
         if what and (container or not folder.owner):
@@ -111,7 +111,7 @@ def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[F
 
 
 def _wrong_with(folder: Folder) -> tuple[str, str]:
-    """What is wrong, and the remedy; empty where nothing is."""
+    """Return what is wrong and the remedy, or empty texts."""
     if folder.is_read_only:
         remedy = f"mount it writable, or set {folder.setting} to a folder that is (in a container: a volume)"
         return "it lies on a file system that is mounted read-only", remedy
@@ -128,9 +128,9 @@ def _wrong_with(folder: Folder) -> tuple[str, str]:
 
 
 def limits(root: Path, daemon: Unit | None = None) -> Limits:
-    """The limits of this process, and what /proc hides from the daemon's unit, or without one from us; root's files lie below the folder."""
+    """Return the limits of this process, and whether /proc hides processes from the daemon's unit, or else from us. Files are below `root`."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    # The soft limit of open files is raised by the daemon itself.
+    # The daemon raises its soft limit of open files itself.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(
         memory_bytes=_least(_counts(root, "memory", "memory.max", "memory.limit_in_bytes")),
@@ -159,16 +159,16 @@ def _cpu_shares(root: Path) -> Iterator[float]:
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of our control groups that have the controller, and of those above them."""
+    """Yield our control groups that have the controller, and their parents."""
     for line in text_at(f"{root}/proc/self/cgroup").splitlines():
         _, listed, path = (*line.split(":", 2), "", "")[:3]
         if not listed or controller in listed.split(","):
             top = root / "sys/fs/cgroup" / listed
             folder = top / path.lstrip("/")
-            # In a container the path may be the host's, and what is mounted is our own group.
-            for place in (folder, *folder.parents):
-                yield place
-                if place == top:
+            # In a container the path may be the host's, while the mounted tree is our own group.
+            for part in (folder, *folder.parents):
+                yield part
+                if part == top:
                     break
 
 
@@ -184,7 +184,7 @@ def _of_unit(unit: Unit) -> Limits:
 
 
 def _hides_processes(root: Path, daemon: Unit | None) -> bool:
-    """Whether the daemon, or without its unit this process, is shown its own processes alone."""
+    """Return whether the daemon, or without its unit this process, sees only its own processes."""
     if daemon.sees_all_processes if daemon is not None else (os.geteuid() == 0):
         return False
     groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
@@ -197,13 +197,13 @@ def _hides_processes(root: Path, daemon: Unit | None) -> bool:
 
 
 def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
-    """Whether a /proc that is mounted so hides processes from members of these groups."""
+    """Return whether a /proc with these mount options hides processes from members of these groups."""
     is_let_in = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
     return options.get("hidepid") in _FOR_NO_GROUP or (options.get("hidepid") in _BUT_FOR_A_GROUP and not is_let_in)
 
 
 def folders(settings: Settings) -> tuple[Folder, ...]:
-    """The daemon's folders that exist, or that it cannot make at its start."""
+    """Return the daemon's folders that exist, or that it cannot create."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     return tuple(folder for setting, path in paths.items() if (folder := _folder(setting, Path(path))) is not None)
@@ -233,12 +233,12 @@ def _folder(setting: str, path: Path) -> Folder | None:
 
 
 def _missing(setting: str, path: Path) -> Folder | None:
-    """What keeps the daemon from making it; None where nothing does."""
+    """Return why the daemon cannot create the folder, or None."""
     above = [path, *path.parents]
-    link = next((one for one in above if one.is_symlink() and not one.exists()), None)
+    link = next((path for path in above if path.is_symlink() and not path.exists()), None)
     if link is not None:
         return Folder(setting, str(path), f"{link} is a link to nothing: remove it, or make what it names")
-    parent = next(one for one in above if one.exists())
+    parent = next(path for path in above if path.exists())
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and not parent.is_relative_to("/proc"):
         return None
     trouble = f"it cannot be made in {parent}: set {setting} to a folder that can be"
@@ -246,5 +246,5 @@ def _missing(setting: str, path: Path) -> Folder | None:
 
 
 def _other_owner(user: int) -> str:
-    """The name of the user, empty where it is ours, or we may do everything."""
+    """Return the name of the user, or an empty text if it is ours or we are root."""
     return "" if os.geteuid() in (0, user) else user_name(user)

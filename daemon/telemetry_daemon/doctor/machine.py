@@ -1,4 +1,4 @@
-"""What the kernel shows us of accelerators: cards with their drivers, device nodes, and whether we are in a container."""
+"""The accelerators as the kernel shows them: cards with drivers, device nodes, and whether this process is in a container."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
-# Render nodes belong to the vendor of the card behind them; every other pattern says whose its nodes are.
+# Render nodes belong to the vendor of their card. Every other pattern belongs to one vendor.
 _SHARED = "/dev/dri/"
-# As Linux distributions number the groups of people and of their projects.
+# Linux distributions number the groups of people and projects from here on.
 OF_PEOPLE = 1000
 _MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node, the vendors whose it may be, and the errno with which we may not open it (0: we may)."""
+    """A device node, its possible vendors, and the errno of opening it (0 on success)."""
 
     path: str
     vendors: tuple[str, ...]
@@ -38,7 +38,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All of it; `container` is the kind of container that we are in, empty outside of one."""
+    """The machine. `container` is the kind of container of this process, or empty."""
 
     user: str = "root"
     groups: tuple[str, ...] = ()
@@ -48,28 +48,28 @@ class Machine:
 
     @property
     def own_cards(self) -> tuple[PciDevice, ...]:
-        """The cards that were not given to virtual machines."""
+        """Return the cards that were not given to virtual machines."""
         return tuple(card for card in self.cards if not card.given_away)
 
     @property
     def on_bus(self) -> dict[str, int]:
-        """How many cards of each vendor there are, those of virtual machines included."""
+        """Return the number of cards of each vendor, including those of virtual machines."""
         return pci.counts(sorted(self.cards, key=lambda card: card.vendor))
 
     def nodes_of(self, vendor: str) -> tuple[DeviceNode, ...]:
-        """The device nodes that may be the vendor's."""
+        """Return the device nodes that may belong to the vendor."""
         return tuple(node for node in self.nodes if vendor in node.vendors)
 
 
 def machine(root: Path, environment: Mapping[str, str]) -> Machine:
-    """The machine whose files lie below the root. No card is woken."""
+    """Return the machine whose files are below `root`. Suspended cards are not woken."""
     cards = pci.scan(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
     return Machine(user(), groups(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))
 
 
 def user() -> str:
-    """The name of the user who runs this."""
+    """Return the name of the current user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in containers
@@ -77,7 +77,7 @@ def user() -> str:
 
 
 def groups(least_number: int = 0) -> tuple[str, ...]:
-    """The names of the groups that this process is in; those with lower numbers are left out."""
+    """Return the names of this process's groups, from that number on."""
     numbers = {os.getegid(), *os.getgroups()}
     return tuple(sorted({_group_name(number) for number in numbers if number >= least_number}))
 
@@ -90,36 +90,36 @@ def _container(root: Path, environment: Mapping[str, str]) -> str:
 
 
 def patterns_of(vendor: str) -> tuple[str, ...]:
-    """The patterns of a vendor's device nodes."""
-    return tuple(path for one in VENDORS if one.word == vendor for nodes in one.nodes for path in nodes.paths)
+    """Return the patterns of a vendor's device nodes."""
+    return tuple(path for item in VENDORS if item.word == vendor for nodes in item.nodes for path in nodes.paths)
 
 
 def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
     vendors_of: dict[Path, tuple[str, ...]] = {}
     for vendor in VENDORS:
         for pattern in patterns_of(vendor.word):
-            for place in root.glob(pattern.lstrip("/")):
-                behind = root / "sys/class/drm" / place.name / "device"
+            for path in root.glob(pattern.lstrip("/")):
+                behind = root / "sys/class/drm" / path.name / "device"
                 if not pattern.startswith(_SHARED) or vendor_at.get(behind.resolve().name.lower()) == vendor.word:
-                    vendors_of[place] = (*vendors_of.get(place, ()), vendor.word)
-    for place, vendors in sorted(vendors_of.items()):
-        with suppress(OSError):  # gone since it was listed
-            status = place.stat()
+                    vendors_of[path] = (*vendors_of.get(path, ()), vendor.word)
+    for node, vendors in sorted(vendors_of.items()):
+        with suppress(OSError):  # removed after the listing
+            status = node.stat()
             owner, group = user_name(status.st_uid), _group_name(status.st_gid)
-            path, mode = f"/{place.relative_to(root)}", stat.S_IMODE(status.st_mode)
-            yield DeviceNode(path, vendors, why_denied(str(place)), owner, group, mode)
+            name, mode = f"/{node.relative_to(root)}", stat.S_IMODE(status.st_mode)
+            yield DeviceNode(name, vendors, why_denied(str(node)), owner, group, mode)
 
 
 def _group_name(number: int) -> str:
     try:
         return grp.getgrgid(number).gr_name
-    except KeyError:  # a group of the host that a container does not know
+    except KeyError:  # a group of the host that the container does not define
         return str(number)
 
 
 def user_name(number: int) -> str:
-    """The name of a user; the number where it has none."""
+    """Return the name of a user, or the number if there is no name."""
     try:
         return pwd.getpwuid(number).pw_name
-    except KeyError:  # a user of the host that a container does not know
+    except KeyError:  # a user of the host that the container does not define
         return str(number)

@@ -1,4 +1,4 @@
-"""What support needs of a node, gathered into a bundle one member after the other, the most telling first."""
+"""Collects a bug report about a node into a bundle, most important members first."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ from telemetry_parsers.model import Capture, Device, Report
 _MOST_FLIGHTS = 3
 _LARGEST_CONFIG_BYTES = 1 << 20
 _JOURNAL_LINES = "200"
-# Unpacked; what the tools print packs to a tenth.
+# Unpacked. Output of tools compresses to a tenth.
 _MOST_RECORDING_BYTES = 48 << 20
 _MOST_MASKING_SECONDS = 30.0
-# A page has its labels masked alone, and each but once.
+# Only the labels of a page are masked, each once.
 _LONGEST_PAGE = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
-# Where some drivers say more than their module's version.
+# Files in which some drivers report more than their module's version.
 _OF_DRIVERS = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
 _HISTORY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All that was found out about the node, the configuration with where it is from, and what the daemon may want of a client."""
+    """The facts about the node, the configuration with its origin, and the credentials for the daemon."""
 
     examined: Examined
     read: Read
@@ -70,11 +70,11 @@ class Material:
 
 
 def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
-    """Put everything into the bundle. The captures come first: their identities are known in all other texts then."""
+    """Write all members. Captures come first, so that identities found in them are masked in the other members, too."""
     recording = _recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
-        devices = (Device(one.vendor, uuid=one.uuid, serial=one.serial) for one in view.snapshot.devices)
+        devices = (Device(device.vendor, uuid=device.uuid, serial=device.serial) for device in view.snapshot.devices)
         mask.learn(Report(devices=tuple(devices)))
     _doctor(bundle, mask, material.examined)
     _configuration(bundle, mask, material.loaded)
@@ -88,24 +88,24 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
 
 
 def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
-    """What the tools said just now, behind what the daemon got in the last minutes; `serve --replay` plays it."""
+    """Return the recording: the daemon's last minutes, then new captures of the tools. `serve --replay` plays it."""
     before = mask.places
-    own = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
+    lines = [capture_line(mask.capture(capture, report)) for capture, report in material.read.captures]
     past: list[bytes] = []
     try:
-        past = _newest(mask, material, _MOST_RECORDING_BYTES - sum(map(len, own)))
+        past = _newest(mask, material, _MOST_RECORDING_BYTES - sum(map(len, lines)))
     except ControlError as error:
         bundle.leave_out("the daemon's last minutes", str(error))
     more = f", and the daemon's {len(past)} captures before" if past else ""
-    packed = gzip.compress(b"".join([*past, *own]), mtime=0)
+    packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
     what = f"what tools, files and libraries said just now{more}"
     return Member("recording.jsonl.gz", what, packed, mask.places - before)
 
 
 def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
-    """The daemon's captures in order, the newest of them where room or time does not suffice for all. Raises ControlError."""
+    """Return the daemon's captures in order; the newest if room or time is short. Raises ControlError."""
     daemon = material.examined.daemon
-    if daemon.is_broken:  # its control socket lets us wait as well
+    if daemon.is_broken:  # its control socket would not answer, either
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
     captures = list(recorder.past(material.loaded.settings.state.runtime_directory))
@@ -121,8 +121,8 @@ def _newest(mask: Mask, material: Material, room: int) -> list[bytes]:
 
 
 def _report(capture: Capture, read: Read) -> Report | None:
-    """What our own parser makes of it, so that its numbers are known to be none; those of plugins run elsewhere."""
-    patient = next((one for one in read.patients if one.status.source == capture.source), None)
+    """Return the report of a built-in parser, which shows which texts are numbers. Plugins run elsewhere."""
+    patient = next((patient for patient in read.patients if patient.status.source == capture.source), None)
     return report_of(capture, patient.parser) if patient is not None and patient.is_of_ours else None
 
 
@@ -130,7 +130,7 @@ def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
     def masked(_whole: str) -> str:
         return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), show_all=True))
 
-    # Each text of it is masked before it is broken into lines.
+    # Each text is masked before it is wrapped.
     bundle.text("doctor.txt", "what `telemetry doctor --all` says", "its lines", masked)
     bundle.document("doctor.json", "the same for programs", document(examined))
 
@@ -155,7 +155,7 @@ def _configuration(bundle: Bundle, mask: Mask, loaded: Loaded) -> None:
 def _text(path: str | None) -> str:
     try:
         return read_file(path, _LARGEST_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
-    except (OSError, ValueError):  # the findings say so
+    except (OSError, ValueError):  # a finding reports this
         return ""
 
 
@@ -182,11 +182,11 @@ def _machine(examined: Examined) -> Iterator[str]:
 
 
 def _versions(material: Material) -> Iterator[str]:
-    """A line for each; what is not there has none."""
+    """Yield a line for each installed package."""
     yield f"telemetry {__version__}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     for package in _PACKAGES:
-        with suppress(metadata.PackageNotFoundError):  # some are needed for some nodes only
+        with suppress(metadata.PackageNotFoundError):  # some packages are needed on some nodes only
             yield f"{package} {metadata.version(package)}"
     yield f"kernel {platform.system()} {platform.release()}"
     root, patients = material.root, material.read.patients

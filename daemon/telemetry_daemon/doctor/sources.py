@@ -1,4 +1,4 @@
-"""The sources of this machine: each asked once, how it fared, what of it is wrong, and what to do about it."""
+"""The sources of this machine: each polled once, with its state, problems and remedies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from telemetry_parsers.states import BUSY, NOT_STARTED, UNSUCCESSFUL
 
 _TIMEOUT_SECONDS = 60.0
 _OWN = "device-telemetry "
-# What to do about a state and reason; the state alone where the reason makes no difference.
+# Remedies by state and reason, or by state alone.
 _REMEDIES = {
     "disabled": "to use it, set sources.{source}.mode",
     "suspended": "nothing: suspended cards are left alone (unless sources.{source}.wake_suspended is set)",
@@ -63,11 +63,11 @@ _REMEDIES = {
     "internal": "this is a bug of ours or of a plugin: report it",
 }
 _INSTALL: Mapping[type, str] = {
-    Command: "",  # the line above says it
+    Command: "",  # the line above has the remedy
     Files: "load the vendor's driver, if the node has its cards",
     Library: "install the vendor's driver with its library",
 }
-# What to do about a problem of a source that answers.
+# Remedies for problems of a working source.
 _NOT_LISTED = (
     "compare with `lspci`; a card that is not listed is often one that fell off the bus: dmesg, reset or reboot"
 )
@@ -76,7 +76,7 @@ _OF_OTHER_PROBLEMS = (
     "vendor's to mend; what it prints well and we misread is ours: send what `telemetry doctor --bundle FILE` writes"
 )
 _SEE_ABOVE = "see the line above; docs/owners.md says what this source needs"
-# Of sources that give no readings but owners: no tool and no driver is behind them.
+# Sources of owners, which have no tool and no driver.
 _OF_OWNERS: Mapping[str, str] = {
     "missing": "nothing, if the node has none; docs/owners.md says where it is looked for",
     **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
@@ -85,7 +85,7 @@ _OF_OWNERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A source, how it fared, and what its polls got; for another node without parser and captures."""
+    """A source with its health and captures. For another node, parser and captures are unknown."""
 
     status: SourceStatus
     devices: tuple[MergedDevice, ...]
@@ -96,13 +96,13 @@ class Patient:
 
     @property
     def is_of_ours(self) -> bool:
-        """Whether its parser is part of device telemetry."""
+        """Return whether the parser is built in."""
         return self.origin.startswith(_OWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What came of it; `captures` are all, in the order in which they came, each with what its parser made of it."""
+    """The result of polling all sources. `captures` are in order of arrival, each with its report."""
 
     snapshot: Snapshot
     patients: tuple[Patient, ...]
@@ -117,7 +117,7 @@ def read(
     kept: list[tuple[Capture, Report | None]] = []
 
     def keep(capture: Capture, report: Report | None) -> None:
-        kept.append((capture, report))  # each source adds its own from a thread
+        kept.append((capture, report))  # called from each source's thread
 
     node = RealNode(loaded, Clock(), keep, root / "sys/bus/pci/devices")
     of_owners = any(item.parser.name in only and tells_owners(item.parser) for item in loaded.parsers)
@@ -144,11 +144,13 @@ def read(
 
 
 def _listed(patients: Sequence[Patient], captures: Sequence[tuple[Capture, Report | None]]) -> Iterator[Listing]:
-    """What each source that answers listed last."""
+    """Yield the newest listing of each working source."""
     for patient in patients:
         status, polls = patient.status, patient.parser.polls if patient.parser is not None else ()
         listing = {(status.source, poll.name) for poll in polls if poll.lists_devices}
-        reports = [report for one, report in captures if report is not None and (one.source, one.poll) in listing]
+        reports = [
+            report for capture, report in captures if report is not None and (capture.source, capture.poll) in listing
+        ]
         if status.state == "ok" and reports:
             names_missing = any(problem.where == PCI_BUS for problem in status.problems)
             yield from listings(status.source, reports[-1].devices, names_missing=names_missing)
@@ -157,7 +159,7 @@ def _listed(patients: Sequence[Patient], captures: Sequence[tuple[Capture, Repor
 def findings(
     patients: Sequence[Patient], fine_elsewhere: Collection[str] = (), complete: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Yield failing and stuck sources, and problems of working ones. `fine_elsewhere` work in the daemon; `complete` list all cards that they can."""
+    """Yield failing and stuck sources, and problems of working ones. Sources in `fine_elsewhere` work in the daemon; `complete` sources list all cards that they can."""
     for patient in patients:
         status = patient.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in fine_elsewhere):
@@ -172,19 +174,19 @@ def findings(
 
 
 def remedy(patient: Patient) -> str:
-    """What to do about a source that is not ok."""
+    """Return what to do about a source that is not ok."""
     status, parser = patient.status, patient.parser
     cause = status.reason or status.state
     if parser is not None and not parser.gives and cause in _OF_OWNERS:
         return _OF_OWNERS[cause]
     if status.state == "missing":
         return _INSTALL[type(parser.polls[0].request)] if parser is not None else "see the line above"
-    said = next((words for words in (BUSY, NOT_STARTED) if words in status.detail), cause)
-    return _REMEDIES.get(said, _REMEDIES.get(status.state, "")).format(source=status.source)
+    reported = next((words for words in (BUSY, NOT_STARTED) if words in status.detail), cause)
+    return _REMEDIES.get(reported, _REMEDIES.get(status.state, "")).format(source=status.source)
 
 
 def tools_found(patient: Patient) -> tuple[Tool, ...]:
-    """The tools that the source asks, as far as they are found."""
+    """Return the tools of the source that were found."""
     requests = [poll.request for poll in patient.parser.polls] if patient.parser is not None else []
     folders_of = {
         line[0]: request.folders
@@ -198,7 +200,7 @@ def tools_found(patient: Patient) -> tuple[Tool, ...]:
 
 
 def absences(patient: Patient) -> dict[str, list[str]]:
-    """Yield the source's absent readings by reason, once for all devices. Readings that a partition does not report belong to its card."""
+    """Return the source's absent readings by reason, once for all devices. Readings that a partition does not report belong to its card."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in patient.devices

@@ -34,7 +34,7 @@ class UnsafeError(PermissionError):
 class Step:
     """A folder, link or file on a path."""
 
-    place: Path
+    path: Path
     status: os.stat_result
 
     @property
@@ -76,7 +76,7 @@ def walk(path: Path, visit: Callable[[Step], None]) -> int:
             step = Step(here.parent if name == ".." else here / name, os.fstat(opened))
             visit(step)
             if not step.is_link:
-                folder, here = opened, step.place
+                folder, here = opened, step.path
                 continue
             links += 1
             if links > _MOST_LINKS:
@@ -118,7 +118,7 @@ class _Shared:
         if not step.is_link:
             self._firm = self._firm and step.is_firm
         elif not (self._firm and step.is_ours):
-            raise UnsafeError(f"{step.place} is a link that another user can change; name the place itself")
+            raise UnsafeError(f"{step.path} is a link that another user can change; name the target itself")
 
 
 class _Own(_Shared):
@@ -142,13 +142,13 @@ class _Own(_Shared):
 
     def check_end(self) -> None:
         """Check that the last step is a folder to which no other user can write. Raises OSError."""
-        place, status = self.last.place, self.last.status
+        path, status = self.last.path, self.last.status
         if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         if status.st_uid not in (self._keeper, os.geteuid()):
-            raise UnsafeError(f"{place} belongs to user {status.st_uid}: chown {self._keeper} {place}")
+            raise UnsafeError(f"{path} belongs to user {status.st_uid}: chown {self._keeper} {path}")
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise UnsafeError(f"{place} can be written by others: chmod go-w {place}")
+            raise UnsafeError(f"{path} can be written by others: chmod go-w {path}")
 
     def _look_as_root(self, step: Step) -> None:
         owner = step.status.st_uid
@@ -157,7 +157,7 @@ class _Own(_Shared):
         # In a sticky folder any user may have created it; in another user's folder that user may have moved it there.
         given_by_root = self._keeper == ROOT and self.last.is_firm and not self.last.status.st_mode & stat.S_IWOTH
         if not given_by_root:
-            raise UnsafeError(f"{step.place} belongs to user {owner}: chown root {step.place}")
+            raise UnsafeError(f"{step.path} belongs to user {owner}: chown root {step.path}")
         self._keeper = owner
 
 
@@ -250,13 +250,13 @@ def other_writer(path: Path, users: Container[int], groups: Container[int] = ())
 
 
 def _writer(step: Step, users: Container[int], groups: Container[int], close: tuple[Path, ...]) -> str | None:
-    place, status = step.place, step.status
+    path, status = step.path, step.status
     if status.st_uid not in users:
-        return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
+        return f"{path} belongs to user {status.st_uid}, who could change what runs here: chown root {path}"
     if step.is_link:  # its mode has no meaning; only writers of its folder can redirect it
         return None
-    if step.is_shared(groups) and not (step.is_sticky and place not in close):
-        return f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
+    if step.is_shared(groups) and not (step.is_sticky and path not in close):
+        return f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
     return None
 
 

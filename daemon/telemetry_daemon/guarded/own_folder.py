@@ -295,9 +295,9 @@ def _opened_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, S
 def _refusal_of_everybody(step: Step) -> str:
     """Return why a folder for all users is not read: without the sticky bit any user could replace the files of others."""
     if not step.is_ours:
-        return f"{step.place} belongs to user {step.status.st_uid}: chown root {step.place}"
+        return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:
-        return f"{step.place} lets its users replace the files of others: chmod +t {step.place}"
+        return f"{step.path} lets its users replace the files of others: chmod +t {step.path}"
     return ""
 
 
@@ -305,7 +305,7 @@ def _refusal(step: Step, owners: tuple[int, ...]) -> str:
     """Return why the folder is not read, or an empty text."""
     owner = step.status.st_uid
     if owners and owner not in owners:
-        return f"{step.place} belongs to user {owner}: chown root {step.place}"
+        return f"{step.path} belongs to user {owner}: chown root {step.path}"
     if step.is_shared():
-        return f"{step.place} can be written by others: chmod go-w {step.place}"
+        return f"{step.path} can be written by others: chmod go-w {step.path}"
     return ""

@@ -100,15 +100,15 @@ class Known:
 
     def may_be_in(self, text: str) -> bool:
         """Return whether the text contains a recorded identity, name or process."""
-        found = (span for known in (self.ids, self.names) for span in known.find(text))
+        found = (span for words in (self.ids, self.names) for span in words.find(text))
         return any(found) or any(name in text for _, name in self.processes)
 
 
-def secrets(text: str, known: Known, announced: Treatment | None = None) -> list[Secret]:
+def secrets(text: str, identities: Known, announced: Treatment | None = None) -> list[Secret]:
     """Return the secrets of a text in order, none within another; `announced` is the treatment for the text's key."""
-    if len(text) <= _SHORT and _is_nothing(text, announced) and not known.may_be_in(text):
+    if len(text) <= _SHORT and _is_nothing(text, announced) and not identities.may_be_in(text):
         return []
-    return sorted(_searched(text, known, announced).found, key=lambda secret: secret.start)
+    return sorted(_searched(text, identities, announced).found, key=lambda secret: secret.start)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -118,13 +118,13 @@ def _is_nothing(text: str, announced: Treatment | None) -> bool:
     return not search.found and not search.has_judged
 
 
-def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
+def _searched(text: str, identities: Known, announced: Treatment | None) -> _Search:
     search = _Search(text)
-    search.judge((start, end, "whole") for start, end in known.ids.find(text))
-    names = known.names.find(text)
-    search.judge((start, end, "whole") for start, end in names if text[start:end] not in known.models)
+    search.judge((start, end, "whole") for start, end in identities.ids.find(text))
+    names = identities.names.find(text)
+    search.judge((start, end, "whole") for start, end in names if text[start:end] not in identities.models)
     for shape in FIRST_SHAPES:
-        search.judge(_of_shape(text, shape, known.harmless))
+        search.judge(_of_shape(text, shape, identities.harmless))
     if announced == "each" and is_identifying(text):
         search.judge([(0, len(text), announced)])
     search.judge(
@@ -133,11 +133,11 @@ def _searched(text: str, known: Known, announced: Treatment | None) -> _Search:
     lower = text.lower()
     for shape in SHAPES:
         if shape.may_be_in(lower):
-            search.judge(_of_shape(text, shape, known.harmless))
-    search.judge(_of_processes(text, known.processes))
+            search.judge(_of_shape(text, shape, identities.harmless))
+    search.judge(_of_processes(text, identities.processes))
     if announced == "names":
         search.judge([(0, len(text), announced)])
-    search.keep((start, end, "whole") for start, end in words.odd(text, known.harmless))
+    search.keep((start, end, "whole") for start, end in words.odd(text, identities.harmless))
     return search
 
 

@@ -134,8 +134,8 @@ class ToolLocks:
     def _holder(self, tool: str) -> str:
         """Return a description of the lock's holder."""
         for folder in self._folders:
-            with contextlib.suppress(OSError), OwnFolder.at(folder) as own:  # not in this folder
-                descriptor = own.existing_lock_file(_file_name(tool))
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # not in this folder
+                descriptor = opened.existing_lock_file(_file_name(tool))
                 try:
                     return words(descriptor)
                 finally:
@@ -184,12 +184,12 @@ def _file_name(tool: str) -> str:
 def _lock(folder: Path, tool: str) -> int:
     """Return the locked file, or raise BlockingIOError. Repeat if the file was removed between opening and locking."""
     name = _file_name(tool)
-    with OwnFolder.made(folder, _FOLDER_MODE) as own:
+    with OwnFolder.made(folder, _FOLDER_MODE) as opened:
         while True:
-            descriptor = own.lock_file(name)
+            descriptor = opened.lock_file(name)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if own.has(name, descriptor):
+                if opened.has(name, descriptor):
                     return descriptor
             except BaseException:
                 os.close(descriptor)

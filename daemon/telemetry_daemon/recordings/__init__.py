@@ -1,1 +1,1 @@
-"""Recordings: written by `telemetry record` and by the flight recorder, and played again through the parsers that are installed here."""
+"""Recordings: written by `telemetry record` and the flight recorder, replayed through the installed parsers."""

@@ -1,4 +1,4 @@
-"""What calls for a recording of the last minutes, such as an event of a device or a source that sticks, and which of that is worth a file."""
+"""Alarms: changes of devices and sources that may start a flight recorder file, and the rules that limit these files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
-# Somebody did that, or all is well again.
+# An operator removed the card, or the card has recovered.
 _NO_TROUBLE = frozenset({"returned", "removed"})
-# The cause, and the metric with the labels of which none may grow.
+# The cause, and the metric with the labels whose growth is an alarm.
 _READINGS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -33,32 +33,32 @@ _MOST_SHAPES = 64
 
 
 class Rank(IntEnum):
-    """How bad it is: a job's doing or over at the next poll; trouble of a card; a card or source that is gone."""
+    """The severity: caused by a job or over at the next poll; a fault of a card; a lost card or a failed source."""
 
     MINOR = 0
     SERIOUS = 1
     GRAVE = 2
 
 
-# What comes within so long after an alarm is of the same burst, which ends at the latest after the second number.
+# Alarms this soon after another belong to its burst. A burst ends at the latest after the second number of seconds.
 QUIET_SECONDS, LONGEST_SECONDS = 120.0, 600.0
-# A card may be lost half a minute after its first error: what comes so soon after that is put into the file, too, once.
+# A card may be lost half a minute after its first error. Alarms this soon after the file extend it once.
 MORE_SECONDS = 60.0
-# An alarm of that rank is worth a file while there are fewer in the hour: a job that crashes all night, or a card that is
-# hot, leaves some for the card that is lost. A source that invents devices leaves some for other sources, and a card that
-# flaps leaves some for other cards.
+# An alarm of a rank gets a file while the hour has fewer files than this. A job that crashes all night, or a hot card,
+# leaves some for a lost card. A source that invents devices leaves some for other sources, and a flapping card leaves
+# some for other cards.
 MOST_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.GRAVE: 6}
 MOST_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.GRAVE: 4}
 MOST_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.GRAVE: 3}
 MOST_OF_A_RANK_OF_A_CARD = 2
-# More of one fault tell nothing new.
+# Further files about the same fault contain nothing new.
 MOST_OF_A_FAULT_A_DAY = 6
-# The first loss of a card in a day is worth a file whatever the hour had, if the card was up for so long before. A source
-# that invents devices does not get many such files.
+# The first loss of a card in a day gets a file even if the hour's limit is reached, if the card was up this long
+# before. A source that invents devices does not get many such files.
 SETTLED_SECONDS, MOST_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MOST_IN_A_BURST = 4096
-# Of one device: each of its causes has at most as many words as a source may report.
+# For one device: each of its causes has at most as many words as a source may report.
 _MOST_TROUBLES = 8 * bounds.MOST_WORDS
 
 
@@ -74,23 +74,23 @@ class Alarm:
 
 
 class Alarms:
-    """Watches what the store accepts, and passes an alarm to a function that must be quick and not raise."""
+    """Watches what the store accepts, and passes alarms to a function that must be quick and must not raise."""
 
     def __init__(self, raised: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
         self._raised = raised
         self._monotonic = monotonic
         self._devices: dict[str, MergedDevice] = {}
-        # Since when each device has been up, the newest last.
+        # Since when each device has been up, newest last.
         self._up_since: dict[str, float] = {}
-        # Which source reads a device; those without readings are taken as of one source.
+        # The source that reads each device. Devices without readings count as of one source.
         self._sources: dict[str, str] = {}
         self._troubles: dict[str, dict[ReadingKey, float]] = {}
-        # What they were made of: most merges bring nothing new.
+        # The values that the troubles were derived from: most merges change none.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
     def event(self, event: PastEvent) -> None:
-        """Take an event of a device; one that was lost before the start is in no capture."""
+        """Handle an event of a device. A device that was lost before the start is in no capture."""
         alarm = Alarm(event.code, event.id, _rank(event.code), self._sources.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
             self._raised(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
@@ -98,7 +98,7 @@ class Alarms:
             self._raised(alarm)
 
     def see(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
-        """Take what is known from now on."""
+        """Compare the devices and the health of the polls with their previous state."""
         for device in devices:
             if self._devices.get(device.id) is not device:
                 self._look(device)
@@ -124,15 +124,15 @@ class Alarms:
         is_as_before = shape is readings.shape and before == values
         self._values[device.id] = readings.shape, values
         source = self._sources[device.id] = readings.origins[0].source
-        known = self._troubles.setdefault(device.id, {})
+        troubles = self._troubles.setdefault(device.id, {})
         for cause, numbers in chain(() if is_as_before else _troubles(readings), _heat(device, readings)):
-            more = sum(number - known.get(key, number) for key, number in numbers.items())
-            known |= numbers
+            more = sum(number - troubles.get(key, number) for key, number in numbers.items())
+            troubles |= numbers
             if more > 0.0:
                 self._raised(Alarm(cause, device.id, source=source))
-        if len(known) > _MOST_TROUBLES:  # a source may invent labels
+        if len(troubles) > _MOST_TROUBLES:  # a source may invent labels
             current = (*readings.shape.keys, (OVER_CRITICAL, ""))
-            self._troubles[device.id] = {key: known[key] for key in current if key in known}
+            self._troubles[device.id] = {key: troubles[key] for key in current if key in troubles}
 
     def _note(self, device_id: str) -> None:
         if device_id not in self._up_since:
@@ -142,16 +142,16 @@ class Alarms:
 
 
 def _troubles(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Each cause, and what is known of it."""
+    """Yield each cause with the values of its readings."""
     for cause, keys in _places(readings.shape):
-        found = ((key, readings.values[place]) for key, place in keys)
+        found = ((key, readings.values[position]) for key, position in keys)
         yield cause, {key: value for key, value in found if not isinstance(value, Absent)}
 
 
 def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Whether a device that does not tell when heat throttles it is as hot as its verdict calls critical."""
+    """Yield the heat of a device that is critical by its verdict and does not report thermal throttling."""
     places = _places_of_heat(readings.shape)
-    if any(not isinstance(readings.values[place], Absent) for _, place in places["throttled"]):
+    if any(not isinstance(readings.values[position], Absent) for _, position in places["throttled"]):
         return
     view = View(device, readings, places, 0.0)
     if view.numbers(_TEMPERATURE):
@@ -160,16 +160,15 @@ def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _places_of_heat(shape: Shape) -> Places:
-    """Where readings of that shape have temperatures, their limits and reasons of throttling."""
     return {
-        metric: tuple((label, place) for (name, label), place in shape.places.items() if name == metric)
+        metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
         for metric in (*READ, "throttled")
     }
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _places(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
-    """The causes that readings of that shape can tell, and where each has its metric and labels."""
+    """Return the causes that readings of this shape can report, with the metric, label and position of each."""
     found = (
         (cause, tuple((key, at) for key, at in shape.places.items() if key[0] == metric and labels.fullmatch(key[1])))
         for cause, metric, labels in _READINGS
@@ -179,8 +178,8 @@ def _places(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]
 
 @lru_cache(maxsize=_MOST_SHAPES)
 def _values_of_troubles(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Picks what is known of the causes out of the values of that shape."""
-    places = [place for _, keys in _places(shape) for _, place in keys]
+    """Return a function that selects the values of all causes from the values of that shape."""
+    places = [position for _, keys in _places(shape) for _, position in keys]
     return itemgetter(*places) if places else lambda _: ()
 
 
@@ -193,7 +192,7 @@ def _rank(code: str) -> Rank:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A file that counts: when its burst began (monotonic), what it is about, and whether it is one beside those of the hour."""
+    """A file that counts: when its burst began (monotonic), its subject, and whether it is exempt from the hourly limit."""
 
     begun: float
     alarm: Alarm = Alarm("", "")
@@ -201,7 +200,7 @@ class Entry:
 
 
 class Bursts:
-    """Decides; for one thread at a time. `before` are the times of the files that there are already."""
+    """Decides which alarms get a file. Not thread-safe. `before` are the times of the existing files."""
 
     def __init__(self, monotonic: Callable[[], float], before: Iterable[float] = ()) -> None:
         self._monotonic = monotonic
@@ -209,12 +208,12 @@ class Bursts:
         self._files = list(map(Entry, before))
         self._first = self._last = -float("inf")
         self._rank = Rank.MINOR
-        # Whom the burst began with, and what its grave alarms are about.
+        # The first subject of the burst, and the subjects of its grave alarms.
         self._began_with = ""
         self._whose: set[tuple[str, bool]] = set()
 
     def begins(self, alarm: Alarm, instead_of: Entry | None = None) -> Entry | None:
-        """The entry of the burst that begins with this alarm, if that is worth a file; it takes the place of another."""
+        """Return the entry of the burst that begins with this alarm, or None if the alarm gets no file. It replaces `instead_of`."""
         now = self._monotonic()
         is_within = now - self._last < QUIET_SECONDS and now - self._first < LONGEST_SECONDS
         if is_within and not self._is_news(alarm, now, is_due=instead_of is not None):
@@ -238,22 +237,22 @@ class Bursts:
         return entry
 
     def count(self, entry: Entry) -> None:
-        """Count a file, if it does not count yet."""
+        """Count a file, unless it is counted already."""
         if entry not in self._files:
             self._files = [file for file in self._files if entry.begun - file.begun < _DAY_SECONDS]
             self._files.append(entry)
 
     def take_back(self, entry: Entry) -> None:
-        """Count a file no more, since it was not written."""
+        """Do not count a file that could not be written."""
         if entry in self._files:
             self._files.remove(entry)
 
     def _is_news(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
-        """Whether an alarm within a burst begins another: it is worse, or grave and of a further card or a loss, and no file will have it."""
+        """Return whether an alarm starts a new recording: it is more severe than the burst, or grave and about another card or a loss, and no pending file covers it."""
         is_within_minute = now - self._first < MORE_SECONDS
         if alarm.rank is Rank.GRAVE and self._rank is Rank.GRAVE:
             return _who(alarm) not in self._whose and not is_within_minute
-        # A card that was in trouble and is lost within the minute is one story.
+        # A card in trouble that is lost within the minute belongs in one file.
         is_known = alarm.whose == self._began_with and self._rank is Rank.SERIOUS
         return alarm.rank > self._rank and not (is_known and is_within_minute and not is_due)
 
@@ -264,7 +263,7 @@ class Bursts:
 
 
 def _is_worth(alarm: Alarm, now: float, day: Sequence[Entry]) -> bool:
-    """Whether the day's other files leave one for this alarm."""
+    """Return whether the files of the day leave room for this alarm."""
     hour = [file for file in day if now - file.begun < _HOUR_SECONDS and not file.is_beside]
     of_card = [file for file in hour if file.alarm.whose == alarm.whose]
     of_fault = [file for file in day if (file.alarm.cause, file.alarm.whose) == (alarm.cause, alarm.whose)]
@@ -278,7 +277,7 @@ def _is_worth(alarm: Alarm, now: float, day: Sequence[Entry]) -> bool:
 
 
 def _is_first_loss(alarm: Alarm, day: Sequence[Entry]) -> bool:
-    """Whether a card that was up for a while is lost, and no file of the day is about its loss."""
+    """Return whether a card is lost that was up for a while, and no file of the day is about its loss."""
     if (alarm.cause, alarm.rank) != (LOST, Rank.GRAVE) or alarm.up_seconds < SETTLED_SECONDS:
         return False
     losses = [file for file in day if file.is_beside and file.alarm.source == alarm.source]
@@ -287,5 +286,5 @@ def _is_first_loss(alarm: Alarm, day: Sequence[Entry]) -> bool:
 
 
 def _who(alarm: Alarm) -> tuple[str, bool]:
-    """Whom a grave alarm is about, and whether they are lost: an Xid before that is another story."""
+    """Return the subject of a grave alarm, and whether it is lost: an earlier Xid is another story."""
     return alarm.whose, alarm.cause == LOST

@@ -1,4 +1,4 @@
-"""Keeps the last minutes, and has them written to a file when something happens to a card."""
+"""Keeps the last minutes, and has them written to a file after an alarm."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# What follows an alarm at once belongs to it, and so does what the tools say next; but a node may not live long.
+# Captures that follow an alarm belong in its file. The wait is short, because the node may go down.
 SETTLE_SECONDS, LONGEST_SETTLE_SECONDS = 5.0, 20.0
-# The process masks all that the ring holds, and a disk may be slow.
+# The process masks the content of the whole ring, and the disk may be slow.
 _LONGEST_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recordings.flight_writer"
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A file that will be written or rewritten: its name, when its burst began, when it is due, and how it counts."""
+    """A file that will be written or rewritten: its name, the begin of its burst, when it is due, and its entry."""
 
     name: str
     begun: float
@@ -41,7 +41,7 @@ class _Due:
 
 
 class FlightRecorder:
-    """Takes alarms from any thread; `write` puts packed captures into the file of that name, within so many seconds, and says what went wrong."""
+    """Accepts alarms from any thread. `write` writes packed captures to the named file within a time limit, and returns what went wrong."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class FlightRecorder:
         self._is_over = False
 
     def alarm(self, alarm: Alarm) -> None:
-        """Have a file written if a burst begins with this alarm; returns at once."""
+        """Schedule a file if this alarm begins a burst. Returns at once."""
         with self._lock:
             if not self._is_over:
                 self._take(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
-        """Write at once what is still due, within so many seconds, and nothing any more: a node may go down with its card."""
+        """Write pending files within this time and accept no more alarms: the node may go down with its card."""
         with self._lock:
             self._is_over = True
             due, self._due = self._due, None
             if self._timer is not None:
                 self._timer.cancel()
         until = self._clock.monotonic() + seconds
-        if self._writing.acquire(timeout=seconds):  # what is being written is of value, too
+        if self._writing.acquire(timeout=seconds):  # a file that is being written is valuable, too
             self._writing.release()
             if due is not None:
                 self._record(due, max(0.0, until - self._clock.monotonic()))
@@ -92,7 +92,7 @@ class FlightRecorder:
         name = flights.name_of(self._clock.wall(), alarm.cause)
         if waits is not None:
             at = min(now + SETTLE_SECONDS, waits.begun + LONGEST_SETTLE_SECONDS)
-            # What is worse than what the file was about gives it its name.
+            # The most severe alarm names the file.
             self._set(replace(waits, at=at) if entry is None else _Due(name, waits.begun, at, entry))
         elif entry is not None:
             self._set(_Due(name, now, now + SETTLE_SECONDS, entry))
@@ -101,7 +101,6 @@ class FlightRecorder:
             self._set(replace(self._written, at=at, is_anew=True))
 
     def _set(self, due: _Due) -> None:
-        """Have the file written when it is due; without a thread it is given up, unless one waits already."""
         if due.at < self._wakes_at and not self._waits_until(due.at) and self._timer is None:
             self._due = None
             if not due.is_anew:
@@ -110,7 +109,7 @@ class FlightRecorder:
             self._due = due
 
     def _waits_until(self, at: float) -> bool:
-        """Whether a thread could be started that wakes then; it takes the place of the one that waits."""
+        """Start a thread that wakes then, in place of a waiting thread. Return whether that was possible."""
         timer = self._new_timer(max(0.0, at - self._clock.monotonic()), partial(self._woken, at))
         timer.daemon = True
         try:
@@ -127,11 +126,11 @@ class FlightRecorder:
 
     def _woken(self, at: float) -> None:
         with self._lock:
-            if at != self._wakes_at:  # another took its place while it woke
+            if at != self._wakes_at:  # another thread replaced this one while it woke
                 return
             self._timer, self._wakes_at = None, math.inf
             due = self._due
-            # While more keeps happening it waits on; what cannot wait is written at once.
+            # Wait while more alarms arrive. If that is impossible, write at once.
             if due is None or (due.at > self._clock.monotonic() and self._waits_until(due.at)):
                 return
             self._due = None
@@ -139,11 +138,11 @@ class FlightRecorder:
         self._record(due, _LONGEST_WRITE_SECONDS)
 
     def _record(self, due: _Due, seconds: float) -> None:
-        with self._writing:  # one after the other
+        with self._writing:  # one file at a time
             trouble = self._write(due.name, self._ring.packed(), seconds)
         with self._lock:
             if not trouble:
-                self._bursts.count(due.entry)  # the first time it may not have been written
+                self._bursts.count(due.entry)  # the first write may have failed
             elif not due.is_anew:
                 self._bursts.take_back(due.entry)
         if trouble:
@@ -153,14 +152,14 @@ class FlightRecorder:
 
 
 class Writer:
-    """Has a process of its own write each file."""
+    """Writes each file in a child process."""
 
     def __init__(self, state_directory: str, parser_paths: tuple[str, ...]) -> None:
         self._folder = str(flights.folder_in(state_directory))
         self._parser_paths = parser_paths
 
     def write(self, name: str, packed: Iterable[bytes], seconds: float = _LONGEST_WRITE_SECONDS) -> str:
-        """Empty if all went well, else what went wrong."""
+        """Write a file. Return what went wrong, or an empty text."""
         order: dict[str, Any] = {"folder": self._folder, "name": name, "parser_paths": self._parser_paths}
         try:
             with os.fdopen(os.memfd_create("captures"), "wb") as file:

@@ -27,16 +27,16 @@ from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture
 
-# What the daemon measures comes first.
+# The daemon's measurements come first.
 _NICENESS = 10
 
-# Of the time that there is: how much may pass in all until the last capture is masked, and how much with those of one source.
+# Shares of the time limit: for all captures together, and for those of one source.
 _MOST_IN_ALL, _MOST_FOR_A_SOURCE = 0.8, 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which file to write within so many seconds, and the descriptor of the captures, each a gzip member of that size."""
+    """The file to write, its time limit, the descriptor of the captures, and the size of each gzip member."""
 
     folder: str
     name: str
@@ -47,8 +47,8 @@ class Order:
 
 
 def main() -> int:
-    """Carry out the order on standard input; one line on standard error says why that was not possible."""
-    with contextlib.suppress(OSError):  # a container may forbid it: then it takes its turn like any other
+    """Carry out the order on standard input. On failure, print the reason in one line on standard error."""
+    with contextlib.suppress(OSError):  # a container may forbid it
         os.nice(_NICENESS)
     order = from_plain(Order, json.load(sys.stdin))
     try:
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], most_bytes: int = flights.MOST_BYTES) -> None:
-    """Put these lines into a new file with that name, and make room for the next. Raises OSError."""
+    """Write these lines to a new file, and make room for the next. Raises OSError."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -78,14 +78,14 @@ def _masked(members: Sequence[bytes], order: Order) -> Iterator[bytes]:
     with load(find(order.parser_paths)) as loaded:
         reports = Reports(loaded)
         for report in filter(None, map(reports.of, _captures(members))):
-            mask.learn(report)  # also what is left out then
+            mask.learn(report)  # learns from captures that are left out later, too
         taken = _in_time(_captures(reversed(members)), begun, order.seconds)
         lines = [zlib.compress(capture_line(mask.capture(capture, reports.of(capture)))) for capture in taken]
     return map(zlib.decompress, reversed(lines))
 
 
 def _in_time(captures: Iterable[Capture], begun: float, seconds: float) -> Iterator[Capture]:
-    """The captures but those whose source, or all together, have taken their share of these seconds: each until the next is asked for."""
+    """Yield the captures until their source, or all together, have used their share of these seconds."""
     taken: dict[str, float] = {}
     for capture in captures:
         now, of_source = time.monotonic(), taken.get(capture.source, 0.0)

@@ -1,4 +1,4 @@
-"""The daemon's captures as lines of a recording: handed on to who listens, and those of the last three minutes kept, in bounded memory."""
+"""The daemon's captures as lines of a recording: passed to listeners, and kept for three minutes in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)
 
-# Two minutes before an alarm, and the one after it in which its file is rewritten.
+# Two minutes before an alarm, and the minute after it in which its file is rewritten.
 SECONDS = 180.0
 MOST_BYTES = 8 << 20
-# Before they are packed: to mask a MiB takes a second or two, and a file is given two minutes.
+# Before compression: masking takes a second or two for each MiB, and a file is given two minutes.
 MOST_RAW_BYTES, LARGEST_RAW_BYTES = 16 << 20, 1 << 20
-# A capture that needs more than this share of the ring is left out: it would drive out all others.
+# A capture that needs more than this share of the ring is left out, because it would displace all others.
 _LARGEST_SHARE = 8
-# A tenth of the size is left. What many captures together would be packed to, a half of that, would take a compressor
-# with 256 KiB that is held all the time.
+# This level leaves a tenth of the size. Compressing many captures together would halve that, but a compressor takes 256
+# KiB permanently.
 _LEVEL, _DEFLATED = 1, 8
-# What Python needs for one that is kept, besides its bytes.
+# Python's overhead for each line that is kept.
 _OVERHEAD_BYTES = 220
 _Poll = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A capture as a line of a recording, of which poll it is, and when that began (monotonic)."""
+    """A capture as a line of a recording, with its poll and its begin (monotonic)."""
 
     source: str
     poll: str
@@ -42,12 +42,12 @@ class Line:
 
 
 T = TypeVar("T")
-# Gets each line from the thread of its poll: it must be quick, and must not raise.
+# Receives each line in the thread of its poll. Must be quick, and must not raise.
 Listener = Callable[[Line], None]
 
 
 class Tap:
-    """To be given to a node's sources, which call it with each capture."""
+    """Receives each capture from a node's sources."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,12 +55,12 @@ class Tap:
         self._changes = ChangeLog()
 
     def __call__(self, capture: Capture, _report: Report | None) -> None:
-        """Write the capture as a line, once for all listeners."""
+        """Encode the capture as a line, and pass it to all listeners."""
         if not self._listeners:
             return
         try:
             text = capture_line(capture)
-        except CodecError as error:  # a plugin's reader gave what JSON does not have
+        except CodecError as error:  # a plugin's reader returned a value that JSON cannot represent
             if self._changes.changed((capture.source, capture.poll), str(error)):
                 facts = {"source": capture.source, "poll": capture.poll, "error": error}
                 log.warning("a capture cannot be recorded", extra=facts)
@@ -71,15 +71,15 @@ class Tap:
                 listener(line)
 
     def listen(self, listener: Listener, first: Callable[[], T]) -> T:
-        """Hand each capture on to this one, too, and return what `first` gives: it is called between two captures."""
+        """Add a listener, and return the result of `first`, which is called between two captures."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return first()
 
     def leave(self, listener: Listener) -> None:
-        """Hand nothing on to it any more."""
+        """Remove a listener."""
         with self._lock:
-            self._listeners = tuple(each for each in self._listeners if each != listener)
+            self._listeners = tuple(other for other in self._listeners if other != listener)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class _Kept:
 
 
 class Ring:
-    """Safe to use from any thread. Of polls that come less often, the newest capture before these minutes is kept, too."""
+    """The last minutes. Thread-safe. For rare polls, the newest capture before these minutes is kept, too."""
 
     def __init__(
         self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES, most_raw_bytes: int = MOST_RAW_BYTES
@@ -112,12 +112,12 @@ class Ring:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that is needed."""
+        """Return the memory that the captures take."""
         with self._lock:
             return self._bytes.total()
 
     def add(self, line: Line) -> None:
-        """Keep a capture; the oldest go."""
+        """Add a capture, and drop the oldest."""
         if len(line.text) > LARGEST_RAW_BYTES:
             return
         packer = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
@@ -137,23 +137,23 @@ class Ring:
                 self._make_room(self._raw_bytes)
 
     def packed(self) -> Iterator[bytes]:
-        """All captures, each as a gzip member, in the order in which they came: together a recording that is packed with gzip."""
+        """Yield all captures in order of arrival, each as a gzip member. Together they are a gzipped recording."""
         with self._lock:
-            return _in_order(one for kept in self._polls.values() for one in kept)
+            return _in_order(entry for kept in self._polls.values() for entry in kept)
 
     def newest(self) -> Iterator[bytes]:
-        """The newest capture of each poll, in the same form."""
+        """Yield the newest capture of each poll, as gzip members."""
         with self._lock:
             return _in_order(kept[-1] for kept in self._polls.values())
 
     def _age(self, begin: float) -> None:
-        """Drop what was before that time, but of each poll the newest of it."""
+        """Drop captures from before that time, except the newest of each poll."""
         for poll, kept in self._polls.items():
             while len(kept) > 1 and kept[1].taken < begin:
                 self._drop_oldest(poll)
 
     def _make_room(self, held: Counter[str]) -> None:
-        """The source that holds most loses its oldest; its window gets shorter before a poll is missing altogether."""
+        """Drop the oldest captures of the largest source. Its window shrinks before any poll disappears."""
         most, _ = held.most_common(1)[0]
         polls = [poll for poll in self._polls if poll[0] == most]
         several = [poll for poll in polls if len(self._polls[poll]) > 1]
@@ -169,4 +169,4 @@ class Ring:
 
 
 def _in_order(kept: Iterable[_Kept]) -> Iterator[bytes]:
-    return (one.packed for one in sorted(kept, key=lambda one: one.number))
+    return (entry.packed for entry in sorted(kept, key=lambda entry: entry.number))

@@ -1,4 +1,4 @@
-"""What the installed parsers make of recorded captures, and how that is put into a store, as a poll puts what it was answered."""
+"""Parses recorded captures with the installed parsers, and puts the reports into a store as a poll would."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ log = logging.getLogger(__name__)
 
 
 class Reports:
-    """Reads captures of any source that has a parser here; simulated cards have theirs."""
+    """Parses captures of all sources that have an installed parser, including the simulated source."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
 
     def parser(self, capture: Capture) -> Parser | None:
-        """What reads the captures of its source; None if nothing here does."""
+        """Return the parser for the capture's source, or None."""
         return simulated_parser(capture) or self._installed.get(capture.source)
 
     def of(self, capture: Capture) -> Report | None:
-        """The report of a capture; None if it is of a failure, of an unknown source, or its parser fails."""
+        """Return the report of a capture, or None for a failure, an unknown source, or a parser that fails."""
         return report_of(capture, self.parser(capture))
 
 
 def report_of(capture: Capture, parser: Parser | None) -> Report | None:
-    """What a parser makes of a capture; None if there is no parser, the capture is of a failure, or the parser fails."""
+    """Return the report of a capture, or None without a parser, for a failure, or if the parser fails."""
     if parser is None or capture.failure is not None:
         return None
     try:
@@ -48,7 +48,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
 
 
 def in_short(names: Iterable[str]) -> str:
-    """The first of these sources, as they may be shown, and how many more there are."""
+    """Return the first of these source names, safe to print, and the number of the others."""
     return named([*map(clean, names)], ", ", most=3)
 
 
@@ -63,7 +63,7 @@ def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
 
 
 class StoreFeed:
-    """Puts captures into a store through these parsers, by the name of their source. `intervals` are the usual seconds between two captures of a poll."""
+    """Puts captures into a store through these parsers, by source name. `intervals` are the usual seconds between two captures of a poll."""
 
     def __init__(
         self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[Key, float]
@@ -78,7 +78,7 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def set(self) -> None:
-        """Add the sources; new devices get their names when all lists have arrived."""
+        """Add the sources. New devices get their names when all lists have arrived."""
         lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
@@ -86,7 +86,7 @@ class StoreFeed:
         self._store.await_first(lists)
 
     def put(self, capture: Capture, late_seconds: float) -> None:
-        """Show this capture as one that ended so long ago; of a source or poll that no parser here has, nothing."""
+        """Show this capture as one that ended so long ago. Captures without an installed parser are ignored."""
         key = (capture.source, capture.poll)
         poll = self._polls.get(key)
         if poll is None:
@@ -95,7 +95,7 @@ class StoreFeed:
         begun, wall = self._clock.monotonic() - ago, self._clock.wall() - ago
         capture = replace(capture, monotonic_time=begun, wall_time=wall)
         report = self._report(capture)
-        # A tool that was missing is not looked for again: it stays missing.
+        # A tool that was missing stays missing: replay does not look for it again.
         is_missing = capture.failure is not None and capture.failure.state == "missing"
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
         self._store.put(capture.source, poll, capture, report, judge(capture, report, 0), interval)
@@ -108,7 +108,7 @@ class StoreFeed:
             return None
         try:
             return self._parsers[capture.source].parse(capture)
-        except Exception as error:  # a parser's bug costs its own readings and nothing else
+        except Exception as error:  # a bug of a parser costs only its own readings
             if self._changes.changed((capture.source, capture.poll), str(error)):
                 log.exception("parser failed", extra={"source": capture.source, "poll": capture.poll})
             return None

@@ -1,4 +1,4 @@
-"""The time of a recording that is played: it runs at a speed, stands still, and goes elsewhere."""
+"""The clock of a replay: it runs at a speed, pauses, and seeks."""
 
 from __future__ import annotations
 
@@ -22,52 +22,52 @@ class PlaybackClock:
         self._speed = speed
         self._runs = self._is_held = False
         self._anchor, self._anchored = 0.0, clock()
-        # Who is shown this must not see time go back: where the recording goes back, this grows.
+        # Viewers must not see time go back: when the recording goes back, this offset grows.
         self._offset = clock()
         self._limit = math.inf
         self.is_over = False
-        # Why it stays where it is.
+        # Why the clock is halted.
         self._halt = ""
-        # By how much it is behind the place that it is on its way to.
+        # By how much the clock is behind the goal of a seek.
         self.behind = 0.0
 
     @property
     def speed(self) -> float:
-        """How many seconds of the recording pass in one."""
+        """Return how many seconds of the recording pass in one second."""
         return self._speed
 
     @property
     def runs(self) -> bool:
-        """Whether it does."""
+        """Return whether the clock runs."""
         return self._runs
 
-    def place(self) -> float:
-        """The seconds from the beginning of the recording."""
+    def position(self) -> float:
+        """Return the position in seconds from the beginning of the recording."""
         with self._changed:
-            return self._place()
+            return self._position()
 
     def monotonic(self) -> float:
-        """The same, by a clock that never goes back."""
+        """Return a time that never goes back."""
         with self._changed:
-            return self._offset + self._place()
+            return self._offset + self._position()
 
     def run(self) -> None:
-        """Go on."""
+        """Run."""
         self._change(runs=True, speed=self._speed)
 
     def stop(self) -> None:
-        """Stand still."""
+        """Pause."""
         self._change(runs=False, speed=self._speed)
 
     def set_speed(self, speed: float) -> None:
-        """Run so many times as fast, once it runs."""
+        """Set how many times as fast the recording plays."""
         self._change(runs=self._runs, speed=speed)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Meanwhile it is only put to places."""
+        """Until the block ends, the clock moves only by `put`."""
         with self._changed:
-            self._anchor_at(self._place())
+            self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf
         try:
             yield
@@ -78,42 +78,42 @@ class PlaybackClock:
                 self.behind = 0.0
 
     def set_out(self) -> float:
-        """The place that is wanted, else the beginning; it is on its way there until it is held no more."""
+        """Start to seek, and return the requested position, or the beginning."""
         with self._changed:
             self._goal, self._wanted, self._halt = self._wanted or 0.0, None, ""
             return self._goal
 
-    def put(self, place: float, goal: float) -> None:
-        """Be at that place at once, on the way to the goal."""
+    def put(self, position: float, goal: float) -> None:
+        """Move to that position at once, on the way to the goal."""
         with self._changed:
-            self._offset += max(0.0, self._place() - place)
-            self._anchor_at(place)
-            self.behind = goal - place
+            self._offset += max(0.0, self._position() - position)
+            self._anchor_at(position)
+            self.behind = goal - position
 
     def allow(self, limit: float) -> None:
-        """Run as far as this: what is shown there is not ready yet, and nothing must grow old meanwhile."""
+        """Run at most to this position, so that nothing expires while the next state is not ready."""
         with self._changed:
-            here = self._place()
-            if here >= min(self._limit, limit):  # it had to wait, which it does not make up for
+            here = self._position()
+            if here >= min(self._limit, limit):  # a wait is not made up for
                 self._anchor_at(here)
             self._limit = limit
 
-    def want(self, place: float) -> None:
+    def want(self, position: float) -> None:
         """Request to seek to this position."""
         with self._changed:
-            self._wanted = place
+            self._wanted = position
             self._changed.notify_all()
 
     def goal(self) -> float | None:
-        """The place that it is to be at and is not yet, None if it is there."""
+        """Return the requested position, or None if the clock is there."""
         with self._changed:
             return self._goal if self._wanted is None else self._wanted
 
     def heading(self) -> float:
-        """The place that it is to be at, whether it is there or on its way."""
+        """Return the requested position, reached or not."""
         with self._changed:
             goal = self.goal()
-            return self._place() if goal is None else goal
+            return self._position() if goal is None else goal
 
     def is_elsewhere(self) -> bool:
         """Return whether another position is requested, or the replay is over."""
@@ -125,10 +125,10 @@ class PlaybackClock:
             self.is_over = True
             self._changed.notify_all()
 
-    def wait(self, place: float) -> None:
+    def wait(self, position: float) -> None:
         """Wait for this position, or for a request to seek."""
         with self._changed:
-            while (left := place - self._place()) > 0 and not self.is_elsewhere():
+            while (left := position - self._position()) > 0 and not self.is_elsewhere():
                 self._changed.wait(left / self._speed if self._runs and left < math.inf else None)
 
     def begin_anew(self, seconds: float) -> None:
@@ -147,29 +147,29 @@ class PlaybackClock:
         self._halt = why
 
     def halted(self) -> str:
-        """Why it stays where it is; empty if it does not."""
+        """Return why the clock is halted, or an empty text."""
         return "" if self.is_elsewhere() else self._halt
 
     def _change(self, *, runs: bool, speed: float) -> None:
         with self._changed:
-            self._anchor_at(self._place())
+            self._anchor_at(self._position())
             self._runs, self._speed = runs, speed
             self._changed.notify_all()
 
-    def _place(self) -> float:
+    def _position(self) -> float:
         is_moving = self._runs and not self._is_held
         passed = (self._clock() - self._anchored) * self._speed if is_moving else 0.0
         return min(self._anchor + passed, max(self._anchor, self._limit))
 
-    def _anchor_at(self, place: float) -> None:
-        self._anchor, self._anchored = place, self._clock()
+    def _anchor_at(self, position: float) -> None:
+        self._anchor, self._anchored = position, self._clock()
 
 
 def speed(text: str) -> float:
-    """The number that a text names. Raises ValueError if it is none, or too slow or fast."""
+    """Return the speed in this text. Raises ValueError if it is no number, or too slow or fast."""
     try:
         times = float(text.strip().rstrip("x×"))
-    except ValueError:  # it is refused as 0 is
+    except ValueError:  # refused like 0
         times = 0.0
     if not SLOWEST <= times <= FASTEST:
         raise ValueError(f"'{text}' is no speed; write a number from {SLOWEST:g} to {FASTEST:g}")

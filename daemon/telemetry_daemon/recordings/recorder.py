@@ -1,4 +1,4 @@
-"""Makes a recording: captures of the running daemon, from the first answer of an accelerator on, as JSON lines (`telemetry.capture/1`) in a file."""
+"""Makes a recording: captures of the running daemon as JSON lines (`telemetry.capture/1`), from the first result of an accelerator on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 import time
-import zlib  # isal saves an eighth less, and a recording is to be sent
+import zlib  # isal compresses an eighth less, and a recording is meant to be sent
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO, final
@@ -29,10 +29,10 @@ from telemetry_parsers.codec.plain import decode_foreign
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
-# Takes a capture, and its parser's report.
+# Accepts a capture and its report.
 Keep = Callable[[Capture, "Report | None"], None]
 _FAILED = ("failed", "stuck")
-# What the daemon has of the last minutes comes at once.
+# The daemon sends its last minutes at once.
 _LONGEST_SECONDS = 30.0
 # A line begins with its schema.
 _HEAD_BYTES = 1024
@@ -40,12 +40,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class RecordError(Exception):
-    """A capture could not be kept; says where, why and what to do."""
+    """A capture could not be written: the place, the reason and the remedy."""
 
 
 @final
 class Recorder:
-    """Writes captures to a text stream, or to a file with `to_file`; polls may add theirs from any thread."""
+    """Writes captures to a text stream, or to a file (`to_file`). Polls may add captures from any thread."""
 
     def __init__(self, stream: TextIO | _WholeLines, name: str = "standard output") -> None:
         self._stream = stream
@@ -56,17 +56,17 @@ class Recorder:
 
     @property
     def sources(self) -> int:
-        """Of how many sources there are captures."""
+        """Return the number of recorded sources."""
         return len(self._sources)
 
     @property
     def size_bytes(self) -> int | None:
-        """The size of the file; None if it is none."""
+        """Return the size of the file, or None for a stream."""
         return self._stream.size_bytes if isinstance(self._stream, _WholeLines) else None
 
     @property
     def has_any(self) -> bool:
-        """Whether something was recorded that is still there."""
+        """Return whether a recorded capture still exists."""
         return self.captures > 0 and not (isinstance(self._stream, _WholeLines) and self._stream.is_lost)
 
     @classmethod
@@ -82,7 +82,7 @@ class Recorder:
             raise RecordError(text) from error
 
     def add(self, capture: Capture) -> None:
-        """Write one capture; RecordError if it could not be written. Earlier captures stay."""
+        """Write a capture. Raises RecordError; earlier captures remain."""
         try:
             line = encode_line(capture_to_plain(capture))
         except CodecError as error:
@@ -93,7 +93,7 @@ class Recorder:
             self._sources.add(capture.source)
 
     def close(self) -> None:
-        """Close the file, if it is one; nothing can be added any more. RecordError if its end could not be written."""
+        """Close the file. Raises RecordError if its end could not be written."""
         with self._turn:
             if isinstance(self._stream, _WholeLines):
                 try:
@@ -122,7 +122,7 @@ class Recorder:
 
 
 class _WholeLines:
-    """A file of whole lines: it begins with the first, and a line that does not fit is removed again."""
+    """A file of whole lines: a line that does not fit is removed again."""
 
     def __init__(self, path: Path) -> None:
         stream = named.stream(path)
@@ -146,7 +146,7 @@ class _WholeLines:
         """Do nothing: no line is buffered."""
 
     def close(self) -> None:
-        """Close the file, once. Raises OSError if what ends a packed one could not be written, or all of it is gone."""
+        """Close the file, once. Raises OSError if the end of a gzipped file could not be written, or the file is gone."""
         if self._is_closed:
             return
         try:
@@ -156,7 +156,7 @@ class _WholeLines:
             self._end()
 
     def _append(self, data: bytes) -> None:
-        """Write all of it, or nothing."""
+        """Write all of the data, or nothing."""
         begin = self._end_of_file()
         try:
             self._put(data)
@@ -164,7 +164,7 @@ class _WholeLines:
             if begin is not None and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, begin)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            if self._packer is not None:  # what it packs next would go on from what is not there
+            if self._packer is not None:  # the packer would continue from bytes that are not in the file
                 self._packer = None
                 self._end()
             raise
@@ -180,7 +180,7 @@ class _WholeLines:
         folders.write(self._descriptor, data)
 
     def _end_of_file(self) -> int | None:
-        """Where the file ends to which the next line goes; what was in it before us stays. None for what is no file."""
+        """Return the end of the file, where the next line goes, or None if it is no regular file. Earlier content remains."""
         if self._descriptor < 0:
             return 0
         return os.fstat(self._descriptor).st_size if self._is_file else None
@@ -196,7 +196,7 @@ class _WholeLines:
 
 
 def _claimed(path: Path) -> named.Claim:
-    """The name, for a new file or in place of an earlier recording. Raises OSError."""
+    """Claim the name for a new file, or in place of an earlier recording. Raises OSError."""
     try:
         claim = named.Claim(path)
     except BlockingIOError:
@@ -208,17 +208,17 @@ def _claimed(path: Path) -> named.Claim:
 
 
 def _may_be_replaced(head: bytes) -> bool:
-    """Whether a file that begins so is a recording, or has nothing in it."""
+    """Return whether a file that begins like this is a recording, or empty."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
-    except zlib.error:  # it is packed by something else
+    except zlib.error:  # packed by another program
         return False
     is_empty = not unpacked and len(head) < _HEAD_BYTES
     return is_empty or CAPTURE_SCHEMA.encode() in unpacked
 
 
 class FromFirstAnswer:
-    """Hands captures on from the first answer of an accelerator; of what came before, the newest of each poll. From any thread."""
+    """Passes captures on from the first result of an accelerator, preceded by the newest capture of each poll. Thread-safe."""
 
     def __init__(self, keep: Keep, reports: Reports) -> None:
         self._keep = keep
@@ -228,7 +228,7 @@ class FromFirstAnswer:
         self.has_begun = False
 
     def __call__(self, capture: Capture, report: Report | None) -> None:
-        """Keep a capture, or keep it back."""
+        """Pass a capture on, or hold it back."""
         if not self.has_begun:
             with self._lock:
                 if not self._begins(capture):
@@ -240,10 +240,10 @@ class FromFirstAnswer:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Of each accelerator's source that failed and said nothing: why."""
+        """Return for each accelerator's source that failed without any output why it failed."""
         with self._lock:
             waiting = [capture for capture, _ in self._waiting.values() if self._is_of_accelerator(capture)]
-        failures = ((one.source, one.failure) for one in waiting if one.failure is not None)
+        failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
         return {source: failure.text for source, failure in failures if failure.state in _FAILED}
 
     def _begins(self, capture: Capture) -> bool:
@@ -296,23 +296,23 @@ class FromDaemon:
         )
         has_round = False
         for line in asked:
-            said = _said(line)
-            if isinstance(said, _Note):
-                self.lost += said.lost
-                if said.round_ended is not None and not has_round:
+            note = _said(line)
+            if isinstance(note, _Note):
+                self.lost += note.lost
+                if note.round_ended is not None and not has_round:
                     has_round = True
-                    self.until = min(said.round_ended, time.monotonic()) + (self._seconds if self._goes_on() else 0.0)
-            elif said.monotonic_time <= self.until:  # a slow caller ends the request late
-                yield said
+                    self.until = min(note.round_ended, time.monotonic()) + (self._seconds if self._goes_on() else 0.0)
+            elif note.monotonic_time <= self.until:  # a slow caller ends the request late
+                yield note
 
 
 def past(runtime_directory: str) -> Iterator[Capture]:
-    """The captures of the last two minutes, if the daemon keeps them. Raises ControlError."""
+    """Yield the captures of the last two minutes, if the daemon keeps them. Raises ControlError."""
     path, until = control.path_in(runtime_directory), time.monotonic() + _LONGEST_SECONDS
     for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
-        said = _said(line)
-        if isinstance(said, Capture):
-            yield said
+        note = _said(line)
+        if isinstance(note, Capture):
+            yield note
 
 
 def _said(line: bytes) -> Capture | _Note:

@@ -1,4 +1,4 @@
-"""Reads a recording as a stream, plain or packed with gzip: bad lines and a cut end cost no whole line."""
+"""Reads a recording as a stream, plain or gzipped. Bad lines and a truncated end cost no whole line."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
-# A capture has the escaped output of a tool's runs, each of at most 8 MiB.
+# A capture contains the escaped output of a tool's runs, each of at most 8 MiB.
 LONGEST_LINE_BYTES = 64 << 20
-# A value takes up to a hundred times its bytes once it is decoded. Eight MiB of a tool's output, even of CSV, have at most so
-# many of these; what is read of 64 cards has some ten thousand.
+# A value may take a hundred times its size once it is decoded. Eight MiB of tool output, even of CSV, have at most this
+# many of these characters; the captures of 64 cards have ten thousand.
 _MARKS, _MOST_MARKS = (b"[", b"{", b","), 4_000_000
-# What an archive of the doctor begins with.
+# The start of a bundle of `telemetry doctor`.
 _BUNDLE = b"telemetry-doctor/"
-# In seconds: the beginning of the year 9000, which leaves room for a long recording, a machine that runs for 300 years, a day.
+# In seconds: the beginning of the year 9000, which leaves room for a long recording; an uptime of 300 years; a day.
 _ENDS_OF_TIME = (221_845_392_000.0, 1e10, 86_400.0)
-# Gigabytes of other lines, which take little space when they are packed, are not read to their end.
+# Gigabytes of other lines, which compress to little, are not read to their end.
 _MOST_IN_VAIN = 100_000
 _HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
 _MOST_NAMED = 3
@@ -33,19 +33,19 @@ _OF_LATER_VERSION = re.compile(re.escape(CAPTURE_SCHEMA.rstrip("1")) + r"[0-9]{1
 
 
 class RecordingError(ValueError):
-    """A recording that cannot be used; names the file, and the line where there is one."""
+    """A recording that cannot be used. Names the file, and the line if there is one."""
 
 
 @dataclass(slots=True)
 class Damage:
-    """What of a recording is left out: the first bad lines with the reason, how many there are, and why it ends early."""
+    """What is left out of a recording: the first bad lines with their reasons, their number, and why the recording ends early."""
 
     bad: list[tuple[int, str]] = field(default_factory=list)
     count: int = 0
     cut: str = ""
 
     def lines(self) -> Iterator[str]:
-        """What to say of it."""
+        """Yield the messages about the damage."""
         for number, reason in self.bad:
             yield f"line {number} is left out: it is not a recorded capture ({reason})"
         if self.count > len(self.bad):
@@ -55,7 +55,7 @@ class Damage:
 
 
 class RecordingFile:
-    """The captures of a recording, in the order in which they came. `damage` is that of the newest pass through it."""
+    """The captures of a recording in order of arrival. `damage` describes the newest pass."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class RecordingFile:
         self._file: tuple[int, int] | None = None
 
     def __iter__(self) -> Iterator[Capture]:
-        """A pass through it. Raises RecordingError if there is no capture in it, it cannot be read, or it is not the file of the first pass."""
+        """Yield the captures. Raises RecordingError if there is none, the file cannot be read, or it is not the file of the first pass."""
         self.damage = damage = Damage()
         found = False
         try:
@@ -99,7 +99,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             yield capture
             continue
         in_vain += 1
-        # What is no recording from its first line on was not cut off from one.
+        # A file that was no recording from its first line on is not a truncated recording.
         may_be_cut = in_vain < number or CAPTURE_SCHEMA.encode() in line or (packed is not None and packed.damage != "")
         damage.cut = _end(line, number, capture if may_be_cut else "", in_vain)
         if damage.cut:
@@ -112,7 +112,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
 
 
 def _end(line: bytes, number: int, reason: str, in_vain: int) -> str:
-    """Why nothing is read after this line, which is no capture for that reason; empty where more may follow."""
+    """Return why reading ends after this invalid line, or an empty text if more captures may follow."""
     if len(line) > LONGEST_LINE_BYTES:
         return f"line {number} is longer than {LONGEST_LINE_BYTES >> 20} MiB: nothing is read from there on"
     if in_vain >= _MOST_IN_VAIN:
@@ -123,7 +123,7 @@ def _end(line: bytes, number: int, reason: str, in_vain: int) -> str:
 
 
 def _capture(line: bytes) -> Capture | str:
-    """The capture of a line; else why it is none, nothing for an empty one."""
+    """Return the capture of a line, or why it is invalid; an empty text for an empty line."""
     if not line.strip():
         return ""
     if line.startswith(_BUNDLE):

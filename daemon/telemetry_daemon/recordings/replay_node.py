@@ -1,4 +1,4 @@
-"""The node of `--replay`: what was recorded, played through the parsers that are installed here."""
+"""The node of `--replay`: a recording, played through the installed parsers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from telemetry_exporters.text import clean
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Plain
 
-if TYPE_CHECKING:  # what only the daemon has, and who shows it
+if TYPE_CHECKING:  # imported only by the daemon and by viewers
     from telemetry_daemon.remote import control_requests
     from telemetry_daemon.remote.control_socket import Verb
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
 log = logging.getLogger(__name__)
-# What `telemetry replay` does, besides going elsewhere.
+# The actions of `telemetry replay`, except for seeking.
 _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
     "pause": lambda controls, _: controls.pause(),
     "play": lambda controls, _: controls.go_on(),
@@ -41,7 +41,7 @@ _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
 
 
 class ReplayNode(Node):
-    """The sources of a recording with an installed parser; the playback pushes their captures. `at` is the start. Raises CommandError."""
+    """The sources of a recording that have an installed parser. The playback pushes their captures. `at` is the start. Raises CommandError."""
 
     def __init__(
         self, path: Path, loaded: Loaded, clock: Clock, options: PlaybackOptions, at: Moment | None = None
@@ -57,45 +57,45 @@ class ReplayNode(Node):
             streams.show_progress("")
         self.damage = tuple(f"{path}: {text}" for text in file.damage.lines())
         self._parsers = parsers_of(self.survey, loaded)
-        place = at.place(self.survey) if at is not None else options.place
-        self.controls = PlaybackControls(file, self.survey, replace(options, place=place))
+        position = at.position(self.survey) if at is not None else options.position
+        self.controls = PlaybackControls(file, self.survey, replace(options, position=position))
         self.recorded = self.controls.recorded
 
     @property
     def clock(self) -> Clock:
-        """The time of the recording."""
+        """Return the clock of the recording."""
         return self.controls.clock
 
     def names(self) -> tuple[str, ...]:
-        """The names of the recorded sources."""
+        """Return the names of the recorded sources."""
         return tuple(self._parsers)
 
     def parsers(self) -> tuple[Parser, ...]:
-        """The parsers that read it."""
+        """Return the parsers of the recorded sources."""
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """What of the recording is not played, and why."""
+        """Return which parts of the recording are not played, and why."""
         unread = in_short(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no parser here reads what was recorded of {unread}: install its plugin"
         return (*self.damage, text) if unread else self.damage
 
     def source(self, name: str, settings: Settings) -> Source:  # noqa: ARG002  # as of any node
-        """None: nothing is polled."""
+        """Return None: replay polls nothing."""
         raise CommandError(f"'{name}' is recorded: it is not asked")
 
     def sources(self, settings: Settings, only: object = ()) -> list[Source]:  # noqa: ARG002  # as of any node
-        """None: nothing is polled."""
+        """Return no sources: replay polls nothing."""
         return []
 
     def play(self, store: Store, history: History) -> None:
-        """Begin to play."""
+        """Start to play."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})
         self.controls.start(store, self._feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Show the place that is wanted, of these sources or of all. Raises CommandError."""
+        """Show the requested position, of these sources or of all. Raises CommandError."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
             self.controls.show(store, self._feed(store, parsers), history)
@@ -106,9 +106,9 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def verbs(self) -> Mapping[str, Verb]:
-        """What operators can do with the recording while it is played."""
+        """Return the control verbs for the recording."""
         from telemetry_daemon.remote import control_requests
-        from telemetry_daemon.remote.control_socket import Verb  # with asyncio, which only the daemon has
+        from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon needs
 
         return {"replay": Verb(control_requests.Replay, self._act)}
 
@@ -116,38 +116,43 @@ class ReplayNode(Node):
         controls = self.controls
         try:
             if request.action == "seek":
-                controls.seek(moment(request.value).place(self.survey))
+                controls.seek(moment(request.value).position(self.survey))
             elif request.action in _ACTIONS:
                 _ACTIONS[request.action](controls, request.value)
             else:
                 raise CommandError(f"'{clean(request.action)}' is unknown; write seek, {', '.join(_ACTIONS)}")
         except (CommandError, ValueError) as error:
             return {"error": str(error)}
-        place = controls.place
-        return {"place": place, "length": self.survey.length, "shown": controls.wall_time(place), "how": controls.how()}
+        position = controls.position
+        return {
+            "place": position,
+            "length": self.survey.length,
+            "shown": controls.wall_time(position),
+            "how": controls.how(),
+        }
 
     def press(self, key: str) -> bool:
-        """Do what a key is for, and say whether it is for something here."""
+        """Perform the action of a key. Return whether the key has an action."""
         act = _KEYS.get(key)
         if act is not None:
             act(self.controls)
         return act is not None
 
     def close(self) -> None:
-        """Play no more."""
+        """End the playback."""
         self.controls.close()
         super().close()
 
 
 def _sooner(seconds: float) -> Callable[[PlaybackControls], None]:
-    return lambda controls: controls.seek(controls.place + seconds)
+    return lambda controls: controls.seek(controls.position + seconds)
 
 
 def _faster(factor: float) -> Callable[[PlaybackControls], None]:
     return lambda controls: controls.set_speed(min(FASTEST, max(SLOWEST, controls.speed * factor)))
 
 
-# What `telemetry top` plays with; the help view lists them.
+# The keys of `telemetry top`, which its help view lists.
 _KEYS: Mapping[str, Callable[[PlaybackControls], None]] = {
     " ": PlaybackControls.toggle,
     "p": PlaybackControls.toggle,

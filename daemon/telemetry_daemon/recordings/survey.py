@@ -1,4 +1,4 @@
-"""What is in a recording and when: the place of each capture in seconds from the beginning, the time of day at it, and moments as people write them."""
+"""The content of a recording: the position of each capture in seconds, the wall clock there, and times as people write them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# A clock that is slewed, or was read a little later, is not one that was set.
+# A clock that is slewed, or was read slightly later, was not set.
 _STEP_SECONDS = 1.0
-# One that is set more often than that is not followed any more.
+# A clock that is set more often is no longer followed.
 _MOST_STRETCHES = 1000
 _MOST_POLLS = 1000
-# A clock that goes further at once was another machine's, or another boot's: the recording goes on there without a pause.
+# A larger jump means the clock of another machine or boot: the recording continues there without a pause.
 _LONGEST_BACK_SECONDS, _LONGEST_FORTH_SECONDS = 60.0, 86_400.0
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
-# What people read off a screen is cut to seconds.
+# People read times in whole seconds.
 _ROUNDING_SECONDS = 1.0
 _MOST_NAMED = 3
 FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
@@ -31,30 +31,30 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a recording in which the wall clock ran on: from which place on, at which time it began, and for how long."""
+    """A part of a recording in which the wall clock was not set: its position, start time and length."""
 
-    place: float
+    position: float
     wall_time: float
     seconds: float = 0.0
 
     @property
     def ahead(self) -> float:
-        """By how much the time is ahead of the place."""
-        return self.wall_time - self.place
+        """Return by how much the wall clock is ahead of the position."""
+        return self.wall_time - self.position
 
 
 @dataclass(slots=True)
 class WallTimes:
-    """Learns from captures in their order. One alone that tells another time than those around it is not believed."""
+    """Learns the wall clock from captures in order. A single capture that differs from its neighbours is ignored."""
 
     _begun: list[Stretch] = field(default_factory=list)
     _doubted: Stretch | None = None
     _length: float = 0.0
 
-    def see(self, place: float, wall_time: float) -> None:
-        """At that place it was so late."""
-        seen = Stretch(place, wall_time)
-        self._length = place
+    def see(self, position: float, wall_time: float) -> None:
+        """Note the wall clock at that position."""
+        seen = Stretch(position, wall_time)
+        self._length = position
         if not self._begun:
             self._begun.append(seen)
         elif _is_same(seen, self._begun[-1]):
@@ -62,35 +62,38 @@ class WallTimes:
         elif self._doubted is None or not _is_same(seen, self._doubted):
             self._doubted = seen
         elif len(self._begun) < _MOST_STRETCHES:
-            kept = [one for one in self._begun if one.place < self._doubted.place]
+            kept = [stretch for stretch in self._begun if stretch.position < self._doubted.position]
             self._begun, self._doubted = [*kept, self._doubted], None
 
-    def at(self, place: float) -> float:
-        """How late it was at that place."""
-        begun = [one for one in self._begun if one.place <= place] or self._begun[:1]
-        return place + (begun[-1].ahead if begun else 0.0)
+    def at(self, position: float) -> float:
+        """Return the wall clock at that position."""
+        begun = [stretch for stretch in self._begun if stretch.position <= position] or self._begun[:1]
+        return position + (begun[-1].ahead if begun else 0.0)
 
     def stretches(self) -> Iterator[Stretch]:
-        """The parts in which the clock ran on, in their order."""
-        ends = [one.place for one in self._begun[1:]] + [self._length]
-        return (Stretch(one.place, one.wall_time, end - one.place) for one, end in zip(self._begun, ends, strict=False))
+        """Yield the parts in which the clock was not set, in order."""
+        ends = [stretch.position for stretch in self._begun[1:]] + [self._length]
+        return (
+            Stretch(stretch.position, stretch.wall_time, end - stretch.position)
+            for stretch, end in zip(self._begun, ends, strict=False)
+        )
 
 
-def _is_same(one: Stretch, other: Stretch) -> bool:
-    return abs(one.ahead - other.ahead) < _STEP_SECONDS
+def _is_same(stretch: Stretch, other: Stretch) -> bool:
+    return abs(stretch.ahead - other.ahead) < _STEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedCapture:
-    """A capture, and when it had ended; what was taken before the beginning is placed at it, with its age."""
+    """A capture with its end position. Captures from before the beginning are at position 0, with their age."""
 
-    place: float
+    position: float
     age: float
     capture: Capture
 
     @property
     def key(self) -> Key:
-        """The source and the poll."""
+        """Return the source and the poll."""
         return (self.capture.source, self.capture.poll)
 
 
@@ -118,7 +121,7 @@ def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
 
 
 def _at_begin(found: Iterable[PlacedCapture], begun: float) -> Iterator[PlacedCapture]:
-    return (PlacedCapture(0.0, begun - one.place, one.capture) for one in found)
+    return (PlacedCapture(0.0, begun - placed.position, placed.capture) for placed in found)
 
 
 @dataclass(slots=True)
@@ -134,43 +137,43 @@ class Survey:
 
     @classmethod
     def of(cls, captures: Iterable[Capture]) -> Survey:
-        """The survey; in memory that does not grow with the recording."""
+        """Return the survey. Its memory does not grow with the recording."""
         survey = cls()
-        for one in placed_captures(captures):
+        for placed in placed_captures(captures):
             if not survey.examples:
-                survey.hostname = one.capture.hostname
-            survey.length = one.place
-            survey.wall_times.see(one.place, one.capture.wall_time + one.capture.seconds + one.age)
-            if one.key not in survey.counts and len(survey.counts) >= _MOST_POLLS:
+                survey.hostname = placed.capture.hostname
+            survey.length = placed.position
+            survey.wall_times.see(placed.position, placed.capture.wall_time + placed.capture.seconds + placed.age)
+            if placed.key not in survey.counts and len(survey.counts) >= _MOST_POLLS:
                 continue
-            survey.examples.setdefault(one.capture.source, one.capture)
-            survey.counts[one.key] = survey.counts.get(one.key, 0) + 1
-            survey._spans[one.key] = (survey._spans.get(one.key, (one.place,))[0], one.place)
+            survey.examples.setdefault(placed.capture.source, placed.capture)
+            survey.counts[placed.key] = survey.counts.get(placed.key, 0) + 1
+            survey._spans[placed.key] = (survey._spans.get(placed.key, (placed.position,))[0], placed.position)
         return survey
 
     def intervals(self) -> Mapping[Key, float]:
-        """The usual seconds between two captures of a poll, 0 of one that came once."""
+        """Return the usual seconds between two captures of each poll, 0 if it occurs once."""
         return {key: (last - first) / max(1, self.counts[key] - 1) for key, (first, last) in self._spans.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What somebody wrote, and where that is in a recording: seconds from its beginning, None if it is nowhere."""
+    """A time as a person wrote it, and its position in a recording, or None if it is outside."""
 
     text: str
     of: Callable[[Survey], float | None]
 
-    def place(self, survey: Survey) -> float:
-        """The seconds from the beginning of that recording. Raises CommandError if it was not recording then."""
-        place = self.of(survey)
-        if place is not None and -_ROUNDING_SECONDS <= place <= survey.length + _ROUNDING_SECONDS:
-            return min(max(0.0, place), survey.length)
+    def position(self, survey: Survey) -> float:
+        """Return the position in that recording. Raises CommandError if nothing was recorded then."""
+        position = self.of(survey)
+        if position is not None and -_ROUNDING_SECONDS <= position <= survey.length + _ROUNDING_SECONDS:
+            return min(max(0.0, position), survey.length)
         length = human.seconds(round(survey.length, 1))
         raise CommandError(f"'{self.text}' is outside the recording, which is of {_times(survey)} ({length})")
 
 
 def moment(text: str) -> Moment:
-    """The moment that a text names. Raises ValueError."""
+    """Return the time that this text names. Raises ValueError."""
     text = text.strip()
     day = _TIME_OF_DAY.match(text)
     if day is not None:
@@ -191,16 +194,16 @@ def moment(text: str) -> Moment:
 
 
 def _first(survey: Survey, wanted: Callable[[Stretch], float]) -> float | None:
-    """The first place at which it was as late as is wanted of its stretch, None if it never was."""
-    for one in survey.wall_times.stretches():
-        since = wanted(one) - one.wall_time
-        if -_ROUNDING_SECONDS <= since <= one.seconds + _ROUNDING_SECONDS:
-            return one.place + min(max(0.0, since), one.seconds)
+    """Return the first position at which the wall clock showed the wanted time of its part, or None."""
+    for stretch in survey.wall_times.stretches():
+        since = wanted(stretch) - stretch.wall_time
+        if -_ROUNDING_SECONDS <= since <= stretch.seconds + _ROUNDING_SECONDS:
+            return stretch.position + min(max(0.0, since), stretch.seconds)
     return None
 
 
 def _of_day(time: timedelta, survey: Survey) -> float | None:
-    """The first time that it was so late on a day in UTC, since the recording began."""
+    """Return the first position since the recording began at which the clock in UTC showed this time of day."""
     return _first(survey, partial(_next, time))
 
 
@@ -213,9 +216,10 @@ def _next(time: timedelta, stretch: Stretch) -> float:
 
 
 def _times(survey: Survey) -> str:
-    """From when to when it was recorded, of each stretch, the first of many."""
+    """Return the start and end of each part as text, at most for the first parts."""
     stretches = [
-        (human.utc(one.wall_time), human.utc(one.wall_time + one.seconds)) for one in survey.wall_times.stretches()
+        (human.utc(stretch.wall_time), human.utc(stretch.wall_time + stretch.seconds))
+        for stretch in survey.wall_times.stretches()
     ]
     named = [f"{begun} to {ended}" for begun, ended in stretches[:_MOST_NAMED]]
     more = len(stretches) - len(named)

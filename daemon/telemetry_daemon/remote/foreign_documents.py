@@ -223,7 +223,7 @@ def _recorded(read: ReplayJson) -> Recorded:
 def _series(read: SeriesJson, slots: int, position: str) -> Series:
     last = _slots(read.last, slots, position)
     highest = _slots(read.highest, slots, position) if read.highest else last
-    return Series(last, highest, tuple(_gap(one, slots, position) for one in read.gaps))
+    return Series(last, highest, tuple(_gap(gap, slots, position) for gap in read.gaps))
 
 
 def _gap(read: GapJson, slots: int, position: str) -> Gap:

@@ -193,7 +193,7 @@ def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[T
         stage = StoreFeed(store, clock, parsers_of(survey, loaded), survey.intervals())
         stage.set()
         for placed in placed_captures(tape):
-            monotonic, wall = placed.place, placed.capture.wall_time + placed.capture.seconds
+            monotonic, wall = placed.position, placed.capture.wall_time + placed.capture.seconds
             if placed.capture.wall_time > span.end:
                 continue
             stage.put(placed.capture, placed.age)
