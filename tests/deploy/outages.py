@@ -255,7 +255,7 @@ class Pair:
         """Return the samples that are missing, duplicate, or out of order."""
         samples = self.store.samples("scrape_number", self.name)
         failed = sum(1 for each in self.store.samples("up", self.name) if each.value == 0)
-        # What the agent itself noted as a failed scrape was scraped by nobody.
+        # What the agent itself noted as a failed scrape does not count as scraped.
         return [line for series in map(str, range(SERIES)) for line in self._wrong_with(series, samples, failed)]
 
     def _wrong_with(self, series: str, samples: Sequence[Sample], failed: int) -> Iterator[str]:

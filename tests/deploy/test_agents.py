@@ -25,7 +25,7 @@ UNIT = FOLDER / "telemetry-agent.service"
 OUR_UNIT = ROOT / "deploy" / "systemd" / "telemetry.service"
 CONFIGS = ("prometheus.yml", "vmagent.yml", "otelcol.yaml", "config.alloy", "telegraf.conf")
 MOST_EXPOSURE = "20"  # tenths, as for the daemon's own unit
-# What our unit says that an agent does not need: the accelerators, their groups, and being told that it is alive.
+# What our unit says that an agent does not need: the accelerators, their groups, and notifying systemd that it is alive.
 OURS_ALONE = {
     "DeviceAllow",
     "SupplementaryGroups",

@@ -109,11 +109,11 @@ def test_flux(tmp_path: Path) -> None:
         "flux",
         f"#!/bin/sh\ncase \"$*\" in *getattr*) echo 1;; *info*) echo '{json.dumps(RESOURCES)}';; esac\n",
     )
-    told = {"FLUX_JOB_ID": "ƒ2Ek8Bx", "FLUX_JOB_USERID": "0"}
-    run(["sh", str(hook(tmp_path, "flux/prolog.sh", waits_for=r"\w+"))], tmp_path, **told)
+    variables = {"FLUX_JOB_ID": "ƒ2Ek8Bx", "FLUX_JOB_USERID": "0"}
+    run(["sh", str(hook(tmp_path, "flux/prolog.sh", waits_for=r"\w+"))], tmp_path, **variables)
     began = record(tmp_path)
     assert (began["scheduler"], began["id"], began["user"], began["devices"]) == ("flux", "ƒ2Ek8Bx", "root", ["1", "2"])
-    run(["sh", str(hook(tmp_path, "flux/epilog.sh", waits_for=r"\w+"))], tmp_path, **told)
+    run(["sh", str(hook(tmp_path, "flux/epilog.sh", waits_for=r"\w+"))], tmp_path, **variables)
     assert record(tmp_path)["ended"] >= began["started"]
 
 

@@ -86,11 +86,11 @@ def test_jobs_are_told_from_prolog_to_epilog(site: Site, slurm: Slurm) -> None:
     first, second = slurm.submit("sleep 600"), slurm.submit("sleep 600")
     until(lambda: slurm.job(first) == slurm.job(second) == "RUNNING", "both jobs run")
     until(lambda: site.record(first) and site.record(second), "their prologs came")
-    told = site.claims()
-    assert {told[job].names[0].text for job in (first, second)} == {"0", "1"}
-    assert {claim.owner.user for claim in told.values()} == {"root"}
-    assert {claim.owner.partition for claim in told.values()} == {"gpu"}
-    assert all(claim.lives is None and claim.ended is None for claim in told.values())
+    claims = site.claims()
+    assert {claims[job].names[0].text for job in (first, second)} == {"0", "1"}
+    assert {claim.owner.user for claim in claims.values()} == {"root"}
+    assert {claim.owner.partition for claim in claims.values()} == {"gpu"}
+    assert all(claim.lives is None and claim.ended is None for claim in claims.values())
 
     slurm.cancel(first)
     until(lambda: site.record(first).get("ended"), "the epilog of the killed job came")
@@ -104,7 +104,7 @@ def test_jobs_are_told_from_prolog_to_epilog(site: Site, slurm: Slurm) -> None:
     until(lambda: site.record(second).get("run") == "1", "the prolog of the second run came")
     again = site.claims()[second]
     assert again.started is not None
-    assert again.started > (told[second].started or 0)
+    assert again.started > (claims[second].started or 0)
     assert (again.ended, again.names[0].way) == (None, "minor")
     slurm.cancel(second)
     until(lambda: slurm.state() == "idle", "the node is free")

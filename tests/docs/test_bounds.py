@@ -10,6 +10,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 
 def test_the_page_tells_every_bound() -> None:
     table = PAGE.read_text("utf-8").partition("| of | at most |\n")[2].partition("\n\n")[0]
-    told = [int(number.replace(",", "")) for number in re.findall(r"\| ([0-9,]+) \|$", table, re.MULTILINE)]
+    documented = [int(number.replace(",", "")) for number in re.findall(r"\| ([0-9,]+) \|$", table, re.MULTILINE)]
     held = [value for name, value in vars(bounds).items() if name.isupper()]
-    assert sorted(told) == sorted(held)
+    assert sorted(documented) == sorted(held)

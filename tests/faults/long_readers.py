@@ -78,10 +78,10 @@ def test_a_broken_proc_costs_readings_of_the_host_only(tmp_path: Path, file: str
         assert series(daemon, "accelerator_up{")
         assert daemon.get("/api/v1/snapshot")[0] == 200
         # What was not read is not there, and nothing is 0 that cannot be 0.
-        told = {line.split(" ")[0]: float(line.split(" ")[1]) for line in series(daemon, "telemetry_host_")}
-        assert all(value > 0 for name, value in told.items() if "memory" in name or "uptime" in name)
+        shown = {line.split(" ")[0]: float(line.split(" ")[1]) for line in series(daemon, "telemetry_host_")}
+        assert all(value > 0 for name, value in shown.items() if "memory" in name or "uptime" in name)
         if file == "/proc/meminfo":
-            assert not [name for name in told if "memory" in name]
+            assert not [name for name in shown if "memory" in name]
         assert daemon.stop()[0] == 0
 
 

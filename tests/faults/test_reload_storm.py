@@ -35,8 +35,8 @@ def test_a_burst_of_signals_is_a_few_reloads(tmp_path: Path) -> None:
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: 'telemetry_devices_expected{vendor="nvidia"} 9.0' in daemon.page())
         daemon.until(lambda: len(tools.calls(TOOL)) >= polls + 6)
-        told = daemon.logged("configuration reloaded") + daemon.logged("was not reloaded")
-        assert 1 <= told <= 3, "the one held up, one for all signals meanwhile, and one for the last"
+        reloads = daemon.logged("configuration reloaded") + daemon.logged("was not reloaded")
+        assert 1 <= reloads <= 3, "the one held up, one for all signals meanwhile, and one for the last"
         assert series(daemon, "telemetry_config_last_reload_successful ")[0].endswith(" 1.0")
         daemon.until(lambda: holdings(daemon.pid).at_most(before, more=POOL_THREADS))
         assert daemon.stop()[0] == 0

@@ -13,7 +13,7 @@ from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
 from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 class Place:
@@ -71,7 +71,7 @@ def test_what_root_alone_can_change_is_run(place: Place, prepare: Callable[[Plac
 
 
 def given_away(path: Path) -> Path:
-    os.chown(path, NOBODY, -1, follow_symlinks=False)
+    os.chown(path, OTHER_USER, -1, follow_symlinks=False)
     return path
 
 
@@ -85,7 +85,7 @@ BAD: dict[str, Callable[[Place], tuple[Path, Path]]] = {
     "its folder is sticky": lambda place: (place.bin.chmod(0o1777), (place.bin, place.bin))[1],
     "all can write further up": lambda place: (place.vendor.chmod(0o757), (place.bin, place.vendor))[1],
     "a group can write": lambda place: (
-        os.chown(place.bin, -1, NOBODY),
+        os.chown(place.bin, -1, OTHER_USER),
         place.bin.chmod(0o775),
         (place.bin, place.bin),
     )[2],

@@ -105,7 +105,7 @@ class Node:
         self.poll()
         self.ledger.close()
         self.records += self.ledger.take_ended()
-        return [*self.records, *(one for one in self.kept().jobs if one.owner.kind == "nobody")]
+        return [*self.records, *(record for record in self.kept().jobs if record.owner.kind == "nobody")]
 
     def kept(self) -> Saved:
         """Return what the daemon would save now."""

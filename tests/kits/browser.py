@@ -27,7 +27,7 @@ _FLAGS = (
     # Nothing but loopback is ever asked for.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
-# Chromium reads what it is told from descriptor 3 and answers on 4. A shell puts ours there, which are never below 10.
+# Chromium reads commands from descriptor 3 and answers on 4. A shell puts ours there, which are never below 10.
 _PIPES_IN_PLACE = 'exec "$@" 3<&{reads} 4>&{writes}'
 _MODIFIERS = {"Alt": 1, "Control": 2, "Shift": 8}
 # Keys that type nothing, and what Enter and a blank type: names and codes as in the DOM.
@@ -132,15 +132,15 @@ def chromium(*more_flags: str) -> Iterator[Browser]:
             stderr=subprocess.DEVNULL,
             env={**os.environ, "HOME": profile},
         )
-        for each in theirs:
-            os.close(each)
+        for descriptor in theirs:
+            os.close(descriptor)
         browser = Browser(process, *ours)
         try:
             yield browser
         finally:
             _end(browser)
-            for each in ours:
-                os.close(each)
+            for descriptor in ours:
+                os.close(descriptor)
 
 
 def _end(browser: Browser) -> None:
@@ -149,9 +149,9 @@ def _end(browser: Browser) -> None:
     with contextlib.suppress(AssertionError, OSError):  # it may have ended, or end before it has answered
         browser.call("Browser.close")
     _, left = psutil.wait_procs(family, timeout=5)
-    for each in left:
+    for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
-            each.kill()
+            process.kill()
     browser.process.kill()
     browser.process.wait()
 
@@ -176,21 +176,21 @@ class Tab:
     def call(self, method: str, **parameters: object) -> Any:
         return self.browser.call(method, self.session, **parameters)
 
-    def heard(self, method: str, told: Mapping[str, Any]) -> None:
+    def heard(self, method: str, event: Mapping[str, Any]) -> None:
         """Record an event of the browser."""
         if complain := _COMPLAINTS.get(method):
-            self.complaints += complain(told)
+            self.complaints += complain(event)
         elif method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(event["request"]["url"])
         elif method == "Page.frameNavigated":
-            self.navigations.append(told["frame"]["url"])
+            self.navigations.append(event["frame"]["url"])
         elif method == "Page.loadEventFired":
             self.loads += 1
         elif method == "Fetch.requestPaused":
-            self.browser.tell("Fetch.continueRequest", self.session, requestId=told["requestId"])
+            self.browser.tell("Fetch.continueRequest", self.session, requestId=event["requestId"])
         elif method == "Fetch.authRequired":
             answer = {"authChallengeResponse": {"response": "ProvideCredentials", **self.credentials}}
-            self.browser.tell("Fetch.continueWithAuth", self.session, requestId=told["requestId"], **answer)
+            self.browser.tell("Fetch.continueWithAuth", self.session, requestId=event["requestId"], **answer)
 
     def unforgiven(self) -> list[str]:
         """Return the complaints that `forgiven` does not match."""
@@ -268,7 +268,7 @@ class Tab:
             "key": key,
             "code": key if len(key) > 1 else {" ": "Space"}.get(key, f"Key{key.upper()}"),
             "windowsVirtualKeyCode": code,
-            "modifiers": sum(_MODIFIERS[each] for each in modifiers),
+            "modifiers": sum(_MODIFIERS[key] for key in modifiers),
         }
         down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
         self.call("Input.dispatchKeyEvent", **parameters, **down)
@@ -300,7 +300,7 @@ class Tab:
     def busy_seconds(self) -> float:
         """Return the CPU time of the page's process: scripts, styles, layout, painting."""
         metrics = self.call("Performance.getMetrics")["metrics"]
-        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+        return float(next(item["value"] for item in metrics if item["name"] == "TaskDuration"))
 
 
 def _thrown(details: Mapping[str, Any]) -> str:
@@ -308,20 +308,20 @@ def _thrown(details: Mapping[str, Any]) -> str:
     return str(details.get("exception", {}).get("description") or details["text"])
 
 
-def _written(told: Mapping[str, Any]) -> list[str]:
+def _written(event: Mapping[str, Any]) -> list[str]:
     """Return what a script wrote to the console as a warning or an error."""
-    words = (str(each.get("value", each.get("description"))) for each in told["args"])
-    return [" ".join(words)] if told["type"] in ("error", "warning", "assert") else []
+    words = (str(argument.get("value", argument.get("description"))) for argument in event["args"])
+    return [" ".join(words)] if event["type"] in ("error", "warning", "assert") else []
 
 
-def _logged(told: Mapping[str, Any]) -> list[str]:
+def _logged(event: Mapping[str, Any]) -> list[str]:
     """Return an error of the browser itself: a refused resource, a failed request, a violated policy."""
-    entry = told["entry"]
+    entry = event["entry"]
     return [f"{entry['text']} ({entry.get('url', '')})"] if entry["level"] in ("error", "warning") else []
 
 
 _COMPLAINTS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "Runtime.consoleAPICalled": _written,
-    "Runtime.exceptionThrown": lambda told: [_thrown(told["exceptionDetails"])],
+    "Runtime.exceptionThrown": lambda event: [_thrown(event["exceptionDetails"])],
     "Log.entryAdded": _logged,
 }

@@ -57,7 +57,7 @@ def registered_parsers() -> dict[str, Parser]:
 
 def command_parsers() -> dict[str, Parser]:
     found = registered_parsers().items()
-    return {name: one for name, one in found if any(isinstance(poll.request, Command) for poll in one.polls)}
+    return {name: parser for name, parser in found if any(isinstance(poll.request, Command) for poll in parser.polls)}
 
 
 def parse_file(text: str) -> Output:

@@ -186,8 +186,8 @@ class _Node:
     def _names(self, teller: Teller, count: int) -> list[tuple[int | None, str, str]]:
         if teller.name == "host":
             return [(None, "host_cpu_utilization_ratio", ""), (None, "host_memory_used_bytes", "")]
-        kept = [one for one in _METRICS if self._chance.random() < 0.7]
-        names = [(place, metric, label) for place in range(count) for metric, labels in kept for label in labels]
+        kept = [metric for metric in _METRICS if self._chance.random() < 0.7]
+        names = [(device, metric, label) for device in range(count) for metric, labels in kept for label in labels]
         return [name for name in names if self._chance.random() < 0.95]
 
     def _value(self, name: tuple[int | None, str, str], answer: _Answer) -> Value:

@@ -31,15 +31,15 @@ def run_main(
 ) -> Completed:
     """Run a command with these settings and no others in its environment. `errors` may replace standard error."""
     assert arguments[:1] not in [(name,) for name in _NEEDS_A_PROCESS], f"{arguments[0]} needs a process of its own"
-    with _left_as_it_was(), _stream() as given, _stream() as output, _stream() as said:
+    with _left_as_it_was(), _stream() as given, _stream() as output, _stream() as standard_error:
         given.buffer.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
         given.seek(0)
         with (
-            patch.multiple(sys, stdin=given, stdout=output, stderr=errors or said),
+            patch.multiple(sys, stdin=given, stdout=output, stderr=errors or standard_error),
             patch.dict(os.environ, clean_environment(environment or {}), clear=True),
         ):
             status = _status(arguments)
-        return Completed(status, _written(output), _written(said))
+        return Completed(status, _written(output), _written(standard_error))
 
 
 def _stream() -> TextIO:

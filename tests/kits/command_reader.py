@@ -27,7 +27,7 @@ def is_held(folder: Path, tool: str) -> bool:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:  # the lock is somebody's
         return True
-    except FileNotFoundError:  # nobody has run it yet
+    except FileNotFoundError:  # the tool has not run yet
         return False
     return False
 

@@ -54,8 +54,8 @@ def _cache() -> Path:
     return folder
 
 
-def copied(file: Path, place: Path) -> None:
+def copied(file: Path, target: Path) -> None:
     """Replace a file atomically: processes that have loaded the old one keep it."""
-    new = place.with_suffix(".new")
+    new = target.with_suffix(".new")
     shutil.copyfile(file, new)
-    new.replace(place)
+    new.replace(target)

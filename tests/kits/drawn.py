@@ -23,7 +23,7 @@ class Drawn:
     def build(self, kind: type, **chosen: Strategy) -> Strategy:
         """Return instances of a dataclass; `chosen` are the fields with their own strategies."""
         hints = get_type_hints(kind)
-        drawn = {each.name: self.of(hints[each.name]) for each in fields(kind) if each.name not in chosen}
+        drawn = {field.name: self.of(hints[field.name]) for field in fields(kind) if field.name not in chosen}
         return st.builds(kind, **drawn, **chosen)
 
     def of(self, hint: Any) -> Strategy:

@@ -19,10 +19,10 @@ Answer = Callable[[grpc.ServicerContext], bytes]
 
 
 class FakeKubelet:
-    """Answers List and GetAllocatableResources as told, or as many of them as it `has`; `calls` counts what it was asked."""
+    """Answers List and GetAllocatableResources, if its driver `has` them; `calls` counts the requests."""
 
-    def __init__(self, root: Path, place: str = SOCKET) -> None:
-        self.socket = root / place
+    def __init__(self, root: Path, path: str = SOCKET) -> None:
+        self.socket = root / path
         self.list: Answer = lambda _context: listed()
         self.allocatable: Answer = lambda _context: b""
         self.has = ("List", "GetAllocatableResources")
@@ -92,9 +92,9 @@ class RawServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in (self._listener, *self._connections):
+        for connection in (self._listener, *self._connections):
             with contextlib.suppress(OSError):  # the other end is gone already
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
 
@@ -116,8 +116,8 @@ def put_on_node(
     """Write the node's files about pods: (namespace, pod, uid), (namespace, pod, container, id), uids with a cgroup."""
     for namespace, pod, uid in folders:
         (root / "var/log/pods" / f"{namespace}_{pod}_{uid}").mkdir(parents=True, exist_ok=True)
-    for namespace, pod, container, one in links:
-        link = root / "var/log/containers" / f"{pod}_{namespace}_{container}-{one}.log"
+    for namespace, pod, container, container_id in links:
+        link = root / "var/log/containers" / f"{pod}_{namespace}_{container}-{container_id}.log"
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to("/var/log/pods/elsewhere")
     for uid in living:

@@ -87,5 +87,5 @@ def install(
 ) -> None:
     """A fake mthreads-gmi that knows these flags; the table it prints without any."""
     answers = {"-q --json": Answer(query_json()), "-q": Answer(query_text())}
-    known = {words: answer for words, answer in answers.items() if words in knows}
-    tools.answers(TOOL, {"": Answer(table), **known}, refusal)
+    accepted = {words: answer for words, answer in answers.items() if words in knows}
+    tools.answers(TOOL, {"": Answer(table), **accepted}, refusal)

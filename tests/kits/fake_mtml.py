@@ -81,31 +81,31 @@ class FakeMtml:
         paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         return {"LD_LIBRARY_PATH": os.pathsep.join(paths), "MTML_FAKE": str(self._answers)}
 
-    def tell(self, place: Place, **answers: object) -> None:
+    def tell(self, device: Place, **answers: object) -> None:
         """What the calls on a card (or `node`, or the instance `0/1`) answer from now on; `"!5"` is an error."""
-        self._told.update({(str(place), key): str(answer) for key, answer in answers.items()})
+        self._told.update({(str(device), key): str(answer) for key, answer in answers.items()})
         self._write()
 
     def fail(self, card: int, code: int) -> None:
         """Let every call on a card return this error, opening it included."""
-        keys = {key for place, key in self._told if place == str(card)}
+        keys = {key for device, key in self._told if device == str(card)}
         self.tell(card, open=f"!{code}", **dict.fromkeys(keys - {"open"}, f"!{code}"))
 
     def heal(self, card: int) -> None:
         del self._told[str(card), "open"]
         self.tell(card, **S4000, **self.identity(card))
 
-    def calls(self, name: str, place: Place | None = None) -> int:
+    def calls(self, name: str, device: Place | None = None) -> int:
         """Return how often a call was made, for one device or for all."""
         notes = Path(f"{self._answers}.calls")
         lines = notes.read_text().splitlines() if notes.exists() else []
         return sum(
-            line.split() == [name, str(place)] if place is not None else line.split()[0] == name for line in lines
+            line.split() == [name, str(device)] if device is not None else line.split()[0] == name for line in lines
         )
 
     def _write(self) -> None:
         new = self._answers.with_suffix(".new")
-        new.write_text("".join(f"{place} {key} {answer}\n" for (place, key), answer in self._told.items()))
+        new.write_text("".join(f"{device} {key} {answer}\n" for (device, key), answer in self._told.items()))
         new.replace(self._answers)
 
 

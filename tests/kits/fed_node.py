@@ -87,8 +87,8 @@ class MadeUpNode(FedNode):
 
     def _readings(self, source: int) -> Iterator[Reading]:
         for number in range(self.load.devices):
-            for place, (metric, word) in enumerate(self._words):
-                step = 7 * number + place + self._turns + source
+            for position, (metric, word) in enumerate(self._words):
+                step = 7 * number + position + self._turns + source
                 # No card has less memory than is used of it.
                 least = 2.0**30 if metric.key == "memory_total_bytes" else 0.0
                 yield Reading(number, metric.key, least + snapshots.number_in_range(metric, step), word)

@@ -44,7 +44,7 @@ class Follower:
         while line := self.answer.readline():
             lines.append(line)
             if line == b"\n":
-                fields = dict(one.decode().rstrip("\n").split(": ", 1) for one in lines if b": " in one)
+                fields = dict(line.decode().rstrip("\n").split(": ", 1) for line in lines if b": " in line)
                 if fields:
                     yield Event(fields["id"], fields["event"], json.loads(fields["data"]), b"".join(lines))
                 lines = []

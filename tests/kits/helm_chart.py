@@ -161,8 +161,8 @@ def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> tuple[int,
         text=True,
         timeout=PATIENCE_SECONDS,
     )
-    said = [line for line in done.stderr.splitlines() if "found symbolic link" not in line]
-    return done.returncode, done.stdout, "\n".join(said)
+    complaints = [line for line in done.stderr.splitlines() if "found symbolic link" not in line]
+    return done.returncode, done.stdout, "\n".join(complaints)
 
 
 def render(values: Mapping[str, Any], chart: Path = CHART, release: str = RELEASE, more: Sequence[str] = ()) -> Objects:

@@ -38,8 +38,8 @@ def series_of(number, slots=SLOTS):
     """Return the half hour of a card, as far as the daemon has it."""
     rows = [values(number, slot) for slot in range(SLOTS - slots, SLOTS)]
     found = {}
-    for place, metric in enumerate(KEPT):
-        numbers = array("f", (row[place] for row in rows))
+    for position, metric in enumerate(KEPT):
+        numbers = array("f", (row[position] for row in rows))
         gaps = ()
         if number % 3 == 2 and slots == SLOTS:
             numbers[GAP.first : GAP.first + GAP.slots] = array("f", [math.nan]) * GAP.slots
@@ -81,7 +81,7 @@ def past(cards=8, slots=SLOTS):
     )
     start = kit.WALL_TIME - slots * SLOT_SECONDS
     return Past(
-        start, slots, devices={f"GPU-{each:08d}": series_of(each, slots) for each in range(cards)}, events=events
+        start, slots, devices={f"GPU-{card:08d}": series_of(card, slots) for card in range(cards)}, events=events
     )
 
 
@@ -106,11 +106,18 @@ def owned(cards=8):
     shared = (replace(job, share=0.75, basis="utilization"), kit.allocation(kit.POD, 0.25, "utilization"))
     idle = (replace(job, is_used=False, memory_used_bytes=None),)
     owners = {0: (job,), 2: shared, 3: idle}
-    devices = tuple(_with_owners(device, owners.get(place, ())) for place, device in enumerate(seen.snapshot.devices))
+    devices = tuple(
+        _with_owners(device, owners.get(position, ())) for position, device in enumerate(seen.snapshot.devices)
+    )
     return replace(seen, snapshot=replace(seen.snapshot, devices=devices))
 
 
 def _with_owners(device, owners):
-    known = {one.pid: kit.process(one.pid, one.name, one.memory_used_bytes) for one in device.processes[:1]}
-    processes = tuple(known.get(one.pid, one) for one in device.processes) if owners else device.processes
+    own_processes = {
+        process.pid: kit.process(process.pid, process.name, process.memory_used_bytes)
+        for process in device.processes[:1]
+    }
+    processes = (
+        tuple(own_processes.get(process.pid, process) for process in device.processes) if owners else device.processes
+    )
     return replace(device, allocations=owners, processes=processes)

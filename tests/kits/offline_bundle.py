@@ -69,8 +69,8 @@ def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> B
 
 def pips_wheel() -> Path:
     """Return pip's wheel, from which this Python makes environments: the distribution's, or that in ensurepip."""
-    own = sysconfig.get_config_var("WHEEL_PKG_DIR")
-    folders = [*([Path(own)] if own else []), Path(ensurepip.__file__).parent / "_bundled"]
+    folder = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    folders = [*([Path(folder)] if folder else []), Path(ensurepip.__file__).parent / "_bundled"]
     return next(wheel for folder in folders for wheel in folder.glob("pip-*.whl"))
 
 

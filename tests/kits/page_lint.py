@@ -71,10 +71,10 @@ def _check_meta(meta, families, current):
     wrong = []
     if name != current and name in families:
         wrong.append("the family was begun before")
-    known = families.setdefault(name, {})
-    if keyword in known:
+    family = families.setdefault(name, {})
+    if keyword in family:
         wrong.append(f"a second {keyword}")
-    known[keyword] = value
+    family[keyword] = value
     if keyword == "TYPE":
         wrong += _check_name(name, value)
     return wrong, name
@@ -109,12 +109,12 @@ def _check_sample(sample, meta, current):
 
 def _check_labels(text, name):
     found = list(_LABEL.finditer(text))
-    if sum(len(one[0]) for one in found) != len(text):
+    if sum(len(match[0]) for match in found) != len(text):
         return ["labels that cannot be read"]
-    names = [one[1] for one in found]
+    names = [match[1] for match in found]
     wrong = ["a label twice"] if len(set(names)) < len(names) else []
-    own = FACT_LABELS.get(name, frozenset())
-    unknown = set() if own is None else set(names) - ALLOWED_LABELS - own
+    fact_labels = FACT_LABELS.get(name, frozenset())
+    unknown = set() if fact_labels is None else set(names) - ALLOWED_LABELS - fact_labels
     if unknown:
         wrong.append(f"labels {sorted(unknown)}")
     if name.startswith("accelerator_") and not {"vendor", "device", "id", "model"} <= set(names):

@@ -66,7 +66,7 @@ def _hot(degrees: float, word: str, severity: str = "warning", sensor: str = "co
 
 FAULTS: Mapping[str, Fault] = {
     "lost": Fault("lost", "bad", lacks=tuple(WELL), up=False),
-    "nobody knows": Fault("unknown", "quiet", lacks=tuple(WELL), up=None),
+    "state unknown": Fault("unknown", "quiet", lacks=tuple(WELL), up=None),
     "no reading": Fault("unknown", "quiet", lacks=tuple(WELL)),
     "limits and sizes only": Fault("unknown", "quiet", lacks=tuple(key for key in WELL if key[0] not in ("memory_total_bytes", "power_cap_watts"))),
     "asleep": Fault("asleep", "quiet", {("suspended", ""): 1.0}, tuple(WELL)),
@@ -86,7 +86,7 @@ FAULTS: Mapping[str, Fault] = {
     "critical Xid": _event("xid_79", "bad"),
     "critical Xid of last week": _event("xid_48", "bad", minutes_ago=10_000),
     "critical Xid, lost": Fault("lost", "bad", {("event_open", "xid_79"): 1.0}, tuple(WELL), up=False),
-    "critical Xid, nobody knows": Fault("xid_79", "bad", {("event_open", "xid_79"): 1.0}, tuple(WELL), up=None),
+    "critical Xid, state unknown": Fault("xid_79", "bad", {("event_open", "xid_79"): 1.0}, tuple(WELL), up=None),
     "Xid": _event("xid_94", "warning"),
     "Xid of the last hour": _event("xid_94", "warning", minutes_ago=58),
     "Xid of just an hour ago": _event("xid_94", "warning", minutes_ago=60, is_silent=True),
@@ -169,6 +169,6 @@ def together(faults: Sequence[Fault]) -> Fault:
 def node_with(faults: Mapping[str, Fault]) -> tuple[Snapshot, Mapping[str, str]]:
     """Return a node with each fault on a card of its own, and the card's id by the fault's name."""
     cards = {name: planted(number, fault) for number, (name, fault) in enumerate(faults.items())}
-    return snapshot(*(one for each in cards.values() for one in each)), {
-        name: each[0].id for name, each in cards.items()
+    return snapshot(*(device for devices in cards.values() for device in devices)), {
+        name: devices[0].id for name, devices in cards.items()
     }

@@ -96,7 +96,7 @@ PLANTS: tuple[Plant, ...] = (
 )  # fmt: skip
 PLANTS = tuple(Plant(plant.text.replace("\x00", "@"), plant.secrets) for plant in PLANTS)
 
-# Nobody can tell these from the version or the measure that a key before them announces.
+# These look like the version or the measure that a key before them announces.
 _AMBIGUOUS = re.compile(r"(?:81\.62\.69\.142|1564621913487)(?![0-9:/])")
 
 # Puts a plant into a line.
@@ -105,7 +105,7 @@ Place = Callable[[str, str], str]
 
 def _in_place_of_a_word(line: str, plant: str) -> str:
     words = line.split(" ")
-    filled = [place for place, word in enumerate(words) if word]
+    filled = [position for position, word in enumerate(words) if word]
     if not filled:
         return plant
     words[filled[len(filled) // 2]] = plant
@@ -187,7 +187,7 @@ def assert_same_readings(before: Report, after: Report) -> None:
     assert [_place(device) for device in after.devices] == [_place(device) for device in before.devices]
     for word in ("uuid", "serial"):
         old, new = ([getattr(device, word) for device in report.devices] for report in (before, after))
-        assert [old.index(each) for each in old] == [new.index(each) for each in new]
+        assert [old.index(item) for item in old] == [new.index(item) for item in new]
 
 
 def _place(device: Device) -> tuple[object, ...]:

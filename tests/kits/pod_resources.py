@@ -94,12 +94,12 @@ def listed(*pods: Mapping[str, Any]) -> bytes:
 
 def allocatable(devices: Mapping[str, tuple[str, ...]]) -> bytes:
     """Return the bytes of a GetAllocatableResources answer with the ids of each resource name."""
-    each = [
-        {"resource_name": name, "device_ids": [one], "topology": {"nodes": [{"ID": 1}]}}
+    devices = [
+        {"resource_name": name, "device_ids": [device_id], "topology": {"nodes": [{"ID": 1}]}}
         for name, ids in devices.items()
-        for one in ids
+        for device_id in ids
     ]
-    answer = message_classes()["AllocatableResourcesResponse"](devices=each, cpu_ids=[0, 1, 2])
+    answer = message_classes()["AllocatableResourcesResponse"](devices=devices, cpu_ids=[0, 1, 2])
     return bytes(answer.SerializeToString())
 
 
@@ -110,22 +110,22 @@ def pod(
     drawn: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Any]:
     """A pod whose containers have these ids of these resource names; `drawn`: device names by DRA driver, of the last container."""
-    each: list[dict[str, Any]] = [
+    containers: list[dict[str, Any]] = [
         {
             "name": container,
             "cpu_ids": [1, 3],
             "memory": [{"memory_type": "memory", "size": 1 << 34, "topology": {"nodes": [{"ID": 0}]}}],
             "devices": [
-                {"resource_name": resource, "device_ids": [one], "topology": {"nodes": [{"ID": 0}]}}
+                {"resource_name": resource, "device_ids": [device_id], "topology": {"nodes": [{"ID": 0}]}}
                 for resource, ids in devices.items()
-                for one in ids
+                for device_id in ids
             ],
         }
         for container, devices in containers.items()
     ]
     if drawn:
-        each[-1]["dynamic_resources"] = [_dynamic(driver, names) for driver, names in drawn.items()]
-    return {"name": name, "namespace": namespace, "containers": each, "cpu_ids": [1], "memory": []}
+        containers[-1]["dynamic_resources"] = [_dynamic(driver, names) for driver, names in drawn.items()]
+    return {"name": name, "namespace": namespace, "containers": containers, "cpu_ids": [1], "memory": []}
 
 
 def _dynamic(driver: str, names: tuple[str, ...]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class _Server:
         try:
             with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=PATIENCE_SECONDS):
                 return True
-        except OSError:  # nobody listens yet, or its storage is not ready
+        except OSError:  # not listening yet, or its storage is not ready
             return False
 
     def get(self, path: str) -> Any:
@@ -191,7 +191,7 @@ class Alertmanager(_Server):
         address = free_address()
         if config is None:
             config = folder / "alertmanager.yml"
-            config.write_text("route: {receiver: nobody, group_wait: 0s}\nreceivers: [{name: nobody}]\n")
+            config.write_text("route: {receiver: none, group_wait: 0s}\nreceivers: [{name: none}]\n")
         super().__init__(
             [
                 tool("prometheus-alertmanager"),

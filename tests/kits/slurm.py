@@ -96,15 +96,15 @@ class Slurm:
 
     def submit(self, script: str, cards: int = 1, processors: int = 1) -> str:
         """Submit a job that runs the script; return its number."""
-        told = self._asked(
+        printed = self._asked(
             "sbatch", "--parsable", "-n1", f"-c{processors}", f"--gres=gpu:{cards}", "-o/dev/null", "--wrap", script
         )
-        assert told.strip().isdigit(), told
-        return told.strip()
+        assert printed.strip().isdigit(), printed
+        return printed.strip()
 
     def job(self, number: str) -> str:
-        told = self._asked("scontrol", "-o", "show", "job", number)
-        return told.partition("JobState=")[2].partition(" ")[0]
+        printed = self._asked("scontrol", "-o", "show", "job", number)
+        return printed.partition("JobState=")[2].partition(" ")[0]
 
     def completed(self) -> dict[str, tuple[float, float]]:
         """Return when each finished job began and ended according to Slurm, in Unix seconds."""

@@ -53,13 +53,13 @@ def reading(metric, value, label="", source="nvml"):
 
 def device(number=0, *readings, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
     """Return a device that is up, with these readings."""
-    known = {"index": number, "id": f"GPU-{number:08d}", "device": str(number), "current_model": model} | facts
-    return MergedDevice(vendor=vendor, model=model, readings=tuple(readings), **known)
+    defaults = {"index": number, "id": f"GPU-{number:08d}", "device": str(number), "current_model": model} | facts
+    return MergedDevice(vendor=vendor, model=model, readings=tuple(readings), **defaults)
 
 
 def poll(source="nvml", name="readings", state="ok", **health):
     """Return a fast poll that was tried two seconds ago."""
-    known = {
+    defaults = {
         "tier": "fast",
         "lists_devices": True,
         "attempted": WALL_TIME - 2,
@@ -68,23 +68,23 @@ def poll(source="nvml", name="readings", state="ok", **health):
         "seconds": 0.25,
         "last_success": WALL_TIME - 2 if state == "ok" else None,
     }
-    return Health(source=source, poll=name, state=state, **(known | health))
+    return Health(source=source, poll=name, state=state, **(defaults | health))
 
 
 def source(name="nvml", state="ok", **status):
     """Return a source with one poll in the same state."""
-    known = {
+    defaults = {
         "vendor": "nvidia",
         "up": {"ok": True, "failed": False, "stuck": False}.get(state),
         "polls": (poll(name, state=state, reason=status.get("reason")),),
     }
-    return SourceStatus(source=name, state=state, **(known | status))
+    return SourceStatus(source=name, state=state, **(defaults | status))
 
 
 def snapshot(*devices, sources=(), **parts):
     """Return a snapshot of the node "node17"."""
-    known = {"hostname": "node17", "wall_time": WALL_TIME, "monotonic_time": NOW, "valid_until": NOW + 8}
-    return Snapshot(devices=tuple(devices), sources=tuple(sources), **(known | parts))
+    defaults = {"hostname": "node17", "wall_time": WALL_TIME, "monotonic_time": NOW, "valid_until": NOW + 8}
+    return Snapshot(devices=tuple(devices), sources=tuple(sources), **(defaults | parts))
 
 
 def full_device(number=0, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
@@ -113,15 +113,15 @@ JOB = Owner("job", "1234", job_id="1234", user="alice", account="physics", parti
 POD = Owner("pod", "ml/train-0/main", pod_namespace="ml", pod_name="train-0", container_name="main")
 
 
-def allocation(owner=JOB, share=1.0, basis="whole", **told):
+def allocation(owner=JOB, share=1.0, basis="whole", **fields):
     """Return an owner that was allocated the device and has used it for an hour."""
-    known = {"is_allocated": True, "is_used": True, "sources": ("slurm",), "started": WALL_TIME - 3600.0}
-    return Allocation(owner, share, basis, **(known | told))
+    defaults = {"is_allocated": True, "is_used": True, "sources": ("slurm",), "started": WALL_TIME - 3600.0}
+    return Allocation(owner, share, basis, **(defaults | fields))
 
 
-def process(pid=4711, name="python3", memory=2.0**30, **told):
+def process(pid=4711, name="python3", memory=2.0**30, **fields):
     """Return a process of the job with all facts."""
-    known = {
+    defaults = {
         "kind": "compute",
         "utilization_ratio": 0.25,
         "started": WALL_TIME - 1800.0,
@@ -130,7 +130,7 @@ def process(pid=4711, name="python3", memory=2.0**30, **told):
         "container": "0123456789ab",
         "owner": JOB,
     }
-    return Process(0, pid, name, memory, **(known | told))
+    return Process(0, pid, name, memory, **(defaults | fields))
 
 
 def shared_device(number=0, **facts):
@@ -160,7 +160,9 @@ def big_snapshot(devices, readings_each=60, seed=0):
                 device(number),
                 readings=Readings(
                     shape,
-                    tuple(number_in_range(metric, 7 * number + place + seed) for place, metric in enumerate(metrics)),
+                    tuple(
+                        number_in_range(metric, 7 * number + position + seed) for position, metric in enumerate(metrics)
+                    ),
                     origins,
                 ),
             )
@@ -197,9 +199,9 @@ names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 def _readings_of(draw, metrics, most):
     """Draw readings that differ in metric or label, as merge gives them."""
     found = {}
-    for metric in draw(st.lists(st.sampled_from(metrics).map(lambda one: one.key), max_size=most)):
-        one = draw(_reading_of(BY_KEY[metric]))
-        found[(one.metric, one.label)] = one
+    for metric in draw(st.lists(st.sampled_from(metrics).map(lambda item: item.key), max_size=most)):
+        item = draw(_reading_of(BY_KEY[metric]))
+        found[(item.metric, item.label)] = item
     return tuple(found.values())
 
 

@@ -1,15 +1,15 @@
 """A daemon whose cards do what a test says: `python -m kits.staged_node STAGE serve`, with the flags of `serve`.
 
-STAGE is a JSON file, which is read anew before each poll:
+STAGE is a JSON file, which is read again before each poll:
 
 - `cards`: what simulated cards the node has, as `--demo` takes it;
-- `lasting`: `[act, positions]`, for as long as it stands there;
+- `lasting`: `[act, positions]`, for as long as the file contains it;
 - `once`: `[act, positions]`, done one time for each line that is added;
-- `readings`: `[position, metric, label, value]`, in the place of what the simulator says of that metric; a word as value is why it is absent;
-- `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, told at each poll;
-- `owners`: `[position, kind, name, user]`, who was given a card; it takes `attribution.enabled` to show them;
+- `readings`: `[position, metric, label, value]`, replaces the simulator's reading; a word as value is the reason of its absence;
+- `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, reported at each poll;
+- `owners`: `[position, kind, name, user]`, the owner of a card, shown if `attribution.enabled` is set;
 - `hostname`: the node's name, read once;
-- `past_seconds`: the daemon's clock starts so long ago and runs 15 times as fast, until it is now. Read once. An interval of
+- `past_seconds`: the daemon's clock starts so far in the past and runs 15 times as fast until it reaches the present. Read once. An interval of
   0.2 s, the shortest, is three seconds meanwhile.
 
 The cards are not marked as simulated, so that the daemon remembers them as real ones.
@@ -153,15 +153,17 @@ def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:
     def parse(capture: Capture) -> Report:
         staged, report = read_stage(stage), parser.parse(capture)
         # Places by card: the tool lists no card that is lost.
-        places = {device.index: place for place, device in enumerate(report.devices)}
-        told = {(places.get(card), metric) for card, metric, *_ in staged["readings"]}
-        others = [reading for reading in report.readings if (reading.device, reading.metric) not in told]
+        positions = {device.index: position for position, device in enumerate(report.devices)}
+        replaced = {(positions.get(card), metric) for card, metric, *_ in staged["readings"]}
+        others = [reading for reading in report.readings if (reading.device, reading.metric) not in replaced]
         devices = (
             replace(device, simulated=False, model=staged["models"].get(str(device.index), device.model))
             for device in report.devices
         )
         report = replace(report, devices=tuple(devices), readings=tuple(others))
-        return _with_what_is_told(report, staged, capture.wall_time, places) if capture.poll == "readings" else report
+        return (
+            _with_what_is_told(report, staged, capture.wall_time, positions) if capture.poll == "readings" else report
+        )
 
     return parse
 

@@ -43,7 +43,7 @@ class SteppedLoop:
         """Run the calls that are due until then."""
         end = self.now + seconds
         while due := [timer for timer in self.timers if timer.due <= end]:
-            timer = min(due, key=lambda each: each.due)
+            timer = min(due, key=lambda timer: timer.due)
             timer.cancel()
             self.now = max(self.now, timer.due)
             self.turns += 1

@@ -129,7 +129,7 @@ class Terminal:
 
 
 def _has_all(text: str, wanted: Sequence[str]) -> bool:
-    return all(each in text for each in wanted)
+    return all(part in text for part in wanted)
 
 
 @contextlib.contextmanager

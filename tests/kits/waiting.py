@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# It costs only whoever waits in vain. A test that waits twice in vain meets the limit of a test.
+# Only a wait in vain takes so long. A test that waits twice in vain meets the limit of a test.
 PATIENCE_SECONDS = 120.0
 # With this in its environment, `telemetry job` does not give up its work after 1.2 seconds.
 PATIENT_JOB = {"PYTHONPATH": str(Path(__file__).with_name("patient_job"))}

@@ -45,17 +45,20 @@ def test_an_ordinary_report_is_taken_as_it_is() -> None:
 def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[object, ...], most: int) -> None:
     admitted = admit(replace(ORDINARY, **{part: items}), ())
     assert getattr(admitted.report, part) == items[:most]
-    *before, told = admitted.report.problems
+    *before, problem = admitted.report.problems
     assert tuple(before) == ORDINARY.problems
-    assert (told.where, str(len(items)) in told.text or str(len(items) - most) in told.text) == ("too much", True)
+    assert (problem.where, str(len(items)) in problem.text or str(len(items) - most) in problem.text) == (
+        "too much",
+        True,
+    )
     assert admitted.refused == 0
 
 
 def test_problems_beyond_the_bound_are_one() -> None:
     problems = tuple(Problem("line", f"problem {n}") for n in range(5000))
-    told = admit(replace(ORDINARY, problems=problems), ()).report.problems
-    assert told[:-1] == problems[: bounds.MOST_PROBLEMS]
-    assert "5000 problems" in told[-1].text
+    kept = admit(replace(ORDINARY, problems=problems), ()).report.problems
+    assert kept[:-1] == problems[: bounds.MOST_PROBLEMS]
+    assert "5000 problems" in kept[-1].text
 
 
 def test_facts_of_a_device_are_bounded_too() -> None:

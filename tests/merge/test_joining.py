@@ -98,8 +98,8 @@ def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_th
         (buses[2], True, {"power_watts": 90.0}),
     ]
     assert [(source, problem.where) for source, problem in merged.problems] == [("tool", "list of devices")]
-    anew = _identities(*(card(n, bus_id=bus) for n, bus in enumerate(buses[1:])), taken=6.0)
-    merged = node.see(left, _numbered(0.2, 0.3, taken=5.0), anew, now=7.0)
+    renumbered = _identities(*(card(n, bus_id=bus) for n, bus in enumerate(buses[1:])), taken=6.0)
+    merged = node.see(left, _numbered(0.2, 0.3, taken=5.0), renumbered, now=7.0)
     assert [numbers(d).get("fan_ratio") for d in merged.devices] == [None, 0.2, 0.3]
     assert merged.problems == ()
 

@@ -183,7 +183,7 @@ def test_positions_tell_where_each_reported_device_went():
         ({"umc": Absent.NOT_PERMITTED}, {"umc": Absent.NOT_PERMITTED, "all": 2.0}),
         ({}, {"all": 2.0}),
     ],
-    ids=["by place", "places that are not told", "as a whole"],
+    ids=["by place", "places that are not reported", "as a whole"],
 )
 def test_errors_are_told_by_place_or_as_a_whole_and_never_both(parts, expected):
     metric = "ecc_uncorrected_total"

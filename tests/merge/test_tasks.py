@@ -47,13 +47,13 @@ def test_a_lost_card_has_no_ranks():
     [(None, 5.0, 5.0), (7.0, 5.0, 7.0), (0.0, 5.0, 0.0), (None, None, None)],
 )
 def test_open_files_tell_the_memory_that_the_list_does_not(listed, held, expected):
-    told = put(card(Process(0, 70, "", listed)), Task(70, 1, holds=(Hold(BUS_ID, held),)))
-    assert told.processes[0].memory_used_bytes == expected
+    device = put(card(Process(0, 70, "", listed)), Task(70, 1, holds=(Hold(BUS_ID, held),)))
+    assert device.processes[0].memory_used_bytes == expected
 
 
 def test_what_is_held_of_another_card_counts_there():
-    told = put(card(Process(0, 70, "")), Task(70, 1, holds=(Hold("0000:04:00.0", 5.0),)))
-    assert told.processes[0].memory_used_bytes is None
+    device = put(card(Process(0, 70, "")), Task(70, 1, holds=(Hold("0000:04:00.0", 5.0),)))
+    assert device.processes[0].memory_used_bytes is None
 
 
 def test_parts_with_one_address_do_not_have_all_that_is_held_of_the_card():

@@ -13,9 +13,9 @@ UUID = "GPU-6c1e0d5a-1111-2222-3333-444455556666"
 
 
 def card(index: int, vendor: str = "nvidia", **facts: str) -> MergedDevice:
-    told = tuple(facts.items())
+    items = tuple(facts.items())
     return MergedDevice(
-        vendor, index, f"{vendor}-{index}", str(index), "model", uuid=UUID if index == 7 else None, facts=told
+        vendor, index, f"{vendor}-{index}", str(index), "model", uuid=UUID if index == 7 else None, facts=items
     )
 
 

@@ -132,7 +132,7 @@ def test_a_pod_is_known_by_uid_and_container() -> None:
 LIVES = [
     pytest.param([folder("a", FIRST)], [FIRST], True, [FIRST], id="it has a cgroup"),
     pytest.param([folder("a", FIRST), folder("b", OTHER)], [OTHER], False, [FIRST], id="a pod that ended and is still listed"),
-    pytest.param([folder("a", FIRST), folder("a", SECOND)], [SECOND], True, [SECOND], id="made anew under the same name"),
+    pytest.param([folder("a", FIRST), folder("a", SECOND)], [SECOND], True, [SECOND], id="made again under the same name"),
     pytest.param([folder("a", STATIC)], [STATIC], True, [STATIC], id="static pod"),
     pytest.param([folder("a", FIRST), folder("b", OTHER)], [OTHER, SECOND], None, [FIRST], id="one begins that has no folder yet"),
     pytest.param([folder("a", FIRST)], None, None, [FIRST], id="no cgroups to be seen"),

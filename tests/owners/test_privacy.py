@@ -26,7 +26,7 @@ def privacy(users="name", pods="name", jobs="name", key=KEY):
 
 
 @pytest.mark.parametrize(
-    ("owner", "told"),
+    ("owner", "expected"),
     [
         (JOB, Owner("job", "", partition="gpu")),
         (POD, Owner("pod", "")),
@@ -36,9 +36,9 @@ def privacy(users="name", pods="name", jobs="name", key=KEY):
         (OTHERS, OTHERS),
     ],
 )
-def test_of_an_owner_that_is_not_told_the_kind_stays_and_a_number(owner, told):
+def test_of_an_owner_that_is_not_told_the_kind_stays_and_a_number(owner, expected):
     shown = privacy("none", "none", "none").owner(owner)
-    assert (shown.kind, astuple(shown)[2:]) == (told.kind, astuple(told)[2:])
+    assert (shown.kind, astuple(shown)[2:]) == (expected.kind, astuple(expected)[2:])
     assert shown.name.isdigit() or owner is OTHERS
 
 
@@ -80,7 +80,7 @@ def test_a_claim_is_joined_by_its_keys_as_before():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("/home/alice/bin/python3 --token=secret", "python3"),
         ("python3", "python3"),
@@ -88,9 +88,9 @@ def test_a_claim_is_joined_by_its_keys_as_before():
         ("", ""),
     ],
 )
-def test_where_users_are_hidden_a_program_has_no_folder(name, told):
+def test_where_users_are_hidden_a_program_has_no_folder(name, expected):
     device = kit.full_device(processes=(Process(0, 17, name, 5.0),))
-    assert privacy(users="none").device(device).processes == (Process(0, 17, told, 5.0),)
+    assert privacy(users="none").device(device).processes == (Process(0, 17, expected, 5.0),)
     assert privacy(pods="none").device(device) is device
 
 
@@ -98,10 +98,10 @@ NAMES = st.text(min_size=4, max_size=12).map(lambda text: f"secret{text}")
 OWNERS = st.builds(Owner, st.sampled_from(("pod", "job", "container", "service", "user")), *([NAMES] * 7))
 
 
-@given(owners=st.lists(OWNERS, min_size=2, max_size=5, unique_by=lambda one: (one.kind, one.name)))
+@given(owners=st.lists(OWNERS, min_size=2, max_size=5, unique_by=lambda owner: (owner.kind, owner.name)))
 def test_no_name_is_left_and_different_owners_stay_different(owners):
     for shown in product(("hash", "none"), repeat=3):
-        told = [privacy(*shown).owner(owner) for owner in owners]
-        assert "secret" not in str([astuple(one) for one in told])
-        assert len({(one.kind, one.name) for one in told}) == len(owners)
-        assert told == [privacy(*shown).owner(owner) for owner in owners]
+        hidden = [privacy(*shown).owner(owner) for owner in owners]
+        assert "secret" not in str([astuple(owner) for owner in hidden])
+        assert len({(owner.kind, owner.name) for owner in hidden}) == len(owners)
+        assert hidden == [privacy(*shown).owner(owner) for owner in owners]

@@ -142,9 +142,9 @@ def sections() -> dict[str, str]:
 @pytest.mark.needs("mandoc")
 def test_every_option_that_a_command_tells_of_is_in_its_part(sections: dict[str, str]) -> None:
     parts = re.split(r"^ {3}([a-z]+)$", sections["COMMANDS"], flags=re.MULTILINE)[1:]
-    told = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert list(told) == [name for name, _ in cli.COMMANDS]
-    for name, part in told.items():
+    parts_by_name = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(parts_by_name) == [name for name, _ in cli.COMMANDS]
+    for name, part in parts_by_name.items():
         options = set(re.findall(r"^ +(?:-h, )?(--?[a-z][a-z.-]*)", cli.build_parser(name).format_help(), re.MULTILINE))
         assert options - {"--help"} == set(re.findall(r"^ {7}(--?[a-z][a-z.-]*)", part, re.MULTILINE))
 

@@ -20,7 +20,7 @@ from telemetry_exporters.prometheus.renderer import Renderer
 # What is there on every node, and is still there after a purge.
 FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")
 PROGRAM = "opt/device-telemetry/venv/bin/telemetry"
-NOBODY = 65534
+OTHER_USER = 65534
 CONFIGURATION = "etc/telemetry/telemetry.toml"
 
 
@@ -54,7 +54,7 @@ def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Pat
     made = bundle(tmp_path / "bundle", "1.0")
     said = installed(node, made)
     assert "installed: telemetry 1.0" in said
-    # What a staged root cannot have is told.
+    # The script reports what a staged root cannot have.
     assert re.findall("^skipped: (.*)", said, re.MULTILINE) == [
         "user and groups, because of DESTDIR",
         "starting the service, because of DESTDIR",
@@ -80,9 +80,9 @@ def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Pat
     assert tree(node) == first
 
     (node / "var/lib/telemetry").mkdir()
-    told = installed(node, made, "--purge", "--dry-run")
-    assert len(re.findall(r"^would run: rm -rf ", told, re.MULTILINE)) == 9
-    assert "removed:" not in told
+    printed = installed(node, made, "--purge", "--dry-run")
+    assert len(re.findall(r"^would run: rm -rf ", printed, re.MULTILINE)) == 9
+    assert "removed:" not in printed
     (node / "var/lib/telemetry").rmdir()
     assert tree(node) == first
     (node / "var/lib/telemetry").mkdir()
@@ -200,7 +200,7 @@ def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
-        user=NOBODY if os.getuid() == 0 else None,
+        user=OTHER_USER if os.getuid() == 0 else None,
     )
     assert alone.returncode == 1
     assert "install.sh: run it as root" in alone.stderr

@@ -77,9 +77,9 @@ def test_what_must_not_be_shipped_is_told(
         (tmp_path / "acme.py").unlink()
     else:
         (tmp_path / "acme.py").write_text(content)
-    told = list(sbom.complaints({"acme": package}, constraints))
-    assert len(told) == len(says), told
-    assert all(words in line for words, line in zip(says, told, strict=True))
+    complaints = list(sbom.complaints({"acme": package}, constraints))
+    assert len(complaints) == len(says), complaints
+    assert all(words in line for words, line in zip(says, complaints, strict=True))
 
 
 def answer(*packages: dict[str, Any]) -> str:

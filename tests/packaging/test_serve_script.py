@@ -155,10 +155,10 @@ def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
 
 
 def test_without_roots_rights_state_stays_below_the_checkout() -> None:
-    nobody = 65534 if os.geteuid() == 0 else None
+    other_user = 65534 if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        status, output, _ = serve(folder, 0, [], user=nobody)
+        status, output, _ = serve(folder, 0, [], user=other_user)
     assert status == 0
     assert f"state: {folder}/.state/lib runtime: {folder}/.state/run" in output

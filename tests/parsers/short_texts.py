@@ -88,7 +88,7 @@ def summary(report: Report) -> list[str]:
 
 def _words(thing: Any) -> str:
     """Format a dataclass by its fields that differ from the defaults."""
-    told = {
+    changed = {
         field.name: getattr(thing, field.name) for field in fields(thing) if getattr(thing, field.name) != field.default
     }
-    return f"{type(thing).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+    return f"{type(thing).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"

@@ -174,8 +174,8 @@ def test_both_kinds_of_power_are_told_and_one_is_the_main_one(
     report = sysfs.report()
     assert values(report)["power_watts"] == watts
     assert dict(report.devices[0].facts)["power_kind"] == kind
-    told = {"power1_average": "power_average_watts", "power1_input": "power_instant_watts"}
-    assert {told[name] for name in files} <= set(values(report))
+    metrics = {"power1_average": "power_average_watts", "power1_input": "power_instant_watts"}
+    assert {metrics[name] for name in files} <= set(values(report))
 
 
 def test_the_second_die_of_a_package_has_no_power_of_its_own(sysfs: Sysfs) -> None:

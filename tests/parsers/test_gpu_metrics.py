@@ -291,8 +291,8 @@ def test_voltages_by_their_labels_and_the_fan_by_its_speed(
     sysfs: Sysfs, files: dict[str, str], found: dict[str, float]
 ) -> None:
     sysfs.card(BUS, {"vendor": "0x1002", "gpu_busy_percent": "0", **sensors(**files)})
-    told = values(sysfs.report())
-    assert {key: value for key, value in told.items() if key.startswith(("voltage", "fan_rpm"))} == found
+    readings = values(sysfs.report())
+    assert {key: value for key, value in readings.items() if key.startswith(("voltage", "fan_rpm"))} == found
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,15 @@ def test_a_warning_anywhere_in_an_output_of_amd_smi_is_a_problem_and_costs_nothi
     for case in ("metric-text", "static-text-mi300a", "metric-text-ecc-blocks", "metric-json-7"):
         lines = text_of("amd-smi", case).splitlines(keepends=True)
         whole = report_on("amd-smi", "".join(lines))
-        for place in range(len(lines) % 5, len(lines), 5):
-            report = report_on("amd-smi", "".join([*lines[:place], "WARNING: the moon is full\n", *lines[place:]]))
-            told = [problem for problem in report.problems if "moon" in problem.text or "list without" in problem.text]
-            assert told, (case, place)
-            assert numbers(report) == numbers(whole) or "list" in told[0].text, (case, place)
+        for position in range(len(lines) % 5, len(lines), 5):
+            report = report_on(
+                "amd-smi", "".join([*lines[:position], "WARNING: the moon is full\n", *lines[position:]])
+            )
+            warnings = [
+                problem for problem in report.problems if "moon" in problem.text or "list without" in problem.text
+            ]
+            assert warnings, (case, position)
+            assert numbers(report) == numbers(whole) or "list" in warnings[0].text, (case, position)
 
 
 @pytest.mark.parametrize("source", ["ixsmi", "xpu-smi-kunlun"])
@@ -292,8 +296,8 @@ def test_command_lines() -> None:
 def test_a_text_is_split_at_its_commands() -> None:
     text = "before\ntool -i 0 -g\na\n\nb\ntool -i 1 -g\n> cat file\nforeign\n# lspci\nforeign\ntool -i 2 -g\nc\n"
     found = runs(lines(text), "tool")
-    told = [(run.value_of("-i"), [line.text for line in run.lines if line.text]) for run in found]
-    assert told == [("", ["before"]), ("0", ["a", "b"]), ("1", []), ("2", ["c"])]
+    texts = [(run.value_of("-i"), [line.text for line in run.lines if line.text]) for run in found]
+    assert texts == [("", ["before"]), ("0", ["a", "b"]), ("1", []), ("2", ["c"])]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from plugins import distributions
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_a_module_of_another_user_is_not_run(site: distributions.Site, folder: P
     """Only root can change a file's owner; other users test with a file of root's."""
     file = folder / "acme.py"
     if os.geteuid() == 0:
-        os.chown(file, NOBODY, -1)
-        said = f"{file} belongs to user {NOBODY}, who could change what runs here: chown root {file}"
+        os.chown(file, OTHER_USER, -1)
+        said = f"{file} belongs to user {OTHER_USER}, who could change what runs here: chown root {file}"
         assert only_failure(site, folder) == said
     else:
         assert isolated(site, folder) == ["acme-smi"]

@@ -146,7 +146,7 @@ def status(machine: Machine) -> str:
 def check_installation(machine: Machine, checks: Checks) -> None:
     """Check the way from nothing to a scrape."""
     machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
-    # Nodes as drivers make them: NVIDIA's and DRM's numbers are fixed, the other is nobody's accelerator.
+    # Nodes as drivers make them: NVIDIA's and DRM's numbers are fixed, the other is no accelerator.
     machine.shell("mknod -m 666 /dev/nvidia0 c 195 0; mkdir -p /dev/dri; mknod -m 666 /dev/dri/renderD128 c 226 128")
     machine.shell("chmod 666 /dev/net/tun || mknod -m 666 /dev/net/tun c 10 200")
     with checks.check("the package does not go over what install.sh has installed"):

@@ -83,7 +83,7 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
         assert "it is disabled here" in machine.shell(INSTALL)
         assert machine.fails("systemctl is-enabled telemetry")
         assert machine.show("ActiveState") == "inactive"
-    with checks.check("one that was started all the same is started anew, since the program below it goes"):
+    with checks.check("a service that was started anyway is restarted, because its program is replaced"):
         machine.shell("systemctl start telemetry")
         pid = machine.show("MainPID")
         machine.shell("cd /srv/bundle && rm wheels/zz_extra* && sha256sum wheels/*.whl > SHA256SUMS")

@@ -31,7 +31,7 @@ def tree(folder: Path, suite: str) -> Path:
             shutil.rmtree(made)
         line = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(made)]
         done = subprocess.run(line, capture_output=True, text=True)
-        # Where it leaves a /proc behind, whoever copies or removes the tree would copy or remove that.
+        # If it leaves a /proc mounted, copying or removing the tree would include it.
         while (made / "proc").is_mount():
             subprocess.run(["umount", str(made / "proc")], check=True)
         if done.returncode:

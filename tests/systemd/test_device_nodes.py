@@ -30,13 +30,13 @@ def machine(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("refusal", "told"), [(errno.EPERM, ["nvidia0"]), (errno.EACCES, []), (errno.ENXIO, []), (0, [])]
+    ("refusal", "expected"), [(errno.EPERM, ["nvidia0"]), (errno.EACCES, []), (errno.ENXIO, []), (0, [])]
 )
-def test_what_the_allow_list_refuses_is_told(machine, refusal, told):
+def test_what_the_allow_list_refuses_is_told(machine, refusal, expected):
     machine.add("nvidia0", refusal)
     watch = machine.watch()
     machine.now += SHORTEST_LIFE_SECONDS
-    assert [Path(path).name for path in watch.newly_denied()] == told
+    assert [Path(path).name for path in watch.newly_denied()] == expected
 
 
 def test_not_soon_after_a_start(machine):
@@ -78,8 +78,8 @@ def test_the_kernel_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"),
+    ("environment", "expected"),
     [({"INVOCATION_ID": "1", "NOTIFY_SOCKET": "/run/x"}, True), ({"INVOCATION_ID": "1"}, False), ({}, False)],
 )
-def test_only_a_service_manager_starts_anew(environment, told):
-    assert under_systemd(environment) is told
+def test_only_a_service_manager_starts_anew(environment, expected):
+    assert under_systemd(environment) is expected

@@ -60,8 +60,8 @@ def test_reloading_carries_the_monotonic_time_of_now(manager):
     [
         pytest.param(None, id="not under systemd"),
         pytest.param("", id="empty"),
-        pytest.param("/no/such/socket", id="nobody listens"),
-        pytest.param("@no-such-socket-of-ours", id="nobody listens, abstract"),
+        pytest.param("/no/such/socket", id="no listener"),
+        pytest.param("@no-such-socket-of-ours", id="no listener, abstract"),
         pytest.param("vsock:2:9999", id="a kind of address that is not for services"),
         pytest.param("/" + "x" * 500, id="too long for an address"),
     ],

@@ -1,4 +1,4 @@
-"""Losses of which what is left says nothing: whoever reads it, person or program, sees a whole text. Each with its reason.
+"""Losses that no reader of the rest, person or program, could notice. Each has its reason.
 
 A row is the last resort. First: does a line or cell of the format prove that a block is whole, and can the parser ask for it?
 Does a blank value behind a key get an `Absent`, and a value whose key is gone a problem?
@@ -23,7 +23,7 @@ _LAST_CARD = "a list of keys has no line that ends it, and a single card none be
 _A_LINE_A_CARD = "rows of which each is a card or a process, without a count or a line that ends them"
 
 UNTELLABLE = (
-    Untellable("what is left of a text that is told to be cut", sample=r"-cut\b|-cut-|trunc|trimm"),
+    Untellable("what is left of a text whose name says that it is cut", sample=r"-cut\b|-cut-|trunc|trimm"),
     Untellable(_LAST_CARD, "cnmon", "tail", "/info$"),
     Untellable(_LAST_CARD, "efsmi", "tail", r"query|/q-"),
     Untellable(_LAST_CARD, "mx-smi", "tail", "summary|count-ecc|show-temperature"),
@@ -132,7 +132,7 @@ UNTELLABLE = (
         what=r": (power_watts|clock_hertz|temperature_celsius)",
     ),
     Untellable(
-        "the chip's serial number stands where the board's is not told",
+        "the chip's serial number stands where the board's is not printed",
         parser="amd-smi",
         where="product_serial",
         what=": serial ",
@@ -144,7 +144,7 @@ UNTELLABLE = (
         what=": model ",
     ),
     Untellable(
-        "a copy of a folder of the kernel holds files that nobody reads: one whose path is damaged is one of those",
+        "a copy of a folder of the kernel contains files that no parser reads; a damaged path looks like one of them",
         parser="amdgpu-sysfs",
         sample="saved-|ttar",
         what=r"gone$",

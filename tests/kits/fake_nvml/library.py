@@ -184,7 +184,7 @@ class FakeNvml:
 
     def unplug(self, where: Where) -> None:
         """Remove a GPU, or a MIG device (which readers notice at the next initialisation)."""
-        self._change_presence(where, lambda present, number: [each for each in present if each != number])
+        self._change_presence(where, lambda present, number: [device for device in present if device != number])
 
     def plug(self, where: Where) -> None:
         self._change_presence(where, lambda present, number: sorted({*present, number}))
@@ -217,7 +217,7 @@ class FakeNvml:
         """Return the number of calls by name."""
         return self.tally.counts(str(where))
 
-    # --- how it is told
+    # --- the files that steer it
 
     def _rule(self, what: str, call: str, where: Where, number: int, times: int | None, after: int) -> None:
         self._rules.append((what, self._rule_text(call, where, number, times, after)))
@@ -254,10 +254,10 @@ class FakeNvml:
 
 
 def _key(where: Where, call: str) -> Key:
-    place = str(where)
-    if place == NODE:
+    device = str(where)
+    if device == NODE:
         return Key(NODE, call)
-    return Key(f"mig.{place.replace('/', '.')}" if "/" in place else f"gpu.{place}", call)
+    return Key(f"mig.{device.replace('/', '.')}" if "/" in device else f"gpu.{device}", call)
 
 
 def _field(number: int, scope: int) -> str:

@@ -104,9 +104,9 @@ class Profile:
         names = {"n": number, "bus": bus}
         migs = self.document.get("mig", [])
         answers = {Key("node", f"migs.{number}"): " ".join(map(str, range(len(migs))))}
-        own = {"nvmlDeviceGetPciInfo_v3": pci_text(bus, table["pci"]), "nvmlDeviceGetMinorNumber": str(number)}
-        own |= readings(table, names) | reason_fields(table, version) | smoothing_fields(table, version)
-        answers |= {Key(place, call): self._moving(call, text) for call, text in own.items()}
+        texts = {"nvmlDeviceGetPciInfo_v3": pci_text(bus, table["pci"]), "nvmlDeviceGetMinorNumber": str(number)}
+        texts |= readings(table, names) | reason_fields(table, version) | smoothing_fields(table, version)
+        answers |= {Key(place, call): self._moving(call, text) for call, text in texts.items()}
         for index, mig in enumerate(migs):
             found = readings(mig, names | {"m": index})
             answers |= {Key(f"mig.{number}.{index}", call): text for call, text in found.items()}
@@ -162,7 +162,7 @@ def flat(table: Mapping[str, Any], before: str = "") -> dict[str, str]:
         if isinstance(value, Mapping):
             found |= flat(value, f"{before}{key}.")
         else:
-            found[before + key] = " ".join(_word(each) for each in (value if isinstance(value, list) else [value]))
+            found[before + key] = " ".join(_word(item) for item in (value if isinstance(value, list) else [value]))
     return found
 
 
@@ -215,7 +215,7 @@ def process_texts(lists: Mapping[str, Any]) -> dict[str, str]:
     return {
         f"nvmlDeviceGet{kind}RunningProcesses": processes
         if isinstance(processes, str)
-        else " ".join(process_text(*each) for each in processes)
+        else " ".join(process_text(*process) for process in processes)
         for kind, processes in lists.items()
     }
 

@@ -63,9 +63,9 @@ class StandIn(ModuleType):
         super().__init__("pynvml")
         self.__spec__ = ModuleSpec("pynvml", None)
         node = load_profile(profile)
-        told = node.answers(driver or node.driver).items()
+        answers = node.answers(driver or node.driver).items()
         self.answers = {
-            str(key): text for key, text in told if not key.call.startswith(("nvmlGpm", "nvmlDeviceGetSupportedEv"))
+            str(key): text for key, text in answers if not key.call.startswith(("nvmlGpm", "nvmlDeviceGetSupportedEv"))
         }
         self.nvmlShutdown = lambda: None
         self.lost: set[int] = set()
@@ -110,8 +110,8 @@ class StandIn(ModuleType):
         return [self._call("nvmlDeviceGetMemoryAffinity", handle)]
 
     def nvmlDeviceGetFieldValues(self, handle: Any, ids: Sequence[tuple[int, int]]) -> bytes:
-        place = self._place(handle)
-        return b"".join(self._field(place, number, scope) for number, scope in ids)
+        device = self._place(handle)
+        return b"".join(self._field(device, number, scope) for number, scope in ids)
 
     def nvmlDeviceGetProcessUtilization(self, handle: Any, since: int) -> list[SimpleNamespace]:
         words = self._words(f"{self._place(handle)}.nvmlDeviceGetProcessUtilization")
@@ -158,16 +158,16 @@ class StandIn(ModuleType):
     def _migs(self, handle: Any) -> list[str]:
         return self._words(f"node.migs.{self._place(handle).split('.')[1]}")
 
-    def _bus_id(self, place: str) -> str:
-        domain, bus, device, *_ = map(int, self._words(f"{place}.nvmlDeviceGetPciInfo_v3"))
+    def _bus_id(self, device: str) -> str:
+        domain, bus, device, *_ = map(int, self._words(f"{device}.nvmlDeviceGetPciInfo_v3"))
         return f"{domain:08X}:{bus:02X}:{device:02X}.0"
 
-    def _field(self, place: str, number: int, scope: int) -> bytes:
+    def _field(self, device: str, number: int, scope: int) -> bytes:
         if number >= int(self.answers["node.field_limit"]):
             return _FIELD.pack(number, scope, 1, 0, 0, _INVALID_ARGUMENT, b"")
-        text = self.answers.get(f"{place}.field.{number}.{'all' if scope == ALL_LINKS else scope}")
+        text = self.answers.get(f"{device}.field.{number}.{'all' if scope == ALL_LINKS else scope}")
         if text is None:
-            text = self._of_a_call(place, number) if scope == 0 else f"!{_NOT_SUPPORTED}"
+            text = self._of_a_call(device, number) if scope == 0 else f"!{_NOT_SUPPORTED}"
         if text.startswith("!"):
             return _FIELD.pack(number, scope, 1, 0, 0, int(text[1:]), b"")
         kind, value = text.split()
@@ -175,10 +175,10 @@ class StandIn(ModuleType):
         held = struct.pack(form, float(value) if form == "d" else int(value))
         return _FIELD.pack(number, scope, 1, 0, numbered, 0, held)
 
-    def _of_a_call(self, place: str, number: int) -> str:
+    def _of_a_call(self, device: str, number: int) -> str:
         """Return a field whose value is that of another call."""
         call, word, kind = _SAME_AS_CALL.get(number, ("", 0, ""))
-        text = self.answers.get(f"{place}.{call}", f"!{_NOT_SUPPORTED}")
+        text = self.answers.get(f"{device}.{call}", f"!{_NOT_SUPPORTED}")
         return text if text.startswith("!") else f"{kind} {text.split()[word]}"
 
 

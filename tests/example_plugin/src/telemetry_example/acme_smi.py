@@ -132,7 +132,7 @@ def _device(card: _Card, listing: _Listing) -> Device:
 
 
 def _readings(place: int, card: _Card, listing: _Listing) -> list[Reading]:
-    """A reading for each row of FIELDS; what the table does not know is told, not dropped."""
+    """A reading for each row of FIELDS; a line that the table does not contain is reported, not dropped."""
     for key in card.values:
         if key not in FIELDS and key not in IDENTITY:
             listing.unknown[quote(key)] = None
