@@ -41,9 +41,9 @@ class CardList:
     address: tuple[Key, ...] = ()
 
 
-def is_list(lines: Sequence[Line], shape: CardList) -> bool:
-    """Return whether these lines contain the heading of a card."""
-    return any(line.ended and shape.card.match(line.text.strip()) for line in lines)
+def is_card(line: Line, shape: CardList) -> bool:
+    """Return whether a line is the heading of a card."""
+    return line.ended and shape.card.match(line.text.strip()) is not None
 
 
 def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
@@ -219,7 +219,7 @@ def markup(shape: CardList) -> Shape:
 
     def read_if(text: Text, draft: Draft) -> bool:
         listed, open_elements = _as_list(text.lines)
-        if not is_list(listed, shape):
+        if not any(is_card(line, shape) for line in listed):
             return False
         _read_cards(listed, shape, draft)
         if open_elements:

@@ -27,9 +27,9 @@ class Monitor:
     quiet: frozenset[str]
 
 
-def is_monitor(lines: Sequence[Line], shape: Monitor) -> bool:
-    """Return whether these lines contain the heading of the monitor."""
-    return any(_heading(line, shape)[:1] == [shape.index] for line in lines)
+def is_monitor(line: Line, shape: Monitor) -> bool:
+    """Return whether a line is the monitor's heading with the names of its columns."""
+    return _heading(line, shape)[:1] == [shape.index]
 
 
 def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
@@ -111,17 +111,12 @@ class Query:
     quiet: frozenset[str]
 
 
-def is_query(lines: Sequence[Line], query: Query) -> bool:
-    """Return whether these lines contain a line of field names."""
-    return any(_head(line, query) for line in lines)
-
-
 def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
     """Put the newest row of each card into the draft, in the order of the cards."""
     head: _Head = ()
     newest: _Newest = {}
     for line in lines:
-        names = _head(line, query)
+        names = query_names(line, query)
         if names:
             head = names
             unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
@@ -137,8 +132,8 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
                 draft.take(device, (target,), _with_unit(cell, unit), line.where)
 
 
-def _head(line: Line, query: Query) -> _Head:
-    """The names of a line that holds nothing but names, one of which names the card."""
+def query_names(line: Line, query: Query) -> _Head:
+    """Return the names in a line of field names, one of which identifies the card; empty for any other line."""
     if not line.ended or len(line.text) > _LONGEST_ROW:
         return ()
     cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)

@@ -64,9 +64,9 @@ class _Scan:
     closed: bool = False
 
 
-def is_table(lines: Sequence[Line], box: Box) -> bool:
-    """Return whether these lines contain the table's headings or its version line."""
-    return any(_opens(line, box) or box.banner.search(line.text) for line in lines)
+def is_table(line: Line, box: Box) -> bool:
+    """Return whether a line is the first heading line of the table or its version line."""
+    return _opens(line, box) or box.banner.search(line.text) is not None
 
 
 def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:

@@ -17,7 +17,7 @@ A vendor's tables map its keys or headings to targets, and its shapes call `draf
             name, _, text = line.text.partition(":")
             draft.take(draft.device(0), KEYS.get(name.lower(), ()), text, line.where)
 
-    _TOOL = Tool("my-smi", "vendor", (of_lines(is_keys, read_keys, tables=(KEYS,)),), silent="no output: load the driver")
+    _TOOL = Tool("my-smi", "vendor", (of_lines(is_key, read_keys, tables=(KEYS,)),), silent="no output: load the driver")
     PARSER = parser_of(_TOOL, Poll("readings", Command((("my-smi",),))))
 
 Exceptions are handled before the draft, or with its other methods:

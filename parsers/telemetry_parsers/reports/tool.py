@@ -87,15 +87,15 @@ class Shape:
 
 
 def of_lines(
-    is_it: Callable[[Sequence[Line]], bool],
+    is_mark: Callable[[Line], object],
     read: Callable[[Sequence[Line], Draft], None],
     empty: Empty = _needs_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
-    """Return a shape of one tool: `is_it` recognizes its lines, `read` reads them."""
+    """Return a shape of one tool: some line is true for `is_mark`, and `read` reads all lines."""
 
     def read_if(text: Text, draft: Draft) -> bool:
-        has_shape = is_it(text.lines)
+        has_shape = any(map(is_mark, text.lines))
         if has_shape:
             read(text.lines, draft)
         return has_shape
@@ -104,12 +104,12 @@ def of_lines(
 
 
 def shape(
-    is_it: Callable[[Sequence[Line], _Words], bool],
+    is_mark: Callable[[Line, _Words], object],
     read: Callable[[Sequence[Line], _Words, Draft], None],
     words: _Words,
 ) -> Shape:
     """Return a shape shared by several vendors' tools, in one vendor's words."""
-    return of_lines(lambda lines: is_it(lines, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
+    return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
@@ -75,7 +75,7 @@ _LIST = CardList(
 _TOOL = Tool(
     name=TOOL,
     vendor="cambricon",
-    shapes=(shape(is_list, read_list, _LIST), shape(is_table, read_table, _BOX)),
+    shapes=(shape(is_card, read_list, _LIST), shape(is_table, read_table, _BOX)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),

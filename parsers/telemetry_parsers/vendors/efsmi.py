@@ -6,7 +6,7 @@ import re
 
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, column
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
@@ -109,7 +109,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="enflame",
     shapes=(
-        shape(is_list, read_list, _LIST),
+        shape(is_card, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
         shape(is_table, read_table, _BOX),
     ),

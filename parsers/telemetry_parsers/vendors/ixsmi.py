@@ -6,8 +6,8 @@ import re
 
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, markup, read_list
-from telemetry_parsers.like_nvidia_smi.monitor import Query, is_query, read_query
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, markup, read_list
+from telemetry_parsers.like_nvidia_smi.monitor import Query, query_names, read_query
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
@@ -138,8 +138,8 @@ _TOOL = Tool(
     shapes=(
         markup(_LOG),
         shape(is_table, read_table, _BOX),
-        shape(is_query, read_query, _QUERY),
-        shape(is_list, read_list, _NAMES),
+        shape(query_names, read_query, _QUERY),
+        shape(is_card, read_list, _NAMES),
     ),
     silent="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
     errors=(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, markup, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, markup, read_list
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
@@ -145,9 +145,9 @@ _FIELD = re.compile(r'"([^"]{0,80})"(?=\s|\Z)|([^\s"]{1,80})(?=\s|\Z)')
 _LONGEST = 1000
 
 
-def _is_places(lines: Sequence[Line]) -> bool:
-    """Whether some line begins with a bus address and two numbers, and holds a quoted model."""
-    return any(_START.match(line.text.strip()) and '"' in line.text for line in lines)
+def _is_places(line: Line) -> bool:
+    """Return whether a line begins with a bus address and two numbers, and has a quoted model."""
+    return _START.match(line.text.strip()) is not None and '"' in line.text
 
 
 def _read_places(lines: Sequence[Line], draft: Draft) -> None:
@@ -193,7 +193,7 @@ _TOOL = Tool(
     vendor="kunlunxin",
     shapes=(
         markup(LOG),
-        shape(is_list, read_list, _LIST),
+        shape(is_card, read_list, _LIST),
         shape(is_table, read_table, _BOX),
         of_lines(_is_places, _read_places, tables=(_PLACES,)),
     ),

@@ -9,7 +9,7 @@ from typing import Any, cast
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import QUIET, CellReader, Column, cell_reader, column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
@@ -323,7 +323,7 @@ _TOOL = Tool(
         Shape(_read_document, "json", tables=(_DOCUMENT,)),
         shape(is_table, _read_table, _BOX),
         Shape(_read_names, tables=(STATE,)),
-        shape(is_list, read_list, _LIST),
+        shape(is_card, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
     ),
     silent="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",

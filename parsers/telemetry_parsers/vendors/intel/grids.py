@@ -54,9 +54,9 @@ class _Grid:
     nameless: bool = False
 
 
-def is_grid(lines: Sequence[Line]) -> bool:
-    """Whether the heading of a grid is in these lines."""
-    return any(_kind(_cells(line)) for line in lines if line.ended)
+def opens_grid(line: Line) -> bool:
+    """Return whether a line is the heading of a grid."""
+    return line.ended and bool(_kind(_cells(line)))
 
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:

@@ -25,17 +25,12 @@ _PS = re.compile(
 _LONGEST = 2000
 
 
-def is_csv(lines: Sequence[Line]) -> bool:
-    """Whether a heading line of comma-separated columns with a device's number is in these lines."""
-    return any(_header(line) for line in lines)
-
-
 def read_csv(lines: Sequence[Line], draft: Draft) -> None:
     """Put the newest row of each device into the draft, in the order of the devices."""
     header: list[str] = []
     newest: _Newest = {}
     for line in lines:
-        names = _header(line)
+        names = csv_headings(line)
         if names:
             header = names
             draft.name_unknown(*(name for name in header if not _is_known(name)))
@@ -92,16 +87,11 @@ def _rank(cell: str) -> float:
     return -1.0 if isinstance(number, Absent) else number
 
 
-def is_ps(lines: Sequence[Line]) -> bool:
-    """Whether the heading of `ps` is in these lines."""
-    return any(_is_ps_head(line) for line in lines)
-
-
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes into the draft; nothing marks the end of the list, so that they are not counted."""
     started = False
     for line in lines:
-        if _is_ps_head(line):
+        if is_ps_heading(line):
             started = True
             continue
         match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
@@ -118,7 +108,8 @@ def memory_of(text: str) -> float | None:
     return None if isinstance(number, Absent) else number * 1000
 
 
-def _is_ps_head(line: Line) -> bool:
+def is_ps_heading(line: Line) -> bool:
+    """Return whether a line is the heading of `ps`."""
     words = line.text[:_LONGEST].split()
     return line.ended and words[:1] == ["PID"] and "DeviceID" in words and words[-1:] == ["MEM"]
 
@@ -127,7 +118,8 @@ def _split(line: Line) -> list[str]:
     return comma_cells(line.text, longest=4 * _LONGEST, most_commas=_LONGEST)
 
 
-def _header(line: Line) -> list[str]:
+def csv_headings(line: Line) -> list[str]:
+    """Return the headings in a heading line of comma-separated columns with a device's number; empty for any other line."""
     if not line.ended or "," not in line.text[:_LONGEST]:
         return []
     cells = _split(line)

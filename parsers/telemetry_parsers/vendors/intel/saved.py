@@ -20,9 +20,9 @@ _LONGEST = 2000
 _Object = dict[str, Any]
 
 
-def is_matrix(lines: Sequence[Line]) -> bool:
-    """Whether the heading of `topology -m` is in these lines."""
-    return any(line.ended and "|CPU Affinity" in line.text for line in lines)
+def is_matrix_heading(line: Line) -> bool:
+    """Return whether a line is the heading of `topology -m`."""
+    return line.ended and "|CPU Affinity" in line.text
 
 
 def read_matrix(lines: Sequence[Line], draft: Draft) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 from telemetry_parsers import units
-from telemetry_parsers.like_nvidia_smi.monitor import is_query, read_query
+from telemetry_parsers.like_nvidia_smi.monitor import query_names, read_query
 from telemetry_parsers.like_nvidia_smi.table import Box, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
@@ -106,9 +106,9 @@ _NAME = "xpu-smi"
 _DUMPED = "0,1,2,3,4,5,18"
 
 
-def _is_table(lines: Sequence[Line], box: Box) -> bool:
-    """The version line alone: the headings are those of others, too."""
-    return any(line.ended and box.banner.search(line.text) for line in lines)
+def _is_version(line: Line, box: Box) -> bool:
+    """Return whether a line is the version line. Other tools print the same headings."""
+    return line.ended and box.banner.search(line.text) is not None
 
 
 _TOOL = Tool(
@@ -116,16 +116,16 @@ _TOOL = Tool(
     vendor="intel",
     shapes=(
         Shape(read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)),
-        shape(_is_table, read_table, BOX),
+        shape(_is_version, read_table, BOX),
         of_lines(
-            grids.is_grid,
+            grids.opens_grid,
             grids.read_grid,
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
-        shape(is_query, read_query, QUERY),
-        of_lines(rows.is_ps, rows.read_ps, empty=may_be_empty),
-        of_lines(saved.is_matrix, saved.read_matrix),
-        of_lines(rows.is_csv, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
+        shape(query_names, read_query, QUERY),
+        of_lines(rows.is_ps_heading, rows.read_ps, empty=may_be_empty),
+        of_lines(saved.is_matrix_heading, saved.read_matrix),
+        of_lines(rows.csv_headings, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(

@@ -83,14 +83,9 @@ class _Row:
 _Rows = list[_Row] | Absent
 
 
-def is_alone(lines: Sequence[Line]) -> bool:
-    """Whether a process table begins in these lines."""
-    return any(_is_title(line) for line in lines)
-
-
 def read_alone(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes of a table without one of the cards, and the cards that it names, into the draft."""
-    title = next(position for position, line in enumerate(lines) if _is_title(line))
+    title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
             draft.is_cut = True  # what is left of a table of cards whose headings are lost
@@ -107,7 +102,8 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
     _give(_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 
-def _is_title(line: Line) -> bool:
+def is_process_title(line: Line) -> bool:
+    """Return whether a line is the title of a process table."""
     return line.ended and line.text.strip().lower() == _TITLE
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_list, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, read_list
 from telemetry_parsers.like_nvidia_smi.table import is_table
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
@@ -103,10 +103,10 @@ _TOOL = Tool(
     vendor=keys.VENDOR,
     shapes=(
         shape(is_table, default_table.read_table, default_table.BOX),
-        of_lines(default_table.is_alone, default_table.read_alone, empty=may_be_empty),
-        of_lines(query.is_list, query.read_list, tables=_QUERY),
+        of_lines(default_table.is_process_title, default_table.read_alone, empty=may_be_empty),
+        of_lines(query.is_card, query.read_list, tables=_QUERY),
         Shape(query.read_json, "json", tables=_QUERY),
-        shape(is_list, read_list, _NAMES),
+        shape(is_card, read_list, _NAMES),
         Shape(_read_version, empty=is_fine),
     ),
     silent=_SILENT,

@@ -62,9 +62,9 @@ class _Query:
     cards: list[_Card] = field(default_factory=list)
 
 
-def is_list(lines: Sequence[Line]) -> bool:
-    """Whether these lines are the indented text of `-q`: a card opens with `GPU0 00000000:01:00.0`."""
-    return any(line.ended and _CARD.match(line.text.strip()) for line in lines)
+def is_card(line: Line) -> bool:
+    """Return whether a line is the heading of a card in the indented text of `-q`: `GPU0 00000000:01:00.0`."""
+    return line.ended and _CARD.match(line.text.strip()) is not None
 
 
 def read_list(lines: Sequence[Line], draft: Draft) -> None:

@@ -64,18 +64,17 @@ _MATRIX = re.compile(
 _ADVICE = "; save the output of amd-smi metric --json"
 
 
-def _of_blocks(is_it: Callable[[Sequence[Line]], bool], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
-    return of_lines(is_it, lambda lines, draft: fill(draft, read(lines, draft)), empty=without_cards)
+def _of_blocks(is_mark: Callable[[Line], object], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
+    return of_lines(is_mark, lambda lines, draft: fill(draft, read(lines, draft)), empty=without_cards)
 
 
-def _is_version(lines: Sequence[Line]) -> bool:
-    return any(line.ended and "AMDSMI Tool:" in line.text for line in lines)
+def _is_version(line: Line) -> bool:
+    return line.ended and "AMDSMI Tool:" in line.text
 
 
 def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """The line of `amd-smi version`: names and versions between bars."""
-    line = next(line for line in lines if _is_version([line]))
-    for match in _VERSION.finditer(line.text):
+    """Read the line of `amd-smi version`: names and versions between bars."""
+    for match in _VERSION.finditer(next(filter(_is_version, lines)).text):
         name = _VERSION_NAMES.get(match[1].strip().lower())
         if name is not None:
             draft.facts[name] = match[2].strip()
@@ -83,10 +82,10 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 _SHAPES = (
-    _of_blocks(saved_sections.is_sections, saved_sections.read_sections),
-    _of_blocks(saved_tables.is_table, saved_tables.read_table),
-    of_lines(saved_tables.is_box, saved_tables.read_box),
-    _of_blocks(saved_csv.is_csv, saved_csv.read_csv),
+    _of_blocks(saved_sections.is_device, saved_sections.read_sections),
+    _of_blocks(saved_tables.table_headings, saved_tables.read_table),
+    of_lines(saved_tables.is_box_heading, saved_tables.read_box),
+    _of_blocks(saved_csv.csv_headings, saved_csv.read_csv),
     _of_blocks(_is_version, _read_version),
 )
 

@@ -57,11 +57,6 @@ _BLOCK_COUNT = re.compile(r"([a-z0-9_]{2,12})_((?:un)?correctable_count|deferred
 _SHORTENED = "..."
 
 
-def is_csv(lines: Sequence[Line]) -> bool:
-    """Whether a line is the heading line of CSV: `gpu,…`, or `timestamp,gpu,…`."""
-    return any(_names(line) for line in lines)
-
-
 def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """The rows below each heading line: of the devices, and of their processes."""
     scan = _Scan(draft)
@@ -70,7 +65,8 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
     return scan.blocks
 
 
-def _names(line: Line) -> list[str]:
+def csv_headings(line: Line) -> list[str]:
+    """Return the headings in a heading line of CSV, `gpu,…` or `timestamp,gpu,…`; empty for any other line."""
     if not line.ended or "," not in line.text:
         return []
     names = [plain_key(name) for name in line.text.split(",")]
@@ -89,7 +85,7 @@ class _Scan:
 
     def take(self, line: Line) -> None:
         text = line.text.strip()
-        names = _names(line)
+        names = csv_headings(line)
         if names:
             self._head(names)
         elif text == _SHORTENED:

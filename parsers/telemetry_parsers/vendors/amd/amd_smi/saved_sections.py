@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.answers import CUT_LINE, SHORTENED, not_understood
@@ -24,9 +24,9 @@ _LISTS = frozenset({"retired", "pending", "process_info"})
 _NOTHING = (NONE | NO_PAGES) - {"[]"}
 
 
-def is_sections(lines: Iterable[Line]) -> bool:
-    """Whether these lines hold a block: it opens with `GPU: 0`."""
-    return any(line.ended and _DEVICE.match(line.text.strip()) for line in lines)
+def is_device(line: Line) -> bool:
+    """Return whether a line opens the block of a device: `GPU: 0`."""
+    return line.ended and _DEVICE.match(line.text.strip()) is not None
 
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:

@@ -48,11 +48,6 @@ _SHORTENED = "..."
 _MOST_WORDS = 120
 
 
-def is_table(lines: Sequence[Line]) -> bool:
-    """Whether these lines hold monitor's table: a heading line begins with `GPU` and goes on with its headings."""
-    return any(_headings(line) for line in lines)
-
-
 def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """The rows of the table, one for each card or partition; of several rows for one the last."""
     scan = _Scan(draft)
@@ -61,8 +56,8 @@ def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
     return scan.blocks
 
 
-def _headings(line: Line) -> list[str]:
-    """The headings that a line holds; none where it is no heading line. Those of rocm-smi are not all capitals."""
+def table_headings(line: Line) -> list[str]:
+    """Return the headings in a heading line of monitor's table; empty for any other line. Those of rocm-smi are not all capitals."""
     words = line.text.split(maxsplit=_MOST_WORDS) if line.ended else []
     names = words[1:] if words[:1] == ["TIMESTAMP"] else words
     is_row = (
@@ -86,7 +81,7 @@ class _Scan:
 
     def take(self, line: Line) -> None:
         text = line.text.strip()
-        headings = _headings(line)
+        headings = table_headings(line)
         if not text or text.upper() == _PROCESS_TITLE:
             return
         if headings:
@@ -245,9 +240,9 @@ _PROCESS_HEADING = re.compile(r"[ \t|]{0,8}GPU[ \t]{1,20}PID[ \t]{1,20}Process N
 _NONE = "no running processes"
 
 
-def is_box(lines: Sequence[Line]) -> bool:
-    """Whether these lines hold the overview with its headings."""
-    return any(line.ended and line.text.strip("| \t").startswith("BDF ") and "GPU-Name" in line.text for line in lines)
+def is_box_heading(line: Line) -> bool:
+    """Return whether a line is the first heading line of the overview."""
+    return line.ended and line.text.strip("| \t").startswith("BDF ") and "GPU-Name" in line.text
 
 
 def read_box(lines: Sequence[Line], draft: Draft) -> None:

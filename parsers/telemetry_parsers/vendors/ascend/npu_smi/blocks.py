@@ -33,9 +33,12 @@ _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
 _MOST_CHIPS = 16  # of one card; 310 has four
 
 
-def is_blocks(lines: Sequence[Line], common: frozenset[str] = keys.COMMON_WORDS) -> bool:
-    """Whether some line is a key that only npu-smi prints, being none of the `common` ones, or a process of `-t proc-mem`."""
-    return any(_is_key(line, common) or is_process(line) for line in lines)
+def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> bool:
+    """Return whether a line has a key that only npu-smi prints (none of the `common` keys), or is a process of `-t proc-mem`."""
+    name, colon, _ = line.text.partition(":")
+    key = split_key(name)[0]
+    is_key = bool(colon) and line.ended and key in KNOWN and key not in common
+    return is_key or is_process(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,6 @@ def read(lines: Sequence[Line], context: Context, draft: Draft) -> None:
         if card.is_named and is_empty and not totals and len(draft.problems) == before:
             draft.complain(card.where, f"nothing is said of NPU {card.number} or of one of its chips")
     _check_totals(draft, totals)
-
-
-def _is_key(line: Line, common: frozenset[str]) -> bool:
-    name, colon, _ = line.text.partition(":")
-    key = split_key(name)[0]
-    return bool(colon) and line.ended and key in KNOWN and key not in common
 
 
 @dataclass(frozen=True, slots=True)

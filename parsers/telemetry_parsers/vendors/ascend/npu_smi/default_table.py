@@ -63,9 +63,9 @@ _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
 TABLES = (_READINGS, _ENGINES, _MEMORY, TO_HEALTH)
 
 
-def is_table(lines: Sequence[Line]) -> bool:
-    """Whether these lines hold the device table or its process table."""
-    return any(line.ended and (_shape_of(line) is not None or _is_process_title(line)) for line in lines)
+def is_table(line: Line) -> bool:
+    """Return whether a line is the first heading line of the device table or of the process table."""
+    return line.ended and (_shape_of(line) is not None or _is_process_title(line))
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:

@@ -90,7 +90,8 @@ def _is_added(poll: str, item: Reading) -> bool:
 def _read_blocks(text: Text, draft: Draft) -> bool:
     common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_WORDS
     # Many tools print such blocks, with keys such as `HBM Temperature`.
-    if not blocks.is_blocks(text.lines, common) or foreign_tool(text.joined, TOOL) is not None:
+    is_it = any(blocks.is_block_line(line, common) for line in text.lines)
+    if not is_it or foreign_tool(text.joined, TOOL) is not None:
         return False
     # Only answers about memory need it, and only the head is searched, so that a log of many answers is read in linear time.
     joined = text.joined.upper()
@@ -130,9 +131,9 @@ _TOOL = Tool(
     vendor="ascend",
     shapes=(
         of_lines(default_table.is_table, default_table.read, empty=must_be_whole, tables=default_table.TABLES),
-        of_lines(readings.is_mapping, readings.read_mapping, empty=is_fine),
-        of_lines(saved.is_watch, saved.read_watch, empty=is_fine),
-        of_lines(saved.is_topology, saved.read_topology, empty=is_fine),
+        of_lines(readings.mapping_headings, readings.read_mapping, empty=is_fine),
+        of_lines(saved.watch_headings, saved.read_watch, empty=is_fine),
+        of_lines(saved.topology_row, saved.read_topology, empty=is_fine),
         Shape(_read_blocks, empty=is_fine, tables=keys.TABLES),
         Shape(_read_version, empty=is_fine),
     ),

@@ -45,17 +45,12 @@ _NAME = "chip name"
 _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", _NAME})
 
 
-def is_mapping(lines: Sequence[Line]) -> bool:
-    """Whether a line is the heading of `npu-smi info -m`."""
-    return any(_mapping_headings(line) for line in lines)
-
-
 def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     """Which chip has which logic id; parts without one, such as the card's controller, are no devices."""
     headings: tuple[str, ...] = ()
     spaces: set[str | None] = set()
     for line in lines:
-        names = _mapping_headings(line)
+        names = mapping_headings(line)
         if names or not headings:
             headings = names or _outside(draft, line) or headings
         elif line.ended and line.text.strip():
@@ -75,7 +70,8 @@ def _outside(draft: Draft, line: Line) -> tuple[str, ...]:
     return ()
 
 
-def _mapping_headings(line: Line) -> tuple[str, ...]:
+def mapping_headings(line: Line) -> tuple[str, ...]:
+    """Return the headings in the heading line of `npu-smi info -m`; empty for any other line."""
     names = headings_in(line.text.replace("\t", "  "), _MAPPING) if line.ended else ()
     return names if names[:1] == ("npu id",) and "chip id" in names else ()
 

@@ -39,24 +39,14 @@ _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW
 _MOST_COLUMNS = 200
 
 
-def is_watch(lines: Sequence[Line]) -> bool:
-    """Whether a line is the heading of `npu-smi info watch`."""
-    return any(_watch_headings(line) for line in lines)
-
-
-def is_topology(lines: Sequence[Line]) -> bool:
-    """Whether a line is a row of the matrix of `npu-smi info -t topo`."""
-    return any(line.ended and _topology_row(line) is not None for line in lines)
-
-
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
     """The last row of each chip: the rows come one after another for as long as the tool runs."""
     headings: tuple[str, ...] = ()
     last: dict[Place, tuple[Line, dict[str, str]]] = {}
     for line in lines:
-        headings = _watch_headings(line) or headings
+        headings = watch_headings(line) or headings
         words = line.text.split()
-        if not words or _watch_headings(line) or not line.ended:
+        if not words or watch_headings(line) or not line.ended:
             continue
         cells = dict(zip(headings, words, strict=False))
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
@@ -69,10 +59,11 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
         _add_watched(draft, place, line, cells)
 
 
-def _watch_headings(line: Line) -> tuple[str, ...]:
-    """Every heading ends in a bracket, so that one blank after it is enough."""
+def watch_headings(line: Line) -> tuple[str, ...]:
+    """Return the headings in the heading line of `npu-smi info watch`; empty for any other line."""
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
+    # Each heading ends in a bracket, so that a single blank separates two headings.
     names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MOST_COLUMNS) if part.strip()]
     return tuple(names) if names[:1] == [_CARD] else ()
 
@@ -90,7 +81,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
     columns: set[str] = set()
     nodes: set[str] = set()
     for line in lines:
-        row = _topology_row(line) if line.ended else None
+        row = topology_row(line)
         words = line.text.split(maxsplit=_MOST_COLUMNS)
         if row is not None:
             place, processors = row
@@ -105,10 +96,10 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
         draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
 
 
-def _topology_row(line: Line) -> tuple[Place, str | None] | None:
-    """The device of a row and its processors; None for the heading, the legend and all else."""
+def topology_row(line: Line) -> tuple[Place, str | None] | None:
+    """Return the device and the processors of a row of the matrix of `npu-smi info -t topo`; None for any other line."""
     words = line.text.split(maxsplit=_MOST_COLUMNS)
-    node = _NODE.match(words[0]) if len(words) > 1 else None
+    node = _NODE.match(words[0]) if line.ended and len(words) > 1 else None
     if node is None or not _RELATION.match(words[1]):
         return None
     last, number = words[-1], int(node[2])
@@ -116,28 +107,25 @@ def _topology_row(line: Line) -> tuple[Place, str | None] | None:
     return place, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
 
 
-# One of these in a line shows its shape; most lines go on with the shape of the line before.
-_SHAPES: Mapping[str, Callable[[Sequence[Line]], bool]] = {
-    "table": lambda found: found[0].text.lstrip().startswith("|") or is_rule(found[0].text),
-    "mapping": readings.is_mapping,
-    "watch": is_watch,
-    "topology": is_topology,
-    "blocks": blocks.is_blocks,
+# The shape that a line shows. Most lines show none and have the shape of the line before.
+_SHAPES: Mapping[str, Callable[[Line], object]] = {
+    "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
+    "mapping": readings.mapping_headings,
+    "watch": watch_headings,
+    "topology": topology_row,
+    "blocks": blocks.is_block_line,
 }
 
 
 def segments(run: Run) -> list[Run]:
-    """The answers in a run, one for each change of shape."""
+    """Return the answers in a run: a new answer begins where the shape changes."""
     parts: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:
-        next_shape = _shape_of(line) or shape
+        shapes = (name for name, has_shape in _SHAPES.items() if line.text.strip() and has_shape(line))
+        next_shape = next(shapes, shape)
         if shape and next_shape != shape:
             parts.append([])
         shape = next_shape
         parts[-1].append(line)
     return [Run(run.arguments, tuple(part)) for part in parts]
-
-
-def _shape_of(line: Line) -> str:
-    return next((shape for shape, is_shape in _SHAPES.items() if line.text.strip() and is_shape([line])), "")
