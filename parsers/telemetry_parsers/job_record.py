@@ -20,12 +20,10 @@ NOBODY = "nobody"
 
 # The sums of a record and of each of its cards.
 Seconds = Annotated[
-    float,
-    Schema({"description": "Seconds for which the owner had the card, times its share of it.", "minimum": 0}),
+    float, Schema({"description": "Seconds for which the owner had the card, times its share of it.", "minimum": 0})
 ]
 MeasuredSeconds = Annotated[
-    float,
-    Schema({"description": "The part of these for which the card's utilization was known.", "minimum": 0}),
+    float, Schema({"description": "The part of these for which the card's utilization was known.", "minimum": 0})
 ]
 BusySeconds = Annotated[
     float | None,

@@ -16,19 +16,7 @@ from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Readi
 _SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")
 _DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
-_ENGINES = (
-    "encoder",
-    "decoder",
-    "jpeg",
-    "optical_flow",
-    "copy",
-    "aicore",
-    "aicpu",
-    "ctrlcpu",
-    "vector",
-    "cube",
-    "npu",
-)
+_ENGINES = ("encoder", "decoder", "jpeg", "optical_flow", "copy", "aicore", "aicpu", "ctrlcpu", "vector", "cube", "npu")
 # NVIDIA's names of its tensor pipes: HMMA takes every 16-bit format and TF32, DFMA is double precision, IMMA integers.
 PIPES = ("fp64", "fp32", "fp16", "int", "tensor_dfma", "tensor_hmma", "tensor_imma")
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
@@ -341,13 +329,7 @@ def limits(metric: Metric, vendor: str = "") -> Limits:
     return Limits(
         max(special.low, -sys.float_info.max),
         min(metric.high, sys.float_info.max),
-        frozenset(
-            {
-                *special.blanks,
-                *sentinels.OF_UNIT.get(metric.unit, ()),
-                *sentinels.OF_METRIC.get(metric.key, ()),
-            }
-        ),
+        frozenset({*special.blanks, *sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())}),
     )
 
 

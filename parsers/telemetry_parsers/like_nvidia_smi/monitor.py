@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.targets import Target
+from telemetry_parsers.reports.targets import Target, identity, metric
 from telemetry_parsers.text.answers import misfit
 from telemetry_parsers.text.lines import Line
 
@@ -101,6 +101,20 @@ _MOST_CELLS = 200
 _Head = Sequence[tuple[str, str]]
 # The newest row of each card: its line, the headings above it, its cells.
 _Newest = dict[str, tuple[Line, _Head, list[str]]]
+
+
+# The fields that tools took over from nvidia-smi.
+USUAL_FIELDS: Mapping[str, Target] = {
+    "index": identity("index"),
+    "name": identity("model"),
+    "gpu_name": identity("model"),
+    "uuid": identity("uuid"),
+    "serial": identity("serial"),
+    "driver_version": identity("driver"),
+    "pci.bus_id": identity("bus_id"),
+    "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
+    "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,10 +143,7 @@ def _getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Valu
 
 
 def _chosen(
-    named: Iterable[Named],
-    fresh: Fresh,
-    counters: MutableMapping[tuple[str, str, str], str],
-    pending: frozenset[str],
+    named: Iterable[Named], fresh: Fresh, counters: MutableMapping[tuple[str, str, str], str], pending: frozenset[str]
 ) -> dict[str, dict[ReadingKey, Choice]]:
     """Return the position of each reading of each device that is up, by device id."""
     named = tuple(named)

@@ -78,11 +78,7 @@ class Target:
 
 
 def metric(
-    key: str,
-    label: str = "",
-    unit: str | None = None,
-    words: Mapping[str, Value] | None = None,
-    zero: Value = 0.0,
+    key: str, label: str = "", unit: str | None = None, words: Mapping[str, Value] | None = None, zero: Value = 0.0
 ) -> Target:
     """Return a target for a reading of that metric."""
     return Target("metric", key, label, unit, MappingProxyType(dict(words or {})), zero=zero)

@@ -104,9 +104,7 @@ def of_lines(
 
 
 def shape(
-    is_mark: Callable[[Line, _Words], object],
-    read: Callable[[Sequence[Line], _Words, Draft], None],
-    words: _Words,
+    is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
     """Return a shape shared by several vendors' tools, in one vendor's words."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))

@@ -83,8 +83,13 @@ GIVES = (
     "temperature_celsius", "power_watts", "power_average_watts", "power_instant_watts", "power_cap_watts", "energy_joules_total",
     "memory_used_bytes", "memory_total_bytes", "memory_free_bytes", "memory_used_ratio", "memory_activity_ratio",
     "utilization_ratio", "engine_utilization_ratio", "fan_ratio", "clock_hertz", "performance_level",
-    "pcie_link_generation", "pcie_link_width", "pcie_replays_total", "processes",
+    "pcie_link_generation", "pcie_link_width", "pcie_replays_total", "processes", "ecc_enabled", "ecc_corrected_total",
+    "ecc_uncorrected_total",
 )  # fmt: skip
+# Without this variable, the library locks each card in /dev/shm against all other processes. A run that is killed leaves its
+# lock behind, and jobs that use the library, as RCCL does, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
+# files, which needs no lock.
+LOCKS_OF_ITS_OWN = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 # Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, of --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(
     r"\s{0,8}\"?(?:ROCM-SMI|hy-smi) version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE

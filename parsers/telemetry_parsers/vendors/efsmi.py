@@ -123,6 +123,5 @@ _TOOL = Tool(
 )
 
 PARSER = parser_of(
-    _TOOL,
-    Poll("readings", Command(((TOOL, "-q"), (TOOL,)), folders=("/usr/bin", "/usr/local/efsmi", "/opt/tops/bin"))),
+    _TOOL, Poll("readings", Command(((TOOL, "-q"), (TOOL,)), folders=("/usr/bin", "/usr/local/efsmi", "/opt/tops/bin")))
 )

@@ -150,10 +150,7 @@ NVIDIA = Vendor(
         classes=("0300", "0302"),
         labels=("nvidia.com/gpu.present",),
         runtime_class="nvidia",
-        environment=(
-            ("NVIDIA_VISIBLE_DEVICES", "all"),
-            ("NVIDIA_DRIVER_CAPABILITIES", "utility"),
-        ),
+        environment=(("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_DRIVER_CAPABILITIES", "utility")),
     ),
     demo=_H100,
     other_demos=(("h100mig", _WITH_MIG), ("gb200", _GB200)),
@@ -233,11 +230,7 @@ HYGON = Vendor(
     name="Hygon",
     # Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs have this vendor id as well.
     pci=Pci(0x1D94),
-    nodes=(
-        RENDER_NODES,
-        DeviceNodes(("/dev/kfd",), ("kfd",)),
-        DeviceNodes(("/dev/mkfd",), ("mkfd",)),
-    ),
+    nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",)), DeviceNodes(("/dev/mkfd",), ("mkfd",))),
     permissions="as for AMD; in containers `/dev/mkfd` as well",
     pool=Pool(
         comment=(

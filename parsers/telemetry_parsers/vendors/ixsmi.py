@@ -7,7 +7,7 @@ import re
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
 from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, markup, read_list
-from telemetry_parsers.like_nvidia_smi.monitor import Query, query_names, read_query
+from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query, query_names, read_query
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
@@ -37,22 +37,14 @@ _CAP = metric("power_cap_watts")
 # Both generations' names. A number has a unit of its own or that of its heading; of temperatures there is but one.
 _QUERY = Query(
     fields={
-        "index": identity("index"),
-        "name": identity("model"),
-        "gpu_name": identity("model"),
-        "uuid": identity("uuid"),
+        **USUAL_FIELDS,
         "gpu_uuid": identity("uuid"),
-        "serial": identity("serial"),
         "gpu_serial": identity("serial"),
-        "pci.bus_id": identity("bus_id"),
         "gpu_bus_id": identity("bus_id"),
-        "driver_version": identity("driver"),
         "utilization.gpu": metric("utilization_ratio"),
         "memory.total": metric("memory_total_bytes"),
         "memory.used": metric("memory_used_bytes"),
         "memory.free": metric("memory_free_bytes"),
-        "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
-        "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
         "power.draw": metric("power_watts"),
         "gpu.power.draw": metric("power_watts"),
         "power.limit": _CAP,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
-from telemetry_parsers.like_nvidia_smi.lists import CardList, is_card, markup, read_list
+from telemetry_parsers.like_nvidia_smi.lists import CardList, Key, is_card, markup, read_list
 from telemetry_parsers.like_nvidia_smi.table import Box, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
@@ -37,73 +37,49 @@ _BOX = Box(
     ends_with_processes=True,
 )
 
-
+# What a card prints, by section and key of the list of `-q`, and of the XML of `-q -x`, whose outermost section is the card's.
+_FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
+    (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
+    (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
+    (("", "xpu uuid"), ("xpu", "uuid"), (identity("uuid"),)),
+    (("", "minor number"), ("xpu", "minor_number"), (identity("index"),)),
+    (("", "product architecture"), ("xpu", "product_architecture"), (fact("architecture"),)),
+    (("", "xpu part number"), ("xpu", "xpu_part_number"), (fact("part_number"),)),
+    (("*", "processes"), ("xpu", "processes"), (metric("processes", words={"none": 0.0}),)),
+    (("firmware version", "all version"), ("firmware_version", "all_version"), (fact("firmware"),)),
+    (("pcie generation", "max"), ("pcie_gen", "max_link_gen"), only("pcie_link_generation_max")),
+    (("pcie generation", "current"), ("pcie_gen", "current_link_gen"), only("pcie_link_generation")),
+    (("link width", "max"), ("link_widths", "max_link_width"), only("pcie_link_width_max")),
+    (("link width", "current"), ("link_widths", "current_link_width"), only("pcie_link_width")),
+    *(
+        (("memory usage", kind), ("fb_memory_usage", kind), only(f"memory_{kind}_bytes"))
+        for kind in ("total", "reserved", "used", "free")
+    ),
+    (("utilization", "xpu"), ("utilization", "xpu_util"), only("utilization_ratio")),
+    (("ecc mode", "current"), ("ecc_mode", "current_ecc"), (metric("ecc_enabled", words=ON_OFF),)),
+    (("volatile", "dram correctable"), ("volatile", "dram_correctable"), only("ecc_corrected_total", "dram")),
+    (("volatile", "dram uncorrectable"), ("volatile", "dram_uncorrectable"), only("ecc_uncorrected_total", "dram")),
+    (("temperature", "xpu current temp"), ("temperature", "xpu_temp"), only("temperature_celsius", "core")),
+    (("temperature", "memory current temp"), ("temperature", "memory_temp"), only("temperature_celsius", "memory")),
+    (("power readings", "enforced power limit"), ("power_readings", "enforced_power_limit"), only("power_cap_watts")),
+    (("power readings", "power draw"), ("power_readings", "power_draw"), only("power_watts")),
+    (("clocks", "cluster"), ("clocks", "cluster_clock"), only("clock_hertz", "cluster")),
+    (("clocks", "cdnn"), ("clocks", "cdnn_clock"), only("clock_hertz", "cdnn")),
+)
+_ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"
 _LIST = CardList(
-    card=re.compile(r"XPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"),
+    card=re.compile(f"XPU {_ADDRESS}"),
     card_gives=(identity("bus_id"),),
-    keys={
-        ("", "product name"): (identity("model"),),
-        ("", "serial number"): (identity("serial"),),
-        ("", "xpu uuid"): (identity("uuid"),),
-        ("", "minor number"): (identity("index"),),
-        ("", "product architecture"): (fact("architecture"),),
-        ("", "xpu part number"): (fact("part_number"),),
-        ("firmware version", "all version"): (fact("firmware"),),
-        ("pcie generation", "max"): only("pcie_link_generation_max"),
-        ("pcie generation", "current"): only("pcie_link_generation"),
-        ("link width", "max"): only("pcie_link_width_max"),
-        ("link width", "current"): only("pcie_link_width"),
-        ("memory usage", "total"): only("memory_total_bytes"),
-        ("memory usage", "reserved"): only("memory_reserved_bytes"),
-        ("memory usage", "used"): only("memory_used_bytes"),
-        ("memory usage", "free"): only("memory_free_bytes"),
-        ("utilization", "xpu"): only("utilization_ratio"),
-        ("ecc mode", "current"): (metric("ecc_enabled", words=ON_OFF),),
-        ("volatile", "dram correctable"): only("ecc_corrected_total", "dram"),
-        ("volatile", "dram uncorrectable"): only("ecc_uncorrected_total", "dram"),
-        ("temperature", "xpu current temp"): only("temperature_celsius", "core"),
-        ("temperature", "memory current temp"): only("temperature_celsius", "memory"),
-        ("power readings", "enforced power limit"): only("power_cap_watts"),
-        ("power readings", "power draw"): only("power_watts"),
-        ("clocks", "cluster"): only("clock_hertz", "cluster"),
-        ("clocks", "cdnn"): only("clock_hertz", "cdnn"),
-        ("*", "processes"): (metric("processes", words={"none": 0.0}),),
-    },
+    keys={key: targets for key, _, targets in _FIELDS},
     quiet=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
     quiet_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
     head={"driver version": "driver"},
     count="attached xpus",
 )  # fmt: skip
-
-# The same in the XML of `-q -x`, whose outermost section is the card's.
-LOG = CardList(
-    card=re.compile(r"xpu ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"),
+_LOG = CardList(
+    card=re.compile(f"xpu {_ADDRESS}"),
     card_gives=(identity("bus_id"),),
-    keys={
-        ("xpu", "product_name"): (identity("model"),),
-        ("xpu", "serial"): (identity("serial"),),
-        ("xpu", "uuid"): (identity("uuid"),),
-        ("xpu", "minor_number"): (identity("index"),),
-        ("xpu", "product_architecture"): (fact("architecture"),),
-        ("xpu", "xpu_part_number"): (fact("part_number"),),
-        ("xpu", "processes"): (metric("processes", words={"none": 0.0}),),
-        ("firmware_version", "all_version"): (fact("firmware"),),
-        ("pcie_gen", "max_link_gen"): only("pcie_link_generation_max"),
-        ("pcie_gen", "current_link_gen"): only("pcie_link_generation"),
-        ("link_widths", "max_link_width"): only("pcie_link_width_max"),
-        ("link_widths", "current_link_width"): only("pcie_link_width"),
-        **{("fb_memory_usage", name): only(f"memory_{name}_bytes") for name in ("total", "reserved", "used", "free")},
-        ("utilization", "xpu_util"): only("utilization_ratio"),
-        ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
-        ("volatile", "dram_correctable"): only("ecc_corrected_total", "dram"),
-        ("volatile", "dram_uncorrectable"): only("ecc_uncorrected_total", "dram"),
-        ("temperature", "xpu_temp"): only("temperature_celsius", "core"),
-        ("temperature", "memory_temp"): only("temperature_celsius", "memory"),
-        ("power_readings", "enforced_power_limit"): only("power_cap_watts"),
-        ("power_readings", "power_draw"): only("power_watts"),
-        ("clocks", "cluster_clock"): only("clock_hertz", "cluster"),
-        ("clocks", "cdnn_clock"): only("clock_hertz", "cdnn"),
-    },
+    keys={key: targets for _, key, targets in _FIELDS},
     quiet=frozenset(
         {
             *(("xpu", key) for key in ("product_brand", "oam_id", "accounted_processes")), ("ecc_mode", "pending_ecc"),
@@ -192,7 +168,7 @@ _TOOL = Tool(
     name="xpu-smi-kunlun",
     vendor="kunlunxin",
     shapes=(
-        markup(LOG),
+        markup(_LOG),
         shape(is_card, read_list, _LIST),
         shape(is_table, read_table, _BOX),
         of_lines(_is_places, _read_places, tables=(_PLACES,)),

@@ -289,11 +289,7 @@ def _read_names(answer: Text, draft: Draft) -> bool:
         if match is None or draft.has(int(match[1])):
             continue
         device = draft.device(int(match[1]))
-        for target, text in (
-            (identity("model"), match[2]),
-            (identity("bus_id"), match[3]),
-            (STATE, match[4]),
-        ):
+        for target, text in ((identity("model"), match[2]), (identity("bus_id"), match[3]), (STATE, match[4])):
             draft.take(device, (target,), text, line.where)
         if match[5]:
             draft.take(device, (identity("uuid"),), match[5], line.where)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
-from telemetry_parsers.rocm.tool import Brand, is_hygons, tool_of
+from telemetry_parsers.rocm.tool import LOCKS_OF_ITS_OWN, Brand, is_hygons, tool_of
 
 TOOL = "rocm-smi"
 GIVES = (
     *(metric for metric in OF_BOTH if metric != "memory_free_bytes"),
-    "ecc_enabled",
-    "ecc_corrected_total",
-    "ecc_uncorrected_total",
     "retired_pages",
     "retired_pages_pending",
     "throttled",
@@ -24,40 +21,18 @@ GIVES = (
     "fan_rpm",
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
-# Without it the library locks each card in /dev/shm against all other processes. A run that has to be killed leaves its
-# lock behind, and jobs that use the library, as RCCL does, wait 5 s for it and fail (rocm_smi_lib#88). We only read
-# files, for which no lock is needed; so a run may be killed at its deadline.
-_ENVIRONMENT = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
-_CORE = ("--showbus", "--showuniqueid", "--showproductname", "--showtemp", "--showpower", "--showuse")
-# None of these measures for a time of its own, as -b does; all are known since ROCm 3 …
-_USUAL = (
-    *_CORE,
-    "--showmaxpower",
-    "--showmemuse",
-    "--showmeminfo",
-    "vram",
-    "gtt",
-    "--showclocks",
-    "--showfan",
-    "--showperflevel",
-)
-# … but this one since 4.1.
-_READINGS = (*_USUAL, "--showenergycounter")
-_FACTS = (
-    "--showbus",
-    "--showuniqueid",
-    "--showserial",
-    "--showid",
-    "--showvbios",
-    "--showdriverversion",
-    "--showreplaycount",
-)
+_CORE = "--showbus --showuniqueid --showproductname --showtemp --showpower --showuse"
+# None of these flags measures for a time of its own, as -b does. All exist since ROCm 3, but --showenergycounter since 4.1.
+_USUAL = f"{_CORE} --showmaxpower --showmemuse --showmeminfo vram gtt --showclocks --showfan --showperflevel"
+_READINGS = f"{_USUAL} --showenergycounter"
+_PIDS = "--showbus --showpids --showpidgpus"
+_FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdriverversion --showreplaycount"
 
 
-def _ask(*alternatives: tuple[str, ...]) -> Command:
-    """The tool with these arguments, or the next ones where a version does not know them."""
-    lines = tuple((TOOL, *arguments) for arguments in alternatives)
-    return Command(alternatives=lines, env=_ENVIRONMENT, folders=_FOLDERS)
+def _ask(*alternatives: str) -> Command:
+    """Return the command with these arguments, or with the next ones if a version does not support them."""
+    lines = tuple((TOOL, *arguments.split()) for arguments in alternatives)
+    return Command(lines, env=LOCKS_OF_ITS_OWN, folders=_FOLDERS)
 
 
 _TOOL = tool_of(
@@ -67,48 +42,22 @@ _TOOL = tool_of(
         plain_sensor="edge",
         is_other=is_hygons,
         other="Hygon's hy-smi",
-        silent="no output: rocm-smi prints nothing when the driver amdgpu is not loaded, and tells so on stderr only",
+        silent="no output: if the driver amdgpu is not loaded, rocm-smi prints a message on stderr only",
         gives=GIVES,
     )
 )
-
+# -a prints everything but takes seconds. Versions before JSON print a table.
+_ASK_READINGS = _ask(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
+# Only the text shows which process uses which card, errors by block and retired pages.
+_ASK_PROCESSES = _ask(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
+_ASK_FACTS = _ask(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
+# Versions before 6.0 print no version of the tool.
+_ASK_VERSION = _ask("--version", "--showdriverversion --json")
 PARSER = parser_of(
     _TOOL,
-    # -a has it all but takes seconds; the table is for versions before JSON.
-    Poll(
-        name="readings",
-        request=_ask((*_READINGS, "--json"), (*_USUAL, "--json"), (*_CORE, "--json"), ("-a", "--json"), ()),
-        wakes=True,
-    ),
-    # Only the text has which process uses which card, errors by block and retired pages.
-    Poll(
-        name="processes",
-        request=_ask(
-            ("--showbus", "--showpids", "--showpidgpus", "--showrasinfo", "--showpagesinfo"),
-            ("--showbus", "--showpids", "--showpidgpus"),
-            ("--showpids",),
-        ),
-        tier="slow",
-        interval=60.0,
-        lists_devices=False,
-        wakes=True,
-    ),
-    Poll(
-        name="facts",
-        request=_ask((*_FACTS, "--json"), ("--showbus", "--showuniqueid", "--json"), ("--showid", "--json")),
-        tier="inventory",
-        interval=300.0,
-        lists_devices=False,
-        wakes=True,
-    ),
-    # Versions before 6.0 do not print theirs.
-    Poll(
-        name="version",
-        request=_ask(("--version",), ("--showdriverversion", "--json")),
-        tier="inventory",
-        interval=300.0,
-        lists_devices=False,
-        wakes=True,
-    ),
+    Poll("readings", _ASK_READINGS, wakes=True),
+    Poll("processes", _ASK_PROCESSES, "slow", 60.0, lists_devices=False, wakes=True),
+    Poll("facts", _ASK_FACTS, "inventory", 300.0, lists_devices=False, wakes=True),
+    Poll("version", _ASK_VERSION, "inventory", 300.0, lists_devices=False, wakes=True),
     also=GIVES,
 )

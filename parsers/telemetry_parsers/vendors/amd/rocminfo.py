@@ -69,7 +69,7 @@ _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
 # Said before the agents, of the machine and of who asks; and the command, as a terminal shows it.
 _NOTICE = re.compile(
     r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
-    r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?",
+    r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?"
 )
 _MODULE = re.compile(
     r"(?:(?P<name>ROCk|hygon)[ \t]{1,4}module)(?:[ \t]version[ \t](?P<version>\S{1,40}))?[ \t]is[ \t](?P<no>NOT[ \t])?loaded",

@@ -100,9 +100,7 @@ _PORTS = TableShape(
     opening="udie id",
 )
 _NUMBERED = TableShape(
-    headings=frozenset({"npu", "udie", "port"}),
-    words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER},
-    opening="npu",
+    headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
 # An answer is about one device, whose number may stand behind its readings.
 _DEVICE = "device"

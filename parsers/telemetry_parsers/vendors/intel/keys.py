@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.like_nvidia_smi import cells as look
 from telemetry_parsers.like_nvidia_smi.cells import column, usual
-from telemetry_parsers.like_nvidia_smi.monitor import Query
+from telemetry_parsers.like_nvidia_smi.monitor import USUAL_FIELDS, Query
 from telemetry_parsers.like_nvidia_smi.table import Box
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
@@ -33,8 +33,8 @@ _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# `discovery`: labels of 1.x and, renamed, of 2.x. The speed and the width of the link are the highest it can have.
-DISCOVERY: Mapping[str, Target] = {
+# Labels of `discovery`, which are keys of its JSON if blanks become underscores. Speed and width of the link are the highest possible.
+_DESCRIBED: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
     "soc uuid": identity("uuid"),
@@ -45,11 +45,15 @@ DISCOVERY: Mapping[str, Target] = {
     "gfx firmware version": fact("firmware"),
     "pci slot": fact("slot"),
     "pci device id": fact("device_id"),
-    "stepping": fact("stepping"),
     "number of tiles": fact("tiles"),
-    "core clock rate": metric("clock_max_hertz", "graphics"),
     "pcie generation": _GENERATION,
     "pcie max link width": _WIDTH,
+}
+# `discovery`: labels of 1.x and, renamed, of 2.x.
+DISCOVERY: Mapping[str, Target] = {
+    **_DESCRIBED,
+    "stepping": fact("stepping"),
+    "core clock rate": metric("clock_max_hertz", "graphics"),
     "memory physical size": metric("memory_total_bytes", words=_NO_MEMORY),
     "ecc state": _ECC,
     "local cpu list": fact("cpu_affinity"),
@@ -159,21 +163,9 @@ THRESHOLDS: Mapping[str, Mapping[str, Target]] = {
 # `discovery -j`, of all devices and of one.
 JSON_KEYS: Mapping[str, Target] = {
     "device_id": identity("index"),
-    "device_name": identity("model"),
-    "pci_bdf_address": identity("bus_id"),
-    "uuid": identity("uuid"),
-    "soc_uuid": identity("uuid"),
-    "serial_number": identity("serial"),
-    "driver_version": identity("driver"),
-    "pci_device_id": fact("device_id"),
-    "pci_slot": fact("slot"),
     "device_stepping": fact("stepping"),
-    "number_of_tiles": fact("tiles"),
-    "gfx_firmware_version": fact("firmware"),
-    "firmware_version": fact("firmware"),
     "core_clock_rate_mhz": metric("clock_max_hertz", "graphics", unit="MHz"),
-    "pcie_generation": _GENERATION,
-    "pcie_max_link_width": _WIDTH,
+    **{label.replace(" ", "_"): target for label, target in _DESCRIBED.items()},
     "memory_physical_size_byte": metric("memory_total_bytes", unit="B", words=_NO_MEMORY),
     "memory_ecc_state": _ECC,
 }
@@ -215,22 +207,14 @@ MEMORY_USED = "MEMORY_USED"
 MOST_MEBIBYTES, FEWEST_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
-# `--query-gpu` and `dump` of 2.x, by the fields' own names; a bare number is in the unit that its documents name.
+# `--query-gpu` and `dump` of 2.x, by the fields' own names; a bare number is in the unit that the tool's documentation names.
 # `utilization.memory` is a share of time in one of its documents and a share of memory in another.
 QUERY = Query(
     fields={
-        "index": identity("index"),
+        **USUAL_FIELDS,
         "deviceid": identity("index"),
-        "name": identity("model"),
-        "gpu_name": identity("model"),
-        "uuid": identity("uuid"),
-        "serial": identity("serial"),
-        "driver_version": identity("driver"),
         "vbios_version": fact("firmware"),
-        "pci.bus_id": identity("bus_id"),
         "pci.device_id": fact("device_id"),
-        "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
-        "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
         "power.draw": metric("power_watts", unit="W"),
         "power.limit": metric("power_cap_watts", unit="W"),
         "power.max_limit": metric("power_cap_max_watts", unit="W"),

@@ -177,10 +177,7 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
 SPARES: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
     # Of processors with graphics, since 7.14: for those that leave the other figures out.
-    ("power", "apu_average_socket_power"): (
-        metric("power_average_watts", unit="W"),
-        metric("power_watts", unit="W"),
-    ),
+    ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
     ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
     ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
     ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),

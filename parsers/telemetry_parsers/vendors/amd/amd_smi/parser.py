@@ -9,6 +9,7 @@ from telemetry_parsers.model import Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines
+from telemetry_parsers.rocm.tool import LOCKS_OF_ITS_OWN
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, saved_csv, saved_sections, saved_tables
@@ -145,13 +146,10 @@ _TOOL = Tool(
     remnants=(_error_in_json, _no_whole_device),
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
-# A process that is killed in the middle leaves the lock that librocm_smi shares with other users of it (RCCL) dead;
-# with this it takes one of its own.
-_ENVIRONMENT = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 
 
 def _ask(*commands: str) -> Command:
-    return Command(tuple((TOOL, command, "--json") for command in commands), env=_ENVIRONMENT, folders=_FOLDERS)
+    return Command(tuple((TOOL, command, "--json") for command in commands), env=LOCKS_OF_ITS_OWN, folders=_FOLDERS)
 
 
 # It takes seconds for a node of eight cards, and wakes those that sleep.

@@ -154,10 +154,7 @@ def _add(draft: Draft, record: Record, driver: str | None, numbers: frozenset[st
     device, physical = chip_at(draft, place), _number(cells, "phy-id")
     address = cells.get("bus-id")
     known = Device(
-        draft.vendor,
-        model=_text(cells, "name"),
-        bus_id=bus_address(address.text) if address else None,
-        driver=driver,
+        draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
     if "chip" in numbers - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")

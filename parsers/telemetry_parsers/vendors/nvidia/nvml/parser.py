@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from telemetry_parsers.contract import COUNTERS, SourceParser
 from telemetry_parsers.library_answers import Readings, answer_in, error_in, items, mapping, part_of, text, whole
-from telemetry_parsers.model import (
-    Capture,
-    Device,
-    Library,
-    Output,
-    Plain,
-    Poll,
-    Problem,
-    Reason,
-    Report,
-    Tier,
-)
+from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
 from telemetry_parsers.text.lines import quote

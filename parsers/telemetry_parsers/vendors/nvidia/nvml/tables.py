@@ -57,10 +57,7 @@ def _memory(*parts: str) -> tuple[Row, ...]:
 
 MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
 CALLS: Mapping[str, tuple[Row, ...]] = {
-    "UtilizationRates": (
-        _ratio("utilization_ratio", part="gpu"),
-        _ratio("memory_activity_ratio", part="memory"),
-    ),
+    "UtilizationRates": (_ratio("utilization_ratio", part="gpu"), _ratio("memory_activity_ratio", part="memory")),
     "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
     # Before 510 what the driver keeps was counted as used.
     "MemoryInfo": _memory("total", "used", "free"),
