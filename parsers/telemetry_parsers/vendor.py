@@ -1,4 +1,4 @@
-"""What is declared of a vendor, once: the daemon, the unit, the chart and the pages read it here, and what the simulator plays."""
+"""The declaration of a vendor: the daemon, the unit, the chart, the docs and the simulator read it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Form
 
-# The metrics that most sources give together.
+# Metrics that most sources report together.
 BASIC = ("temperature_celsius", "power_watts", "utilization_ratio", "memory_used_bytes", "memory_total_bytes")
 PCIE_LINK = ("pcie_link_generation", "pcie_link_width")
 PCIE_LINK_MAX = ("pcie_link_generation_max", "pcie_link_width_max")
@@ -19,7 +19,7 @@ PCIE_RATES = ("pcie_receive_bytes_per_second", "pcie_transmit_bytes_per_second",
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What one model of card is like; temperatures are those of the die."""
+    """The properties of one model of card."""
 
     model: str
     memory_mib: int
@@ -28,7 +28,7 @@ class Card:
     cap_watts: float
     graphics_mhz: tuple[int, int]
     memory_mhz: tuple[int, int]
-    full_load_celsius: float
+    full_load_celsius: float  # at the die, as the next one
     slowdown_celsius: float
     pcie_generation: int
     links: int = 0
@@ -37,7 +37,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A part that a card is divided into: its profile, and its share of the card's memory."""
+    """A part of a divided card: its profile, and its share of the card's memory."""
 
     profile: str
     memory_share: float
@@ -45,19 +45,14 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The source that reads the cards, and the keys of the metrics in each of its polls.
-
-    `throttle` names the reason of the power cap and of the temperature; `not_supported` are the keys that the
-    source knows and this model has nothing for; `identity` is the shape of its uuids. Where each card is divided into
-    `partitions`, `partition_keys` are the metrics that they have, and `only_partitions` those that the card then has not.
-    """
+    """The source that reads the simulated cards, and the keys of the metrics in each of its polls."""
 
     source: str
     form: Form
     tool_version: str
     driver: str
     card: Card
-    identity: str
+    identity: str  # the form of the cards' uuids
     fast: tuple[str, ...]
     slow: tuple[str, ...] = ()
     inventory: tuple[str, ...] = ()
@@ -65,16 +60,16 @@ class Demo:
     domains: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     ecc_locations: tuple[str, ...] = ()
-    throttle: tuple[str, str] = ("", "")
+    throttle: tuple[str, str] = ("", "")  # the reasons of the power cap and of the temperature
     events: tuple[str, ...] = ()
     fatal_event: str = ""
     lost_event: str = ""
     power_kind: str = "average"
-    not_supported: tuple[str, ...] = ()
+    not_supported: tuple[str, ...] = ()  # keys of the source that this model does not support
     pcie_errors: tuple[str, ...] = ()
-    partitions: tuple[Partition, ...] = ()
-    partition_keys: tuple[str, ...] = ()
-    only_partitions: tuple[str, ...] = ()
+    partitions: tuple[Partition, ...] = ()  # of each card
+    partition_keys: tuple[str, ...] = ()  # the metrics of partitions
+    only_partitions: tuple[str, ...] = ()  # those of them that a divided card does not have
 
 
 # PCI classes of accelerators: base classes, and the coprocessors among the processors.
@@ -85,26 +80,20 @@ ACCELERATOR = 0x12
 
 @dataclass(frozen=True, slots=True)
 class Pci:
-    """Which PCI functions are accelerators: those of a vendor id with one of these classes.
-
-    `but_not` are device ids to leave out; `behind_bridge` leaves out what sits on the first bus: a part of the CPU.
-    """
+    """The PCI functions that are accelerators: those of a vendor id with one of these classes."""
 
     vendor_id: int
     classes: tuple[int, ...] = (DISPLAY, _COPROCESSOR, ACCELERATOR)
-    but_not: tuple[int, ...] = ()
-    behind_bridge: bool = False
+    but_not: tuple[int, ...] = ()  # device ids to leave out
+    behind_bridge: bool = False  # leave out functions on the first bus, which are parts of the CPU
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNodes:
-    """Device nodes that the tools open: patterns of their paths, and their drivers' names in /proc/devices.
-
-    The service manager's allow-list takes the drivers' names, or their major numbers where these never change.
-    """
+    """Device nodes that the tools open: patterns of their paths, and their drivers' names in /proc/devices."""
 
     paths: tuple[str, ...]
-    drivers: tuple[str, ...]
+    drivers: tuple[str, ...]  # for the service manager's allow-list; the major number if it never changes
     comment: str = ""
 
 
@@ -113,7 +102,7 @@ RENDER_NODES = DeviceNodes(("/dev/dri/renderD*",), ("226",), "/dev/dri/card*, re
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the node that a pod needs; its name is that of the pod's volume."""
+    """A file or folder of the node that a pod needs; its name is the name of the pod's volume."""
 
     name: str
     path: str
@@ -122,38 +111,29 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """How the Helm chart finds the vendor's nodes, and what their pods need.
-
-    `labels` mark the nodes besides the labels that follow from PCI vendor id and `classes` (class and subclass).
-    A pool that is `privileged` is off until somebody enables it.
-    """
+    """How the Helm chart finds the vendor's nodes, and what their pods need."""
 
     comment: str
     sources: tuple[str, ...]
     classes: tuple[str, ...]
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # besides those that follow from PCI vendor id and `classes` (class and subclass)
     runtime_class: str = ""
-    privileged: bool = False
+    privileged: bool = False  # such a pool is off by default
     mounts: tuple[Mount, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A vendor: `word` is the value of the label `vendor`, `name` is for people.
+    """A vendor with its cards, device nodes, pool of nodes and simulated cards."""
 
-    `permissions` says what the daemon's user needs (docs/install.md). `lacks` are the core metrics that no capture gives,
-    each with the reason. The simulator plays `demo` for the vendor's word, and each of `other_demos` for its own.
-    `other_tools` are programs that people know and we do not run, each with the source that tells what it prints.
-    """
-
-    word: str
+    word: str  # the value of the label `vendor`
     name: str
     pci: Pci
     nodes: tuple[DeviceNodes, ...]
-    permissions: str
+    permissions: str  # of the daemon's user, for docs/install.md
     pool: Pool
-    demo: Demo
-    other_demos: tuple[tuple[str, Demo], ...] = ()
-    lacks: tuple[tuple[str, str], ...] = ()
-    other_tools: tuple[tuple[str, str], ...] = ()
+    demo: Demo  # simulated for the vendor's word
+    other_demos: tuple[tuple[str, Demo], ...] = ()  # simulated for their own words
+    lacks: tuple[tuple[str, str], ...] = ()  # core metrics that no capture has, with the reason
+    other_tools: tuple[tuple[str, str], ...] = ()  # well-known programs, with the source that has their readings

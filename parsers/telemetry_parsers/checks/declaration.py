@@ -18,7 +18,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Return what the object lacks as a parser. The values of its attributes are checked elsewhere."""
+    """Return which attributes of a parser the object does not have, or has with a wrong type."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} is not a Parser; missing attributes: {' '.join(missing)}"]

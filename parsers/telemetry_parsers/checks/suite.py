@@ -21,10 +21,7 @@ Sample = str | Capture
 
 
 def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
-    """Return the violations in a parser's declaration and in its reports on samples and damaged samples.
-
-    A sample is a text that the tool printed, or a capture. The list is empty if the contract is kept.
-    """
+    """Return the violations in a parser's declaration and in its reports on samples (printed texts or captures) and damaged samples."""
     violations = declared_violations(parser)
     for position, sample in enumerate(samples):
         violations.extend(f"sample {position}: {text}" for text in sample_violations(parser, sample))

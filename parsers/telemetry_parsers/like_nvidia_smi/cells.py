@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import Target, fact, identity, metric
 
-# A word without any digit stands for no number: N/A, ERR!, [Not Supported]; units.py has its meaning.
+# A word without a digit is no number: N/A, ERR!, [Not Supported]; units.py has its meaning.
 _NOTHING = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
 _BLANK = r"[ \t]{1,80}"
 _MAYBE_BLANK = r"[ \t]{0,80}"
@@ -21,7 +21,7 @@ def _quantity(unit: str) -> str:
     return rf"(?:{number}|{_NOTHING}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# Before the second half only what tools are known to print in place of a number: a word of the column before is none.
+# Before the second half, only words that tools print instead of a number: the word may be of the previous column.
 _NO_HALF = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
@@ -37,7 +37,7 @@ WORD = r"(\S{1,60})"
 NAME = r"(\S{1,60}(?: \S{1,60}){0,7}?)"
 PERCENT = f"({_quantity('%')})"
 CELSIUS = f"({_quantity('°C|℃|C|c')})"
-# The sign of a degree is lost where a text went through a tool that knows ASCII only.
+# A tool that supports ASCII only has removed the degree sign.
 BARE_CELSIUS = f"({_quantity('°C|℃|C|c|')})"
 WATTS = f"({_WATTS})"
 CLOCK = f"({_quantity('[MGKk]?[Hh]z')})"
@@ -47,9 +47,9 @@ STATE = rf"(P[0-9]{{1,2}}|{_NOTHING})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 # `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or one placeholder for both.
 WATTS_PAIR = rf"(?:{_NOTHING}|({_first_half('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
-# `858/65536 MiB`: the unit of both may stand behind the second only.
+# `858/65536 MiB`: the unit of both may follow the second only.
 BYTES_PAIR = rf"(?:{_NOTHING}|({_first_half('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
-# `On` or `Off` behind a name: another word is one only where it stands apart, else it is the end of the name.
+# `On` or `Off` after a name. Another word counts only after two blanks, else it is the end of the name.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
@@ -64,14 +64,14 @@ class Column:
 
 def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
     """Return a column whose groups have these targets; nothing for groups without targets."""
-    return Column(pattern, tuple(each if isinstance(each, tuple) else (each,) for each in gives))
+    return Column(pattern, tuple(targets if isinstance(targets, tuple) else (targets,) for targets in gives))
 
 
 UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
 _QUIET_SWITCH = Column(SWITCH)
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
-# Headings that tools took over from nvidia-smi with what stands below them.
+# Headings that tools took over from nvidia-smi with the values below them.
 _USUAL: Mapping[str, Column] = {
     "name": column(NAME, identity("model")),
     "persistence-m": _QUIET_SWITCH,
@@ -98,7 +98,7 @@ Pairs = list[tuple[tuple[Target, ...], str]]
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """Reads a cell below these columns, from left to right."""
+    """A reader of the cells below these columns, from left to right."""
 
     columns: tuple[Column, ...]
     pattern: re.Pattern[str]
@@ -111,14 +111,14 @@ class CellReader:
             return None
         pairs: Pairs = []
         group = 1
-        for each, count in zip(self.columns, self.counts, strict=True):
+        for cell, count in zip(self.columns, self.counts, strict=True):
             texts = [match[group + at] or "" for at in range(count)]
-            pairs.extend(zip(each.gives, _with_units(texts) if each.pattern == BYTES_PAIR else texts, strict=False))
+            pairs.extend(zip(cell.gives, _with_units(texts) if cell.pattern == BYTES_PAIR else texts, strict=False))
             group += count
         return pairs
 
     def read_start(self, text: str) -> Pairs:
-        """The texts with their targets in a cell inside which the text ends: none of the word that may be a fragment."""
+        """Return the texts with their targets in a cell inside which the text ends, without the last word, which may be a fragment."""
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _reader_of(self.columns[:count]).read(words)
@@ -134,13 +134,13 @@ def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellRead
 
 
 def _reader_of(columns: tuple[Column, ...]) -> CellReader:
-    pattern = _BLANK.join(each.pattern for each in columns)
-    counts = tuple(re.compile(each.pattern).groups for each in columns)
+    pattern = _BLANK.join(cell.pattern for cell in columns)
+    counts = tuple(re.compile(cell.pattern).groups for cell in columns)
     return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), counts)
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """A pair whose first number has no unit takes that of the second."""
+    """Return a pair of texts; if the first number has no unit, it gets the unit of the second."""
     if len(texts) == 2 and units.whole(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

@@ -23,22 +23,17 @@ _FRAME = frozenset("-=*+ \t")
 
 @dataclass(frozen=True, slots=True)
 class CardList:
-    """One tool's list. `card` matches the heading of a card; each of its groups goes to the target at its place.
+    """One tool's list of `key : value` below the heading of each card."""
 
-    `keys` are by section and key in lower case, `quiet` known to give nothing, as is all of `quiet_sections`.
-    `suffix` is cut off a key: the number of the sensor that is the hottest. `address` are the keys of the domain, bus,
-    device and function where the bus address is printed in parts, all hexadecimal.
-    """
-
-    card: re.Pattern[str]
-    card_gives: tuple[Target, ...]
-    keys: Mapping[Key, tuple[Target, ...]]
-    quiet: frozenset[Key] = frozenset()
+    card: re.Pattern[str]  # the heading of a card
+    card_gives: tuple[Target, ...]  # the targets of its groups
+    keys: Mapping[Key, tuple[Target, ...]]  # by section and key in lower case
+    quiet: frozenset[Key] = frozenset()  # known keys without a metric
     quiet_sections: frozenset[str] = frozenset()
     head: Mapping[str, str] = field(default_factory=dict)
     count: str = ""
-    suffix: re.Pattern[str] | None = None
-    address: tuple[Key, ...] = ()
+    suffix: re.Pattern[str] | None = None  # is cut off a key: the number of the hottest sensor
+    address: tuple[Key, ...] = ()  # the keys of domain, bus, device and function, if the address is printed in parts
 
 
 def is_card(line: Line, shape: CardList) -> bool:
@@ -57,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
 
 
 def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
-    """Read the list into the draft; the sections of each card, or its keys where there are no sections."""
+    """Read the list into the draft. Return the sections of each card, or its keys if there are no sections."""
     scan = _Scan(draft, shape)
     for line in lines:
         _read_line(scan, line)
@@ -73,7 +68,7 @@ def _read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tu
 
 @dataclass(slots=True)
 class _Scan:
-    """Where the reader stands."""
+    """The state between two lines."""
 
     draft: Draft
     shape: CardList
@@ -81,10 +76,9 @@ class _Scan:
     section: str = ""
     attached: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
-    # The keys of a card's part so far, and the sections of each part; `mixed`: the heading of the next card is lost.
-    printed: dict[Key, None] = field(default_factory=dict)
-    parts: list[tuple[str, ...]] = field(default_factory=list)
-    mixed: bool = False
+    printed: dict[Key, None] = field(default_factory=dict)  # the keys of the card so far
+    parts: list[tuple[str, ...]] = field(default_factory=list)  # the sections of each card
+    mixed: bool = False  # the heading of the next card is lost
 
 
 def _read_line(scan: _Scan, line: Line) -> None:
@@ -119,7 +113,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
 
 
 def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
-    """Whether the heading of another card is lost: what names a card comes a second time. What follows may be any card's."""
+    """Return whether the heading of another card is lost: an identity of the card is repeated. The lines that follow may be of any card."""
     names = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
     if names and key in scan.printed and not scan.mixed:
         scan.mixed = True
@@ -135,12 +129,10 @@ def _end_card(scan: _Scan) -> None:
 
 
 def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
-    """The device that opens here; None where it was listed before."""
+    """Return the device of a card's heading. Report a card that is listed twice."""
     texts = card.groups()
-    place = next(
-        (int(text) for text, target in zip(texts, shape.card_gives, strict=False) if target.key == "index"), None
-    )
-    key = texts[0] if place is None else place
+    indices = (int(text) for text, target in zip(texts, shape.card_gives, strict=False) if target.key == "index")
+    key = next(indices, texts[0])
     if draft.has(key):
         draft.complain(line.where, listed_twice(f"card {key}"))
     device = draft.device(key)
@@ -150,7 +142,7 @@ def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int
 
 
 def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
-    """A line above the cards; the number of cards where the line has it."""
+    """Read a line above the cards. Return the number of cards if the line has it."""
     if len(parts) == 1:
         return None
     name, text = _plain(parts[0], shape), parts[1].strip()
@@ -170,7 +162,7 @@ def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | Non
 def _named(draft: Draft, shape: CardList, text: str, before: str) -> str:
     """Return the section that starts at this line. Unknown headings are reported as unknown; table rows are not headings."""
     section = _plain(text, shape)
-    sections = {each for each, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
+    sections = {name for name, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
     if section in sections:
         return section
     if before in shape.quiet_sections and _DIGIT.search(text):
@@ -197,25 +189,25 @@ def _plain(name: str, shape: CardList) -> str:
 
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
-# What stands for an element with nothing in it.
+# The text of an empty element.
 _EMPTY = "none"
-# A card has some 150 of them; a text that has more is no tool's, and not worth the time of the rest.
+# A card has about 150 tags. No tool prints a text with more tags than this.
 _MOST_TAGS = 2 * MOST_LINES
 
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag and the text behind it; `place` is the bus address of a card's."""
+    """A tag and the text after it; `address` is the bus address in the tag of a card."""
 
     closes: bool
     name: str
-    place: str
+    address: str
     text: str
     line: Line
 
 
 def markup(shape: CardList) -> Shape:
-    """The shape of such a log; sections and keys of `shape` are the names of elements, the outermost section is the card's."""
+    """Return the shape of an XML log. Sections and keys of `shape` are names of elements; the outermost section is the card."""
 
     def read_if(text: Text, draft: Draft) -> bool:
         listed, open_elements = _as_list(text.lines)
@@ -241,7 +233,7 @@ def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     is_read = False
     for tag, following in zip(tags, [*tags[1:], None], strict=False):
         if is_read:
-            is_read = False  # it ends the element before it
+            is_read = False  # the tag closes the previous element
         elif tag.closes:
             listed.extend(_end_of(tag, around))
         elif following is not None and following.closes and following.name == tag.name:
@@ -251,12 +243,12 @@ def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
             listed.append(replace(tag.line, ended=False))
         else:
             around.append(tag.name)
-            listed.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.place}".strip(), tag.name))
+            listed.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))
     return listed, around
 
 
 def _end_of(tag: _Tag, around: list[str]) -> list[Line]:
-    """The section that goes on behind the end of one within it."""
+    """Return the section that continues after the end of an inner section."""
     if around[-1:] != [tag.name]:
         return []
     around.pop()

@@ -1,4 +1,4 @@
-"""Rows of values below named columns: of a monitor, with names above units, and of `--query-gpu=…`, with commas."""
+"""Rows of values below named columns: monitors, with names above units, and `--query-gpu=…`, with commas."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
 
 
 def _newest_first(lines: Sequence[Line], shape: Monitor) -> list[Line]:
-    """The heading lines, then the rows from the last to the first, in the order of their cards."""
+    """Return the heading lines, then the newest row of each card, in the order of the cards."""
     heads = [line for line in lines if _heading(line, shape)]
     start = next((at for at, line in enumerate(lines) if _heading(line, shape)), len(lines))
     rows: dict[str, Line] = {}
@@ -65,7 +65,7 @@ def _heading(line: Line, shape: Monitor) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between commas, or between blanks where there is none."""
+    """Return the parts between commas, or between blanks if there is no comma."""
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
@@ -91,13 +91,13 @@ def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, draft: Dra
                 draft.take(device, (target,), word, line.where)
 
 
-# The fields that name the card of a row, the best first.
-_PLACES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
+# The fields that identify the card of a row, the best first.
+_IDENTITIES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
 _NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
 _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
 _LONGEST_ROW = 4000
 _MOST_CELLS = 200
-# A name and the unit in brackets behind it.
+# A name and the unit in brackets after the name.
 _Head = Sequence[tuple[str, str]]
 # The newest row of each card: its line, the headings above it, its cells.
 _Newest = dict[str, tuple[Line, _Head, list[str]]]
@@ -119,7 +119,7 @@ USUAL_FIELDS: Mapping[str, Target] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One tool's fields by their names in lower case; `quiet` are known to give nothing."""
+    """One tool's fields by their names in lower case. `quiet` fields have no metric."""
 
     fields: Mapping[str, Target]
     quiet: frozenset[str]
@@ -137,10 +137,10 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
             draft.name_unknown(*unknown)
         elif head and line.text.strip():
             _keep(draft, head, line, newest)
-    for place, (line, above, cells) in newest.items():
-        index = units.whole(place)
-        device = draft.device(place if index is None else index)
-        for (name, unit), cell in zip(above, cells, strict=True):
+    for card, (line, headings, cells) in newest.items():
+        index = units.whole(card)
+        device = draft.device(card if index is None else index)
+        for (name, unit), cell in zip(headings, cells, strict=True):
             target = query.fields.get(name)
             if target is not None:
                 draft.take(device, (target,), _with_unit(cell, unit), line.where)
@@ -158,23 +158,24 @@ def query_names(line: Line, query: Query) -> _Head:
     names = {name for name, _ in head}
     known = [name for name in names if name in query.fields or name in query.quiet]
     fields = any("." in name for name in known) or len(known) == len(names)
-    return head if fields and names.intersection(_PLACES) else ()
+    return head if fields and names.intersection(_IDENTITIES) else ()
 
 
 def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
-    """Keep a row as its card's newest; where the text ends inside it, it is kept only if there is no other."""
+    """Keep a row as the newest of its card. A row inside which the text ends is kept only if there is no other."""
     text = line.text[: _LONGEST_ROW + 1]
     cells = comma_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(head) + 1 and head[0][0] == "timestamp":
         cells = [" ".join(cells[:2]), *cells[2:]]
     names = [name for name, _ in head]
-    place = next((cells[names.index(name)] for name in _PLACES if name in names), "") if len(cells) == len(head) else ""
-    if not place:
+    is_row = len(cells) == len(head)
+    card = next((cells[names.index(name)] for name in _IDENTITIES if name in names), "") if is_row else ""
+    if not card:
         draft.complain(line.where, misfit(line.text))
     elif line.ended:
-        newest[place] = (line, head, cells)
-    elif place not in newest:
-        newest[place] = (line, head, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest[card] = (line, head, cells)
+    elif card not in newest:
+        newest[card] = (line, head, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST_CELLS) -> list[str]:
@@ -182,7 +183,7 @@ def comma_cells(text: str, longest: int = _LONGEST_ROW, most_commas: int = _MOST
     if len(text) > longest or text.count(",") > most_commas:
         return []
     try:
-        # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.
+        # Before Python 3.11 the module refuses NUL. NUL is replaced, so that the text around it does not become a number.
         rows = list(csv.reader([text.replace("\x00", "\ufffd")], skipinitialspace=True))
     except csv.Error:  # no row of values; the caller reports the line
         return []

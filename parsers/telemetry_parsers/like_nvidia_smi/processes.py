@@ -27,7 +27,7 @@ _LONGEST = 400
 
 @dataclass(slots=True)
 class _Counted:
-    """The processes of each card so far; `has_body`: there is a row, or the words for none; `gap` is why none are counted."""
+    """The processes of each card so far. `has_body`: there is a row, or the message that there are none. `gap` is why none are counted."""
 
     counts: Counter[int] = field(default_factory=Counter)
     has_body: bool = False
@@ -73,7 +73,7 @@ def _require_body(draft: Draft, line: Line, counted: _Counted) -> None:
 
 
 def _row_pattern(head: str) -> re.Pattern[str]:
-    """What the rows below this heading look like: card, its instance, process, kind, name, memory."""
+    """Return the pattern of the rows below this heading: card, instance, process, type, name, memory."""
     words = head.lower().replace("|", " ").split()
     before = words[: words.index("pid")][1:] if "pid" in words else []
     instances = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in before)

@@ -1,4 +1,4 @@
-"""The framed table of cards that many vendors print after nvidia-smi's model: several lines a card below as many headings."""
+"""The framed table of cards that many vendors' tools print as nvidia-smi does: several lines per card below as many heading lines."""
 
 from __future__ import annotations
 
@@ -21,32 +21,25 @@ _MOST_CELLS = 16
 _LONGEST = 400
 _MODEL = identity("model")
 _ADDRESS = identity("bus_id")
-# The cells of a line with what was read in them.
+# The cells of a line with the texts in them.
 _Row = list[tuple[CellReader | None, Pairs | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One tool's table: its columns by heading, in lower case with single blanks, and what stands above it.
-
-    The first heading line has the headings `opening`. `banner` is in the version line; `versions` find the tool's
-    version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it without any reading.
-    `asides` are titles, in lower case, of tables between this one and the processes, which then follow.
-    `wraps_models`: a model too long for its cell goes on in lines of its own. `ends_with_processes`: their table follows in
-    any case, also where there are none, and proves that the one of the cards is whole. `parting` is a sign in the rules
-    between cards that the rule below the last one lacks.
-    """
+    """One tool's table: its columns by heading, in lower case with single blanks, and the text above the table."""
 
     columns: Mapping[str, Column]
-    opening: frozenset[str]
-    banner: re.Pattern[str]
-    versions: tuple[tuple[str, re.Pattern[str]], ...]
-    expected: tuple[str, ...] = ()
+    opening: frozenset[str]  # headings of the first heading line
+    banner: re.Pattern[str]  # is in the version line
+    versions: tuple[tuple[str, re.Pattern[str]], ...]  # `tool_version`, `driver` and facts, above the table
+    expected: tuple[str, ...] = ()  # the beginnings of known lines without a reading
     lists_processes: bool = True
-    asides: tuple[str, ...] = ()
-    wraps_models: bool = False
+    asides: tuple[str, ...] = ()  # titles, in lower case, of tables between the cards and the processes
+    wraps_models: bool = False  # a model too long for its cell continues in lines of its own
+    # The process table always follows, even without processes, and proves that all cards are listed.
     ends_with_processes: bool = False
-    parting: str = ""
+    parting: str = ""  # a sign in the rules between cards that the rule below the last card lacks
 
 
 @dataclass(slots=True)
@@ -58,8 +51,7 @@ class _Scan:
     headings: list[list[CellReader | None]] = field(default_factory=list)
     in_headings: bool = False
     rows: list[Line] = field(default_factory=list)
-    # What of a record's model stands in lines of its own, because it is too long for its cell.
-    wrapped: list[str] = field(default_factory=list)
+    wrapped: list[str] = field(default_factory=list)  # the rest of a model that is too long for its cell
     bordered: bool = True
     closed: bool = False
 
@@ -77,13 +69,14 @@ def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
 
 
 def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
-    """Put the cards of the last run in a text into the draft; the lines from the title of its process table on."""
+    """Put the cards of the last run in a text into the draft. Return the lines from the title of its process table on."""
     starts = [at for at, line in enumerate(lines) if line.ended and box.banner.search(line.text)]
     if len(starts) > 1:
         draft.complain("text", several_runs(len(starts)))
         lines = lines[starts[-1] :]
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
-    end = next((at for at, line in enumerate(lines[:title]) if _is_aside(line, box)), title)
+    is_aside = (line.ended and line.text.strip("| \t").lower() in box.asides for line in lines[:title])
+    end = next((at for at, found in enumerate(is_aside) if found), title)
     _read_versions(lines[:end], box, draft)
     scan = _Scan(box, draft)
     for line in lines[:end]:
@@ -100,19 +93,19 @@ def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
 
 
 def ends_in_a_rule(lines: Sequence[Line]) -> bool:
-    """Whether the text stops inside one of its rules: the lines of that length would have gone on."""
+    """Return whether the text stops inside a rule: the last rule is shorter than the others."""
     rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
     last = lines[-1]
     return not last.ended and is_rule(last.text) and len(last.text.strip()) < max(rules)
 
 
 def _read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
-    """The versions above the table; one at the very end of the text may be a fragment."""
+    """Read the versions above the table. A version at the very end of the text may be a fragment and is ignored."""
     for line in lines:
         text = line.text[:_LONGEST] + "\n" * line.ended
         for name, pattern in box.versions:
             match = pattern.search(text)
-            # A word without a digit is the next label, where the version is blank.
+            # A word without a digit is the next label, after a blank version.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
                 draft.tool_version = draft.tool_version or version
@@ -122,16 +115,12 @@ def _read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
                 draft.facts.setdefault(name, version)
 
 
-def _is_aside(line: Line, box: Box) -> bool:
-    return line.ended and line.text.strip("| \t").lower() in box.asides
-
-
 def _opens(line: Line, box: Box) -> bool:
     if not line.ended or not 1 <= line.text.count("|") <= _MOST_CELLS:
         return False
     text = line.text[:_LONGEST].lower()
     if not all(name.split(" ", 1)[0] in text for name in box.opening):
-        return False  # as nearly all lines, at a fraction of the cost
+        return False  # a quick answer for nearly all lines
     known = frozenset(box.columns)
     headings = {name for cell in _cells(text, bordered=True) for name in headings_in(cell, known)}
     return box.opening <= headings
@@ -142,7 +131,8 @@ def _take(scan: _Scan, line: Line) -> None:
     if not text:
         return
     if is_rule(line.text):
-        scan.closed = bool(scan.headings) and not scan.in_headings and not _parts(line.text, scan.box)
+        separates = bool(scan.box.parting) and scan.box.parting in line.text
+        scan.closed = bool(scan.headings) and not scan.in_headings and not separates
         _end_record(scan)
         scan.in_headings = False
     elif _opens(line, scan.box):
@@ -165,11 +155,6 @@ def _complain(draft: Draft, line: Line) -> None:
     """Report a line above the table that is an error or a warning."""
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
         draft.complain(line.where, quote(line.text))
-
-
-def _parts(rule: str, box: Box) -> bool:
-    """Return whether a rule separates two cards."""
-    return bool(box.parting) and box.parting in rule
 
 
 def _is_expected(text: str, box: Box) -> bool:
@@ -196,7 +181,7 @@ def _add_headings(scan: _Scan, line: Line) -> None:
 
 
 def _starts_record(scan: _Scan, line: Line) -> bool:
-    """Whether a line below the first headings is a card's first, although the rule between them is lost."""
+    """Return whether a line below the first headings is the first line of a card, although the rule between them is lost."""
     cells = [texts for _, texts in _read_row(scan, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index(cells) is not None or _has_address(cells))
 
@@ -213,7 +198,7 @@ def _add_row(scan: _Scan, line: Line) -> None:
 
 
 def _wrapped_model(scan: _Scan, line: Line) -> str:
-    """The rest of a model where it is all that a line holds, below the cell of the model; else nothing."""
+    """Return the rest of a long model name: the only cell of a line, below the cell of the model. Empty for any other line."""
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
     filled = [at for at, cell in enumerate(cells) if cell.strip()]
     first = scan.headings[0]
@@ -234,7 +219,7 @@ def _fits(scan: _Scan, line: Line, at: int) -> bool:
 
 
 def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
-    """The cells of a row with what was read in them; None for one that does not look like its headings."""
+    """Return the cells of a row with the texts in them; None for a cell that does not look like its headings."""
     readers = scan.headings[at]
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
     is_whole = line.ended or line.text.rstrip().endswith("|")
@@ -253,7 +238,7 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
 
 
 def _end_record(scan: _Scan) -> None:
-    """Read a record that something else follows: where a line is lost, the others may stand below any headings."""
+    """Read a record that is followed by something else. If a line of the record is lost, only its first line is read."""
     gap = Absent.NOT_REPORTED
     if scan.rows and len(scan.rows) < len(scan.headings):
         text = f"{len(scan.rows)} lines below {len(scan.headings)} of headings; only the first is read"
@@ -263,7 +248,7 @@ def _end_record(scan: _Scan) -> None:
 
 
 def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
-    """Put a record's card into the draft; `gap` is why what its lines do not give is absent."""
+    """Put a record's card into the draft. `gap` is why readings are absent that its lines do not have."""
     rows, scan.rows = scan.rows, []
     wrapped, scan.wrapped = scan.wrapped, []
     if not rows:
@@ -281,7 +266,7 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
     device = scan.draft.device(index)
     for line, row in read:
         _give(scan.draft, device, line, _with_model(row, wrapped))
-    for target in _metrics(scan):
+    for target in _targets([reader for readers in scan.headings for reader in readers if reader]):
         if not scan.draft.is_given(device, target):
             scan.draft.give(device, target, gap)
 
@@ -299,7 +284,7 @@ def _has_address(cells: Iterable[Pairs]) -> bool:
 
 
 def _with_model(row: _Row, wrapped: Sequence[str]) -> _Row:
-    """The row with the rest of the model behind the model."""
+    """Return the row with the wrapped rest of the model appended to the model."""
     if not wrapped:
         return row
     return [
@@ -324,16 +309,12 @@ def _give(draft: Draft, device: int, line: Line, row: _Row) -> None:
         draft.complain(line.where, f"cells that do not look like their headings: {quote(line.text)}")
 
 
-def _metrics(scan: _Scan) -> list[Target]:
-    return _targets([reader for readers in scan.headings for reader in readers if reader])
-
-
 def _targets(readers: Sequence[CellReader]) -> list[Target]:
-    """The readings that these cells give in any case."""
+    """Return the targets for which these cells always have a reading."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.is_sure] + states
 
 
 def _all_targets(reader: CellReader) -> list[Target]:
-    return [target for each in reader.columns for group in each.gives for target in group]
+    return [target for column in reader.columns for group in column.gives for target in group]

@@ -38,43 +38,38 @@ def why(item: Reading) -> str:
 
 @dataclass(slots=True)
 class Draft:
-    """The contents read from one text, for a tool that lists only devices of one vendor.
-
-    The key of a device is the name that the text uses: an index, a bus address, a pair of numbers. `words` are the
-    words that the tool prints instead of any number, in lower case, such as `failed`. `is_cut`: the text shows that its
-    list may be truncated. `is_open`: no end mark was found, so that the list is ignored if the tool failed. `has_gaps`:
-    the list is complete, but a device in it is not understood.
-    """
+    """The contents read from one text, for a tool that lists only devices of one vendor."""
 
     vendor: str
     wording: Wording = by_metric
-    words: Mapping[str, Value] = field(default_factory=dict)
+    words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number, in lower case: `failed`
     index_space: str = ""
     tool_version: str | None = None
     driver: str | None = None
-    is_cut: bool = False
-    is_open: bool = False
-    has_gaps: bool = False
+    is_cut: bool = False  # the text shows that its list may be truncated
+    is_open: bool = False  # no end mark was found, so that the list is ignored if the tool failed
+    has_gaps: bool = False  # the list is complete, but a device in it is not understood
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     _devices: list[Device] = field(default_factory=list)
-    _places: dict[Hashable, int] = field(default_factory=dict)
+    # Positions by key: the text's name for a device, such as an index, a bus address, a pair of numbers.
+    _positions: dict[Hashable, int] = field(default_factory=dict)
     # The readings of each device, and their order in the text.
     _readings: list[dict[Key, Reading]] = field(default_factory=list)
     _order: list[tuple[int, Key]] = field(default_factory=list)
 
     def has(self, key: Hashable) -> bool:
         """Return whether the text has already named this device."""
-        return key in self._places
+        return key in self._positions
 
     def device(self, key: Hashable, template: Device | None = None) -> int:
         """Return the position of the device with this key, created at the first mention from `template`. A whole number is its index."""
-        position = self._places.get(key)
+        position = self._positions.get(key)
         if position is None:
-            position = self._places[key] = len(self._devices)
+            position = self._positions[key] = len(self._devices)
             index = key if isinstance(key, int) else None
             self._devices.append(template or Device(self.vendor, index))
             self._readings.append({})
@@ -96,9 +91,9 @@ class Draft:
         """Replace the description of a device, for example because its readings show that it is not up."""
         self._devices[position] = device
 
-    def places(self) -> list[Hashable]:
+    def keys(self) -> list[Hashable]:
         """Return the keys of the devices, in the order of their positions."""
-        return list(self._places)
+        return list(self._positions)
 
     def positions(self) -> dict[int, int]:
         """Return the position of each device that has an index, by that index."""
@@ -119,8 +114,8 @@ class Draft:
 
     def forget_devices(self) -> None:
         """Remove all devices with their readings, for a text whose devices cannot be determined. Problems are kept."""
-        for of_devices in (self._devices, self._places, self._readings, self._order):
-            of_devices.clear()
+        for per_device in (self._devices, self._positions, self._readings, self._order):
+            per_device.clear()
 
     def describe(self, position: int, device: Device, facts: Mapping[str, str | None]) -> None:
         """Fill in unknown fields of a device except its index, and add unknown facts. Known values are kept."""
@@ -206,9 +201,8 @@ class Draft:
     def report(self, form: Form = "text") -> Report:
         """Return the report."""
         if len(self._devices) > bounds.MOST_LISTED:
-            return failed(
-                "not_understood", "text", f"{len(self._devices)} devices in one output are more than any tool prints"
-            )
+            text = f"{len(self._devices)} devices in one output are more than any tool prints"
+            return failed("not_understood", "text", text)
         version = (("tool_version", self.tool_version),) if self.tool_version else ()
         outcome: Outcome = "ok" if self._devices or version or self.facts else "no_devices"
         return Report(

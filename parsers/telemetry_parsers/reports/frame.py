@@ -67,9 +67,9 @@ def _with_status(report: Report, output: Output, quiet_statuses: Container[int])
 def _too_long(output: Output, tool: str) -> Report | None:
     """Return a report on an output with more lines than any tool prints, or None if it can be parsed."""
     count = output.text.count("\n") + output.stderr.count("\n")
-    return (
-        failed("not_understood", "text", f"{count} lines are more than {tool} prints") if count > MOST_LINES else None
-    )
+    if count <= MOST_LINES:
+        return None
+    return failed("not_understood", "text", f"{count} lines are more than {tool} prints")
 
 
 def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
@@ -222,13 +222,12 @@ def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Repor
 
 
 def parser_of(
-    tool: Tool, *polls: Poll, also: Iterable[str] = (), keeps: Callable[[str, Reading], bool] | None = None
+    tool: Tool,
+    *polls: Poll,
+    also: Iterable[str] = (),  # metrics that no table names, such as a number of rows
+    keeps: Callable[[str, Reading], bool] | None = None,  # whether a poll keeps a reading that a faster poll may repeat
 ) -> SourceParser:
-    """Return the parser of a tool. Its source is named after the tool, such as `hccn-tool` for hccn_tool.
-
-    `also` are metrics that no table names, such as a number of rows. `keeps` returns whether a poll keeps a reading,
-    for polls that repeat readings of a more frequent poll.
-    """
+    """Return the parser of a tool. Its source is named after the tool, such as `hccn-tool` for hccn_tool."""
     gives = dict.fromkeys((*_metrics([shape.tables for shape in tool.shapes]), *also))
     read = partial(parse, tool=tool) if keeps is None else partial(_parse_kept, tool=tool, keeps=keeps)
     return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)

@@ -120,10 +120,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the number in a text, or None if the text is about something else.
-
-    `unit` is the unit in the text's key or heading, in any case. The metric must allow it.
-    """
+    """Return the number in a text, or None if the text is about something else. `unit` is the unit in the text's key or heading, in any case."""
     bare = " ".join(text.split())
     word = target.words.get(bare.lower())
     if word is not None:

@@ -112,16 +112,12 @@ def shape(
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A text with several answers of a tool that is called for one device at a time, each after its command line.
-
-    `parts` are the answers after one command line. `missing` is the problem of a command without an answer. `unclear`
-    is the problem of an answer among others whose device has no index: it could be any device's and is not read.
-    """
+    """A text with several answers of a tool that is called for one device at a time, each after its command line."""
 
     command: str
-    unclear: str
-    parts: Callable[[Run], Sequence[Run]]
-    missing: Callable[[Run], Problem | None]
+    unclear: str  # the problem of an answer among others without an index: it could be of any device and is not read
+    parts: Callable[[Run], Sequence[Run]]  # the answers after one command line
+    missing: Callable[[Run], Problem | None]  # the problem of a command without an answer
 
 
 def _as_it_is(report: Report, _output: Output) -> Report:
@@ -134,34 +130,24 @@ def _any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: the shapes of its output in the order in which they are tried, its errors, the meaning of no output.
-
-    Optional fields:
-    - `index_space`: if the numbers of devices are not the tool's own.
-    - `words`: words that the tool prints instead of any number. `wording`: how problems word a bad number (see draft.py).
-    - `quiet_statuses`: exit statuses that are no problem if there is output.
-    - `several`: for a tool that answers for one device at a time.
-    - `marks_first`: whether marks of other tools make a text foreign before any shape is tried, because kindred tools have
-      the same shapes. False if the shapes are unique, since a device's name may contain another tool's mark.
-    - `refusals`: texts printed instead of devices, checked before `errors`; `remnants`: checked after them.
-    - `is_complaint`: which lines of the error stream are shown to the operator.
-    - `finish`: makes the final report on an output.
-    """
+    """A tool: the shapes of its output in the order in which they are tried, its errors, the meaning of no output."""
 
     name: str
     vendor: str
     shapes: tuple[Shape, ...]
     silent: str
     errors: tuple[ErrorText, ...] = ()
-    index_space: str | None = None
-    words: Mapping[str, Value] = field(default_factory=dict)
-    wording: Wording = by_metric
-    quiet_statuses: frozenset[int] = frozenset()
-    several: Several | None = None
+    index_space: str | None = None  # if the numbers of devices are not the tool's own
+    words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number
+    wording: Wording = by_metric  # how problems word a bad number
+    quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are no problem if there is output
+    several: Several | None = None  # for a tool that answers for one device at a time
+    # Marks of other tools make a text foreign before any shape is tried, because kindred tools have the same shapes.
+    # False if the shapes are unique, since a device's name may contain another tool's mark.
     marks_first: bool = True
-    refusals: tuple[Refusal, ...] = ()
-    remnants: tuple[Refusal, ...] = ()
-    is_complaint: Callable[[str], bool] = _any_line
+    refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
+    remnants: tuple[Refusal, ...] = ()  # … and checked after `errors`
+    is_complaint: Callable[[str], bool] = _any_line  # lines of the error stream that are shown to the operator
     finish: Callable[[Report, Output], Report] = _as_it_is
 
     def draft(self) -> Draft:

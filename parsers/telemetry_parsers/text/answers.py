@@ -11,7 +11,7 @@ from telemetry_parsers.text.lines import Line, quote
 CUT_LINE = "the text ends inside this line, which is not read"
 CUT_TABLE = "the table is cut off here; further cards may be missing"
 CUT_PROCESSES = "the process table is cut off here; the processes are not counted"
-SHORTENED = "somebody shortened the text here"
+SHORTENED = "the text was shortened here"
 PROCESS_TABLE = "the process table"
 
 
@@ -69,7 +69,7 @@ class ErrorText:
     remedy: str = ""
 
 
-# Looked for in this order, after the tool's own.
+# Searched in this order, after the tool's own.
 _COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),
@@ -88,7 +88,7 @@ _COMMON_ERRORS = (
     ErrorText("error while loading shared libraries", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("segmentation fault", "failed", "killed"),
 )
-# Openings of lines that say that something failed, whatever it was.
+# Openings of lines that report an unknown error.
 _CRIES = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
 
 

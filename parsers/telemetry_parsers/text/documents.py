@@ -11,24 +11,24 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Plain, Problem
 from telemetry_parsers.text.lines import quote
 
-# Numbers stay texts: a parser sees what was printed, and judges it.
+# Numbers stay texts, so that a parser sees what was printed.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
-# Where a document may begin: at the beginning of a line, …
+# A document may begin at the beginning of a line, …
 _AT_LINES = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
-# … or, of a tool that prints one object in a line, also behind what stands before it there.
+# … or, for a tool that prints one object in a line, also after other text in the line.
 OBJECTS = re.compile(r"(?=\{)")
 # `amd-smi --file` appends the next list without a new line.
 _NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MOST_APPENDED = 1000
-# A text with more beginnings that lead nowhere is no JSON.
+# A text with more false beginnings is not JSON.
 _MOST_FAILURES = 16
-# Unlike `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
+# Does not match `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
 _LIST_START = re.compile(r"\[\s*(?=\{)")
 _MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
 _COMMA = re.compile(r"\s*,\s*")
-# How no line of JSON begins: a letter or sign, `[ 12.345678] amdgpu: …`, a date or a time, `----`. No text in JSON goes
-# on in a second line.
+# No line of JSON begins like this: a letter or sign, `[ 12.345678] amdgpu: …`, a date or a time, `----`. No text in JSON
+# continues in a second line.
 _FOREIGN = re.compile(
     r"^[ \t]{0,200}(?:(?!(?:true|false|null|NaN|Infinity)\b)[^\s\d\"{}\[\],:-]|\[ {0,8}[0-9]{1,9}\.[0-9]{1,9}\][ \t]+[^\s\],}]"
     r"|[0-9]{1,4}[-/:][0-9]|-+(?![-0-9I])).*$",
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document and where it stood; one with a `fault` is cut off there or broken, and `value` has the items before."""
+    """A document and its position. A document with a `fault` is truncated or broken; `value` has the items before the fault."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents in a text; `foreign` are lines that stood within them, by where they stood."""
+    """The documents in a text; `foreign` are the lines within them that are not JSON, with their positions."""
 
     text: str
     documents: tuple[Document, ...]
@@ -67,7 +67,7 @@ class Documents:
         return sum(document.end - document.start for document in self.documents)
 
     def problems(self, taken: Collection[Document]) -> list[Problem]:
-        """A problem for each line beside these documents; what stands behind a cut is not beside it."""
+        """Return a problem for each line beside these documents. Text after a truncated document is not beside it."""
         lines = list(self.foreign)
         end = 0
         starts = {item.start for item in taken}
@@ -90,68 +90,68 @@ def past_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
     """Return what was read in a text, or in the text with foreign lines blanked if more is read then, and these lines."""
-    as_it_is = read(text)
+    unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
-    mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else as_it_is
-    return (mended, foreign) if progress(mended) > progress(as_it_is) else (as_it_is, ())
+    mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
+    return (mended, foreign) if progress(mended) > progress(unchanged) else (unchanged, ())
 
 
 def _find(text: str, openings: re.Pattern[str]) -> Documents:
     documents: list[Document] = []
-    place, failures, appended, end = 0, 0, 0, -1
+    position, failures, appended, end = 0, 0, 0, -1
     while failures < _MOST_FAILURES:
-        opening = _NEXT.match(text, place) if place == end and appended < _MOST_APPENDED else None
+        opening = _NEXT.match(text, position) if position == end and appended < _MOST_APPENDED else None
         appended += opening is not None
-        opening = opening or openings.search(text, place)
+        opening = opening or openings.search(text, position)
         if opening is None:
             break
         start = opening.end()
         try:
-            value, place = _DECODER.raw_decode(text, start)
-            end = place
-            documents.append(Document(start, place, value))
+            value, end = _DECODER.raw_decode(text, start)
+            position = end
+            documents.append(Document(start, end, value))
         except (ValueError, RecursionError) as error:
             failures += 1
             if _JSON_START.match(text, start):
                 items, end = _items_before_the_cut(text, start)
                 documents.append(Document(start, end, items, quote(str(error))))
                 break
-            place = start + 1
+            position = start + 1
     return Documents(text, tuple(documents))
 
 
 def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
-    """The whole items of a list that ends too early, and where they end; of an envelope's first list likewise."""
+    """Return the complete items of a truncated list and their end; for an object that contains lists, those of the first list."""
     items: list[Plain] = []
     end = start
-    place = _first_item(text, start)
-    while place is not None:
+    position = _first_item(text, start)
+    while position is not None:
         try:
-            item, end = _DECODER.raw_decode(text, place)
+            item, end = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):  # the cut, which the document's fault reports
             break
         items.append(item)
         comma = _COMMA.match(text, end)
         end = comma.end() if comma else end
-        place = end if comma else None
+        position = end if comma else None
     return items, end
 
 
-def _first_item(text: str, place: int) -> int | None:
-    """Where the items begin; None in an object with a value of its own: the list in `{"gpu": 0, "links": [` is no envelope's."""
-    while (opening := _LIST_START.match(text, place)) is None:
-        member = _MEMBER.match(text, place)
+def _first_item(text: str, position: int) -> int | None:
+    """Return the position of the first item of a list; None for an object with other values before the list: `{"gpu": 0, "links": [`."""
+    while (opening := _LIST_START.match(text, position)) is None:
+        member = _MEMBER.match(text, position)
         if member is None:
             return None
-        place = member.end()
-        if _LIST_START.match(text, place) is None:
+        position = member.end()
+        if _LIST_START.match(text, position) is None:
             try:
-                _, place = _DECODER.raw_decode(text, place)
+                _, position = _DECODER.raw_decode(text, position)
             except (ValueError, RecursionError):  # the cut again
                 return None
     return opening.end()
 
 
 def _lines(text: str, start: int, end: int) -> list[tuple[int, str]]:
-    """The lines between two places that are not blank, by where they stand."""
+    """Return the lines between two positions that are not blank, with their positions."""
     return [(start + match.start(), match[0]) for match in _TEXT.finditer(text[start:end])]

@@ -9,27 +9,24 @@ from itertools import product
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.text.lines import Line, plain
 
-# A name and a sign, or the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, which has no blank behind it; or the sign
-# of a quotation or a comment, `> ` and `# `.
+# A name and a sign; the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, without a blank after it; or the sign of a
+# quotation or a comment, `> ` and `# `.
 _PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
-# A date, a time, the stream of a container's log, a name in brackets, or a bare frame: what collectors of logs put first.
+# The prefixes of log collectors: a date, a time, the stream of a container's log, a name in brackets, or a bare frame.
 _LOG_PREFIX = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9:]{4,6})?)?[ \t]"
     r"(?:std(?:out|err) [FP] )?"
     r"|\[[\w.-]{1,64}\][ \t]|\|[ \t]"
 )
-# How no value begins behind its key: a frame or a rule, markup, a bracket on a line of its own.
+# No value after a key begins like this: a frame or a rule, markup, a bracket on a line of its own.
 _BEGINS_A_DOCUMENT = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
 _FEWEST_LINES = 2
-# What the launcher itself prints before the output: `srun: job 17 queued and waiting for resources`.
+# Lines that the launcher prints before the output: `srun: job 17 queued and waiting for resources`.
 _MOST_OF_THE_LAUNCHER = 4
 
 
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
-    """The lines without the word that all of them begin with, but a few at the start; the same lines if there is none.
-
-    For a text in which nothing was recognised: a list of equal keys has a common beginning, too.
-    """
+    """Return the lines without their common first word, which a few lines at the start may lack. Use it only for a text in which nothing was recognised."""
     printed = [line.text for line in lines if line.text.strip()]
     starts = range(min(_MOST_OF_THE_LAUNCHER, len(printed) - _FEWEST_LINES) + 1)
     for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
@@ -40,7 +37,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def begins_a_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Whether the lines from which a prefix was taken are surely a document, and no list of values behind equal keys."""
+    """Return whether the lines without their prefix are surely a document, and not a list of values with equal keys."""
     changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
@@ -55,12 +52,12 @@ _PROMPT = re.compile(
     r"\[[^\[\]]{1,120}\][#$](?:[ \t]|(?=[/\w])|$)"
     r"|(?:[\w.-]{1,64}@[\w.-]{1,64}[^#$%>|\n]{0,120}?|(?:ba|z|k|da)?sh-[0-9.]{1,8})(?:[#$>]|(?<=[ \t])%)(?:[ \t]|$))"
 )
-# What may as well begin a line of output: a prompt only where a command of the tool stands behind it.
+# These may also begin a line of output: a prompt only before a command of the tool.
 _SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
 _ENDS = (*_SIGNS, "cmd:")
 _OPERATORS = ("|", ">", "<", ";", "&", "2>")
 _PREFIXES = frozenset({"sudo", "timeout", "stdbuf", "time"})
-# A shell's sign on the last line, behind which nothing was typed.
+# A shell's sign on the last line, after which nothing was typed.
 _LAST = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
 # The head of watch(1): `Every 2.0s: tool info        node: Mon Mar  3 10:00:00 2025`.
 _WATCH = re.compile(r"\S{1,12} [0-9]{1,6}[.,][0-9]s: (.{1,300}?)(?:[ \t]{2,}.{0,200})?\Z")
@@ -70,7 +67,7 @@ _NOTE = re.compile(
     r"|Pseudo-terminal will not be allocated|Last login: |Authorized users only|sudo: unable to resolve host "
     r"|Script (?:started|done) on |(?:Shared c|C)onnection to \S{1,80} closed\.|(?:logout|exit)[ \t]{0,8}$"
 )
-# Where none of these begins a line, no line needs to be looked at.
+# If no line begins with one of these, no line needs to be checked.
 _ANY = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
 _MOST_WORDS = 40
 _LONGEST = 400
@@ -78,7 +75,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One output with the arguments that it answers, none where the text does not repeat its command."""
+    """One output with the arguments of its command; no arguments if the text does not repeat the command."""
 
     arguments: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -92,18 +89,18 @@ class Run:
 
 
 def without_notes(text: str) -> str:
-    """The text without what ssh, kubectl and sudo print around it, and without the prompt that it ends with."""
+    """Return the text without notes of ssh, kubectl and sudo, and without the prompt at its end."""
     return _without(text, _is_note, ())
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
-    """The text without notes, prompts and commands, as a program would have got it."""
+    """Return the text without notes, prompts and commands, as a program would have received it."""
     present = [command for command in commands if command in text]
     return _without(text, lambda row: _is_note(row) or _command_in(row, present) is not None, present)
 
 
 def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
-    """The text with blank lines in place of echoes, so that lines keep their numbers; those at its end are cut off."""
+    """Return the text with blank lines instead of echoes, so that lines keep their numbers. Echoes at the end are cut off."""
     bare = plain(text)
     end = bare.rstrip().rpartition("\n")[2]
     ends_in_echo = is_echo(end) or _LAST.match(end) is not None or _command_in(end, ()) == ""
@@ -115,7 +112,7 @@ def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str])
 
 
 def _is_note(text: str) -> bool:
-    """Whether a line is a note of what carried the output here: `Defaulted container "x" out of: x, y`."""
+    """Return whether a line is a note of the program that transferred the output: `Defaulted container "x" out of: x, y`."""
     return _NOTE.match(text) is not None
 
 
@@ -130,23 +127,23 @@ def _command_in(text: str, commands: Collection[str]) -> str | None:
     if not any(command in text for command in commands):
         return None
     words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
-    place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
-    if place is None or "|" in words[:place]:
+    start = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
+    if start is None or "|" in words[:start]:
         return None
-    before, arguments = words[:place], words[place + 1 :]
+    before, arguments = words[:start], words[start + 1 :]
     is_typed = not before or before[0] in _SIGNS or _PREFIXES.intersection(before) or before[-1].endswith(_ENDS)
-    return " ".join(words[place:]) if is_typed and _are_arguments(arguments) else None
+    return " ".join(words[start:]) if is_typed and _are_arguments(arguments) else None
 
 
 def _are_arguments(words: Sequence[str]) -> bool:
-    """Whether these words can stand behind a command: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
+    """Return whether these words can follow a command: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
     words = words[: next((at for at, word in enumerate(words) if word.startswith(_OPERATORS)), len(words))]
     names = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
     return all(word.isalpha() for word in words[:names]) and (names <= 1 or names < len(words))
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
-    """The outputs in a text of one tool's; what other commands printed between them is left out."""
+    """Return the outputs of one tool in a text. Output of other commands between them is left out."""
     outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []
@@ -164,15 +161,15 @@ def runs(lines: Sequence[Line], tool: str) -> list[Run]:
 
 
 def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
-    """The lines that are no command, for a text in which a command of another tool stands before all that is the tool's."""
+    """Return the lines that are not commands, for a text in which the command of another tool precedes the tool's output."""
     return [line for line in lines if _command_in(line.text, (tool,)) is None and not _is_other(line.text)]
 
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
-    """The arguments of a command line of this tool, as typed or behind a prompt; None for any other text."""
+    """Return the arguments of a command line of this tool, as typed or after a prompt; None for any other text."""
     words = (_command_in(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
-    place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
-    return None if place is None else tuple(words[place + 1 :])
+    start = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
+    return None if start is None else tuple(words[start + 1 :])
 
 
 def _keep(kept: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
@@ -181,6 +178,6 @@ def _keep(kept: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Lin
 
 
 def _is_other(text: str) -> bool:
-    """Whether a line is the command of some other tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
+    """Return whether a line is the command of another tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
     words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
     return len(words) > 1 and (words[0] == "cat" or words[0] in _SIGNS)

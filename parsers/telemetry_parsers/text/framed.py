@@ -1,4 +1,4 @@
-"""Framed tables with several lines a device, read by headings and rules. Records are returned whole, because npu-smi's cells depend on each other."""
+"""Framed tables with several lines per device, read by headings and rules. Records are returned whole, because cells of npu-smi depend on each other."""
 
 from __future__ import annotations
 
@@ -11,32 +11,23 @@ from telemetry_parsers.text.lines import Line
 _RULE_SIGNS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
-_LONGEST_CELL = 400  # of headings; what is longer is no heading
-_MOST_WORDS = 4  # of a heading
-_MOST_CELLS = 64  # of a line; what has more is no row
+_LONGEST_CELL = 400  # a longer cell has no headings
+_MOST_WORDS = 4  # in a heading
+_MOST_CELLS = 64  # a line with more is no row
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """What is known of one tool's table.
+    """The shape of one tool's table. Records are separated by rules, so that all of their lines may begin alike."""
 
-    `headings` are the headings it may print, in lower case with single blanks. `words` are those whose value is one
-    word without blanks, with the pattern of that word; the others hold free text. The first heading line begins with
-    `opening`, and so does the first line of each record with its value.
-
-    Records lie between rules, so that all of their lines may begin alike. A rule of `=` closes the table unless another
-    record follows. A cell is read only if it has a fitting value for each of its headings. A row without its last bar is
-    torn where the headings have theirs.
-    """
-
-    headings: frozenset[str]
-    words: Mapping[str, re.Pattern[str]]
-    opening: str
+    headings: frozenset[str]  # in lower case with single blanks
+    words: Mapping[str, re.Pattern[str]]  # headings whose value is one word, and its pattern; others have free text
+    opening: str  # the first heading of the first heading line; its value opens each record
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands between two separators; `whole` is False where the text ends inside it, less a torn end."""
+    """The text between two separators; `whole` is False if the text ends inside the cell."""
 
     text: str
     whole: bool = True
@@ -52,7 +43,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What stands under a heading; `heading` is in lower case with single blanks."""
+    """The text under a heading; `heading` is in lower case with single blanks."""
 
     heading: str
     text: str
@@ -70,7 +61,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The content of a framed table. `closed`: the closing rule was there; `unread` lines and `unknown` headings are reported."""
+    """The content of a framed table. `closed`: the closing rule was found; `unread` lines and `unknown` headings are reported."""
 
     headed: bool
     closed: bool
@@ -85,7 +76,7 @@ def is_rule(text: str) -> bool:
 
 
 def headings_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
-    """The headings that a cell holds: parted by two blanks or more, or by one where a copy collapsed them."""
+    """Return the headings in a cell, separated by two blanks or more, or by one blank if a copy collapsed them."""
     names: list[str] = []
     for piece in _pieces(text[:_LONGEST_CELL]):
         words = piece.lower().split()
@@ -140,7 +131,7 @@ class _Scan:
     def _rule(self, line: Line) -> None:
         self.end_record()
         if not self.in_headings:
-            self.closed = "=" in line.text
+            self.closed = "=" in line.text  # unless another record follows
         self.in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
@@ -168,7 +159,7 @@ class _Scan:
         return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
 
     def _may_start_record(self) -> bool:
-        """Whether a line that looks like a record's first can be it."""
+        """Return whether a record may start at this line."""
         return self.headed and not 0 < len(self.current) < len(self.headings)
 
     def _body(self, row: _Row) -> None:
@@ -197,7 +188,7 @@ class _Scan:
 
 
 def _torn(part: str) -> Cell:
-    """The last cell of a text that ends inside it, without what may be a fragment: `9%  133MiB(163` to `9%  133MiB(`."""
+    """Return the last cell of a text that ends inside it, without a possible fragment: `9%  133MiB(163` becomes `9%  133MiB(`."""
     head, last = part.rstrip(), ""
     if head == part:
         start = max(head.rfind(sign) for sign in " \t") + 1
@@ -211,7 +202,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _tiles(words: Sequence[str], known: frozenset[str]) -> list[str]:
-    """These words as a row of known headings, longest first; empty when some word belongs to none."""
+    """Return these words as known headings, longest first; empty if some word belongs to no heading."""
     found: list[str] = []
     start = 0
     while start < len(words):
@@ -236,7 +227,7 @@ def _record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...], ...]
         if not fits or (row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
-        misfits.append(rows[-1].line)  # the lines below it are lost
+        misfits.append(rows[-1].line)  # the lines below are lost
     return Record(rows[0].line, values, tuple(misfits))
 
 
@@ -245,7 +236,7 @@ def _is_short(row: _Row, names: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _assign(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """The parts of a cell by heading; None when nothing shows where one ends."""
+    """Return the parts of a cell by heading; None if the boundaries are unclear."""
     if not cell.text:
         return {}
     pieces = _pieces(cell.text)
@@ -264,17 +255,17 @@ def _assign(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, st
 
 
 def _fits(parts: Mapping[str, str], names: Sequence[str], shape: TableShape) -> bool:
-    """Whether there is a value for each heading, and each word is one of its kind."""
+    """Return whether there is a value for each heading, and each single word matches its pattern."""
     return len(parts) == len(names) and all(
         name not in shape.words or shape.words[name].match(text) for name, text in parts.items()
     )
 
 
 def _by_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Words to headings in order; the words that are left in the middle are the one free text."""
+    """Return the words by heading. The words left in the middle are the only free text."""
     free = [at for at, name in enumerate(names) if name not in shape.words]
-    is_told_apart = len(words) >= len(names) if free else len(words) == len(names)
-    if len(free) > 1 or not is_told_apart or not shape.headings.issuperset(names):
+    is_clear = len(words) >= len(names) if free else len(words) == len(names)
+    if len(free) > 1 or not is_clear or not shape.headings.issuperset(names):
         return None
     if not free:
         return dict(zip(names, words, strict=True))

@@ -6,13 +6,13 @@ import re
 
 from telemetry_parsers.dataclass import dataclass
 
-# All counts are bounded, so that no input makes these backtrack.
+# All counts are bounded, so that no input makes these patterns backtrack.
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
-# What sudo asks stands before the first line, since the password's end is not echoed: `[sudo] password for joe: GPU: 0`.
+# sudo's prompt precedes the first line, since the line end of the password is not echoed: `[sudo] password for joe: GPU: 0`.
 _PROMPT = re.compile(r"^\[sudo\] [^:：\n]{1,80}[:：] {0,4}", re.MULTILINE)
 _BUS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
 _QUOTE_LENGTH = 160
-# No tool prints as many lines for one node; a text that has more is not worth the time of the rest.
+# No tool prints more lines for one node. A longer text is not read.
 MOST_LINES = 20_000
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# By tool; a tool of ours is called as its source is, or as the command where the two differ.
+# By tool: the name of its source or, if different, of its command.
 TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]"),
     "amdgpu-sysfs": ("gpu_busy_percent", "simd_per_cu"),
@@ -22,7 +22,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
     "efsmi": ("EFSMI", "Enflame System Management"),
     "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
-    # Other tools may print these words, too: they stand last, behind the marks of all others.
+    # Other tools may print these words, too, so that they come last.
     "rocm-smi or hy-smi": ('"card0"',),
     "xpu-smi": (
         "Intel XPU", "Intel(R)", "Xe Link", "GPU Engines", "PCI BDF Address", "pci_bdf_address", "DeviceID", "DeviceId",
