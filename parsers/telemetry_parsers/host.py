@@ -13,7 +13,7 @@ from telemetry_parsers.text.lines import quote
 _PREFIX = "telemetry_host_"
 # Above any real byte count, and small enough to be a float.
 _LARGEST = 1e18
-# What each call gives, in the order of the readings.
+# The metrics of each call, in the order of the readings.
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu_utilization_ratio",),
     "memory": ("memory_used_bytes", "memory_total_bytes"),
@@ -35,7 +35,8 @@ def parse(capture: Capture) -> Report:
     for call, keys in _METRICS.items():
         values = _values(call, outputs.get(call), problems)
         readings.extend(reading(None, _PREFIX + key, values.get(key, Absent.NOT_REPORTED)) for key in keys)
-    problems.extend(_implausible(item) for item in readings if item.value is Absent.IMPLAUSIBLE)
+    implausible = (item.metric for item in readings if item.value is Absent.IMPLAUSIBLE)
+    problems += (Problem(metric.removeprefix(_PREFIX), f"{metric} is out of range") for metric in implausible)
     unknown = [quote(output.name) or "unnamed" for output in capture.outputs if output.name not in _METRICS]
     return Report(readings=tuple(readings), problems=capped(problems), unknown_fields=tuple(unknown), form="data")
 
@@ -50,7 +51,7 @@ def _values(call: str, output: Output | None, problems: list[Problem]) -> Mappin
         )
         return {}
     if not isinstance(output.data, dict):
-        problems.append(Problem(call, f"{call} gave no object but {type(output.data).__name__}"))
+        problems.append(Problem(call, f"{call} returned {type(output.data).__name__}, not an object"))
         return dict.fromkeys(_METRICS[call], Absent.NOT_UNDERSTOOD)
     return _READ[call](output.data, problems)
 
@@ -71,19 +72,11 @@ def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, 
     return {"memory_used_bytes": used, "memory_total_bytes": total}
 
 
-def _load(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    return {key: _number(data, key, problems) for key in _METRICS["load"]}
-
-
-def _uptime(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    return {"uptime_seconds": _number(data, "seconds", problems)}
-
-
 _READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
     "cpu": _cpu,
     "memory": _memory,
-    "load": _load,
-    "uptime": _uptime,
+    "load": lambda data, problems: {key: _number(data, key, problems) for key in _METRICS["load"]},
+    "uptime": lambda data, problems: {"uptime_seconds": _number(data, "seconds", problems)},
 }
 
 
@@ -93,15 +86,11 @@ def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Val
     if value is None:
         return Absent.NOT_REPORTED
     if isinstance(value, bool) or not isinstance(value, int | float):
-        problems.append(Problem(key, f"{key} is no number but {type(value).__name__}"))
+        problems.append(Problem(key, f"{key} is {type(value).__name__}, not a number"))
         return Absent.NOT_UNDERSTOOD
-    if not 0 <= value <= _LARGEST:  # NaN is not, either
+    if not 0 <= value <= _LARGEST:  # also NaN
         return Absent.IMPLAUSIBLE
     return float(value)
-
-
-def _implausible(item: Reading) -> Problem:
-    return Problem(item.metric.removeprefix(_PREFIX), f"{item.metric} is outside the range of what it can be")
 
 
 PARSER = SourceParser(

@@ -117,7 +117,7 @@ def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
         text_of = f"no answer of the reader {library.source}: it lists no {library.devices}"
         return failed("not_understood", where, text_of)
     if len(devices) > library.most:
-        return failed("not_understood", where, f"{len(devices)} {library.devices}, as no node has")
+        return failed("not_understood", where, f"{len(devices)} {library.devices} are more than any node has")
     return Answer(node, devices, data)
 
 

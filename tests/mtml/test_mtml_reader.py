@@ -83,7 +83,7 @@ def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
         ("link_up", "1"): 0.0,
         ("link_up", "2"): 1.0,
     }
-    assert [problem.text for problem in slow.problems] == ["MTLink 2 runs slower than it could"] * 2
+    assert [problem.text for problem in slow.problems] == ["MTLink 2 runs below its highest speed"] * 2
     assert value(inventory, "clock_max_hertz", "graphics") == 1.75e9
     assert value(inventory, "ecc_corrected_lifetime_total", "dram") == 41.0
     assert value(inventory, "ecc_uncorrected_lifetime_total", "dram") == 1.0

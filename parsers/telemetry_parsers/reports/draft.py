@@ -91,7 +91,7 @@ class Draft:
         """Replace the description of a device, for example because its readings show that it is not up."""
         self._devices[position] = device
 
-    def keys(self) -> list[Hashable]:
+    def device_keys(self) -> list[Hashable]:
         """Return the keys of the devices, in the order of their positions."""
         return list(self._positions)
 

@@ -111,7 +111,9 @@ def _read_all(text: str) -> _Documents | None:
         position = scanner.position
         contradicted |= dict.fromkeys(_take(scanner.members, known, listing))
     for index in contradicted:
-        listing.complain(f"card {index}", "the card is told of a second time, and otherwise; the first is kept")
+        listing.complain(
+            f"card {index}", "the card is reported a second time with other values; the first values are kept"
+        )
     if not around:
         return None
     rest = "" if listing.is_cut else text[position:]

@@ -224,7 +224,7 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collect
     # Of a card in partitions, only the first one has readings in some versions (MI300A in TPX, ROCm 6.4).
     is_up = known.parent is not None or _may_answer(readings, _SIGNS_OF_LIFE)
     if not is_up:
-        draft.complain(where, "none of its temperature, power and use can be read: the card does not answer")
+        draft.complain(where, "neither temperature nor power nor utilization can be read: the card does not answer")
     facts = tuple(sorted((*known.facts, ("power_kind", kind)))) if kind else known.facts
     draft.rewrite(device, replace(known, up=is_up, facts=facts))
 
@@ -249,7 +249,7 @@ def _take_level(entry: Entry, device: int, draft: Draft) -> None:
         for item in states(device, "performance_level", level):
             draft.keep(item)
     elif level is Absent.NOT_UNDERSTOOD or not entry.text.strip():
-        draft.complain(entry.where, f'"{quote(entry.text)}" is no performance level that we know')
+        draft.complain(entry.where, f'"{quote(entry.text)}" is not a known performance level')
 
 
 def _take_main_power(device: int, draft: Draft) -> str:

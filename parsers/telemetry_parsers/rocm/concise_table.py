@@ -209,7 +209,7 @@ _RULE = re.compile(r"\s{0,40}[=\-]{3,400}(.{0,400})\Z")
 _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
-_NO_SECOND_LINE = "no second line of headings says which sensor and which power the rows below tell"
+_NO_SECOND_LINE = "the second line of headings, which names the sensor and the power of the rows below, is missing"
 # Whose headings have a second line.
 _TWO_LINES = "device"
 # Where /dev/mkfd cannot be opened, hy-smi prints `0%` of memory beside `N/A` of use; the memory is not free at all.

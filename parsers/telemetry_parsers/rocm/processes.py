@@ -110,7 +110,7 @@ def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
     )
     if not usage.whole or usage.stray is not None or len(whole_users) < len(usage.users):
         where = "processes" if usage.stray is None else usage.stray.where
-        draft.complain(where, "the list of who uses which card is not whole; nobody is counted")
+        draft.complain(where, "the list of processes by card is incomplete; processes are not counted")
     else:
         _count_processes(draft)
     return True
@@ -176,14 +176,14 @@ def read_pids(lines: Sequence[Line], draft: Draft) -> None:
     for pid in twice:
         draft.complain(f"PID {pid}", listed_twice("the process"))
     if listed.stray is not None:
-        draft.complain(listed.stray.where, f"a line of no process, whose own is lost: {quote(listed.stray.text)}")
+        draft.complain(listed.stray.where, f"a line whose process is lost: {quote(listed.stray.text)}")
     elif listed.entries and not listed.is_whole:
         draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
     elif all(entry.cards for entry in listed.entries):
         _count_processes(draft)
     for entry in listed.entries:
         if not entry.cards:
-            draft.complain(f"PID {entry.pid}", "no list of the cards that it uses")
+            draft.complain(f"PID {entry.pid}", "the list of its cards is missing")
 
 
 def _take_entry(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool:

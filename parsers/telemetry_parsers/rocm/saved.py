@@ -113,7 +113,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
             entries = listing.system if row[1] is None else listing.card(int(row[1]))
             entries.extend(_entries(line, heading, listing))
         elif heading and line.text.lstrip().startswith(","):
-            listing.complain(line.where, f"a row that does not say which card: {quote(line.text)}")
+            listing.complain(line.where, f"a row without its card: {quote(line.text)}")
         if not line.ended and heading:
             listing.complain(line.where, "the text ends inside this row; further cards may be missing")
     return listing if heading or listing.system else None

@@ -46,7 +46,7 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
         elif driver is not None:
             listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
         elif _OF_NOBODY.match(line.text):
-            listing.complain(line.where, f"does not say which card it is of: {quote(line.text)}")
+            listing.complain(line.where, f"the line does not name its card: {quote(line.text)}")
     return listing if seen else None
 
 
@@ -128,10 +128,12 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
             if line.ended:
                 _end(table, line, listing)
                 if not messages.is_frame(line.text) and not is_of_card(line):
-                    listing.complain(line.where, f"ends a card's table without being of it: {quote(line.text)}")
+                    listing.complain(
+                        line.where, f"is not a row of the card's table, and ends the table: {quote(line.text)}"
+                    )
             table = None
         elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
-            listing.complain(line.where, "a table that does not say which card it is of")
+            listing.complain(line.where, "a table without its card")
             seen = True
     if table is not None:
         listing.complain("text", "the text ends inside a card's table")

@@ -209,7 +209,7 @@ def _errors_of_the_other(brand: Brand) -> Refusal:
         if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
             return None
         first = next(line for line in printed if line.text.strip())
-        what = f"this is said by {brand.other}, not by {brand.name}: {quote(first.text)}"
+        what = f"this is a message of {brand.other}, not of {brand.name}: {quote(first.text)}"
         return Report("not_mine", problems=(Problem(first.where, what),))
 
     return refuse
@@ -229,7 +229,7 @@ def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
         return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no device"),))
     if not _is_bare_row(first):
         return None
-    what = "rows of a table without its heading, which alone says what each column is; save the whole output"
+    what = "rows of a table without its headings, which name the columns; save the whole output"
     return failed("exit_status" if output.status else "not_understood", first.where, f"{what}: {quote(first.text)}")
 
 

@@ -139,7 +139,7 @@ def _read_places(lines: Sequence[Line], draft: Draft) -> None:
         if not line.ended:
             fields = fields[:-1]  # the last may be a fragment
         if _START.match(text) is None or len(fields) < _FEWEST_PLACES or quoted != [MODEL]:
-            draft.complain(line.where, f"no line of -m: {quote(line.text)}")
+            draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _take(fields, line, draft)
 
@@ -154,7 +154,7 @@ def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
         draft.take(device, (target,), fields[place], line.where)
     unit = next((unit for model, unit in _POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
     if unit is None:
-        text = f"power_watts: in what unit a {quote(fields[MODEL])} counts power is not known"
+        text = f"power_watts: the unit is unknown for the model {quote(fields[MODEL])}"
         draft.complain(line.where, text)
         draft.give(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:

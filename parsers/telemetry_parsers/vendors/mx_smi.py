@@ -214,7 +214,7 @@ def _take_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
     gpu, slice_ = names.get("index"), names.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_ is None or None in read_cells or len(cells) != len(readers):
-        draft.complain(line.where, f"no slice of a GPU that is listed: {quote(line.text)}")
+        draft.complain(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
         return
     part = draft.device((gpu, slice_))
     draft.partition(part, parent, str(slice_))
@@ -285,7 +285,7 @@ def _read_names(answer: Text, draft: Draft) -> bool:
     for line in answer.lines:
         match = _LISTED.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
-            draft.complain(line.where, f"no line of a GPU: {quote(line.text)}")
+            draft.complain(line.where, f"not a line of a GPU: {quote(line.text)}")
         if match is None or draft.has(int(match[1])):
             continue
         device = draft.device(int(match[1]))
@@ -328,7 +328,10 @@ _TOOL = Tool(
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no gpu", "no_devices", None, "check that lspci shows the cards"),
         ErrorText(
-            "attached gpus                                     : 0", "no_devices", None, "lspci shows the cards?"
+            "attached gpus                                     : 0",
+            "no_devices",
+            None,
+            "check that lspci shows the cards",
         ),
     ),
 )

@@ -66,13 +66,13 @@ _QUIET = frozenset(
 )  # fmt: skip
 
 ERRORS = (
-    ErrorText("hccn tool is busy", "failed", "timeout", "it allows one call at a time; something else calls it, too"),
-    ErrorText("cmd execute failed", "failed", "exit_status", "look at npu-smi: the chip may be gone"),
-    ErrorText("invalid device", "failed", "exit_status", "look at npu-smi: the chip may be gone"),
-    ErrorText("invalid param", "wrong_request", None, "this generation wants other flags"),
-    ErrorText("invalid command", "wrong_request", None, "this generation wants other flags"),
-    ErrorText("usage:", "wrong_request", None, "this generation wants other flags"),
-    ErrorText("not support", "wrong_request", None, "this generation does not have it"),
+    ErrorText("hccn tool is busy", "failed", "timeout", "the tool allows one call at a time; another program runs it"),
+    ErrorText("cmd execute failed", "failed", "exit_status", "check with npu-smi: the chip may be lost"),
+    ErrorText("invalid device", "failed", "exit_status", "check with npu-smi: the chip may be lost"),
+    ErrorText("invalid param", "wrong_request", None, "this generation needs other flags"),
+    ErrorText("invalid command", "wrong_request", None, "this generation needs other flags"),
+    ErrorText("usage:", "wrong_request", None, "this generation needs other flags"),
+    ErrorText("not support", "wrong_request", None, "this generation does not support it"),
 )
 
 
@@ -163,7 +163,7 @@ class _Answer:
         key = " ".join(name.lower().split())
         bare = key.strip("- ")
         if bare in self.keys & _QUIET and not self.is_listing:
-            self.draft.complain(line.where, f"{quote(key)} is told twice: the command between two answers is lost")
+            self.draft.complain(line.where, f"{quote(key)} is printed twice: the command between two answers is lost")
         self.keys.add(bare)
         if bare in _TITLES:
             self.is_understood = self.is_listing = True
@@ -198,7 +198,7 @@ class _Answer:
             self.take(replace(COUNTERS[key], label=self.port.word), value, line.where)
         else:
             self.is_understood = True
-            self.draft.complain(line.where, f"{key}: which port it is of is not told")
+            self.draft.complain(line.where, f"{key}: the port is not named")
 
     def _take_fact(self, name: str, value: str, where: str) -> None:
         if units.placeholder(value) is not None:
@@ -221,11 +221,13 @@ class _Answer:
     def _find_another(self, where: str, what: str) -> None:
         """The same thing twice: these are answers about several devices, and no command line, or one for all, names them."""
         if self.device is not None:
-            self.draft.complain(where, f"{what} is told twice; the first is kept, the other may be another device's")
+            self.draft.complain(
+                where, f"{what} is printed twice; the first value is kept, the second may be of another device"
+            )
         elif not self.are_several:
             self.are_several = True
             self.draft.complain(
-                where, "answers about several devices that don't say about which are not read; keep the command lines"
+                where, "answers about several devices without their names are not read; save the command lines, too"
             )
 
     def close(self, flags: Sequence[str], where: str) -> None:
@@ -237,7 +239,7 @@ class _Answer:
         if _BESIDE_FLAPS & self.keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
-            self.draft.complain(where, f"the answer tells no {key}: it is cut off, or not understood")
+            self.draft.complain(where, f"the answer has no {key}: it is cut off or not understood")
         if self.keys == {_STATISTICS}:
             self.draft.complain(where, "the statistics are cut off below their title")
         elif _STATISTICS in self.keys:
@@ -294,7 +296,7 @@ def _missing(run: Run) -> Problem | None:
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not FLAGS.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
         return None
-    text = f"no answer that is understood to {TOOL} {quote(' '.join(run.arguments))}"
+    text = f"no valid answer to {TOOL} {quote(' '.join(run.arguments))}"
     return Problem(lines[0].where if lines else "text", text)
 
 
@@ -302,12 +304,12 @@ _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
     shapes=(Shape(_read_answer, empty=is_fine, tables=(COUNTERS,)),),
-    silent="no output: a chip whose port has no such setting answers with nothing",
+    silent="no output: the tool prints nothing for a port without this setting",
     errors=ERRORS,
     index_space=INDEX_SPACE,
     several=Several(
         TOOL,
-        "an answer whose command is lost, or names no device, is not read: it may be any device's",
+        "an answer whose command is lost or names no device is not read: it may be of any device",
         parts,
         _missing,
     ),

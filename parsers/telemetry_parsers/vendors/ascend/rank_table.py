@@ -211,12 +211,12 @@ def _remedy(line: str, error: json.JSONDecodeError) -> str:
     """What to do about text that examples in documents often have and JSON does not, such as comments."""
     rest = line[error.colno - 1 :].strip()
     if rest.startswith(("//", "/*", "#")):
-        return "it has no comments; take the comment out"
+        return "JSON has no comments; remove the comment"
     if rest.startswith("..."):
-        return "the dots stand for something that was left out; put it in"
+        return "replace the dots by the entries that were left out"
     # From 3.13 on Python points at the comma itself.
     if rest.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
-        return "take out the comma before the closing bracket"
+        return "remove the comma before the closing bracket"
     if not line.strip():
         return "it ends here"
     return f"{error.msg} at column {error.colno}"

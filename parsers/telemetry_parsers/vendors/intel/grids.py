@@ -88,7 +88,7 @@ def _lose_name(grid: _Grid, line: Line) -> None:
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.nameless:
         grid.nameless = True
-        text = f"of which device this and what follows speak is missing: {quote(line.text)}"
+        text = f"the device of this line and of those below is missing: {quote(line.text)}"
         grid.draft.complain(line.where, text)
 
 

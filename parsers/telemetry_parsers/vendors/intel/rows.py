@@ -59,7 +59,7 @@ def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
         draft.complain(line.where, f"the number of a tile is missing: {quote(line.text)}")
         return
     if number is None:
-        draft.complain(line.where, f"no device's number: {quote(index)}")
+        draft.complain(line.where, f"not a device number: {quote(index)}")
         return
     device = draft.device(number)
     if units.whole(tile) is not None:

@@ -42,7 +42,7 @@ def take_process(item: _Object, draft: Draft) -> None:
     """Put a process of `ps -j` into the draft."""
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
-        draft.complain("JSON", f"no process of a device: {quote(str(item)[:200])}")
+        draft.complain("JSON", f"a process without a device or a pid: {quote(str(item)[:200])}")
         return
     memory = memory_of(str(item.get("mem_size", "")))
     process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)
@@ -54,7 +54,7 @@ def take_stats(stats: _Object, draft: Draft) -> None:
     """Put the counters and engines of a device and of its tiles into the draft."""
     index = units.whole(str(stats.get("device_id", "")))
     if index is None:
-        draft.complain("JSON", f"no device's number: {quote(str(stats.get('device_id')))}")
+        draft.complain("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
         return
     device = draft.device(index)
     _take_counters(stats.get("device_level"), device, draft)
@@ -103,7 +103,7 @@ def take_sample(place: str, sample: _Object, draft: Draft) -> None:
     """Put a line of `dump -j` into the draft; `place` is what it calls its device."""
     index = units.whole(place)
     if index is None:
-        draft.complain("JSON", f"no device's number: {quote(place)}")
+        draft.complain("JSON", f"not a device number: {quote(place)}")
         return
     device = draft.device(index)
     for name, value in sample.items():

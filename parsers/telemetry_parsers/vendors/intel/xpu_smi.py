@@ -64,7 +64,7 @@ def _take_document(document: _Object, newest: dict[str, _Object], draft: Draft) 
 def _take_device(item: _Object, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
     if index is None or draft.has(index):
-        draft.complain("JSON", f"a device without a number of its own: {quote(str(item)[:200])}")
+        draft.complain("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
         return
     device = draft.device(index)
     for name, value in item.items():

@@ -38,7 +38,7 @@ ERRORS = (
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
     # How a version that does not know a flag says so is nowhere documented: these are what such tools say.
-    *(ErrorText(words, "wrong_request", None, "this version wants other flags") for words in _REFUSALS),
+    *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSALS),
 )
 _SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"

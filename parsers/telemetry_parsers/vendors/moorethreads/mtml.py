@@ -64,7 +64,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 FAN_CALLS = "DeviceFanSpeed."
 FAN = Row("fan_ratio", over=100)
 LINK_CALLS = "DeviceMtLinkState."
-# A link that runs slower than it could is up.
+# A link that runs below its highest speed is up.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
 _LINK_DOWNGRADED = 2
 _QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
@@ -102,7 +102,7 @@ def take(calls: dict[str, Plain], readings: Readings) -> None:
 def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
     state = readings.value(answer, quote(name))
     if state == _LINK_DOWNGRADED:
-        readings.complain(f"MTLink {link} runs slower than it could")
+        readings.complain(f"MTLink {link} runs below its highest speed")
     if not isinstance(state, Absent):
         state = _LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
     readings.add("link_up", state, link, quote(name))
@@ -147,7 +147,7 @@ def _one(output: Output) -> Report:
     for recorded in objects(answer.devices):
         _take_card(recorded, answer.node.get("driver"), draft)
     if len(objects(answer.devices)) < len(answer.devices):
-        draft.complain("cards", "one of them is no object")
+        draft.complain("cards", "an entry is not an object")
     report = draft.report("data")
     if report.devices:
         return report
@@ -161,7 +161,7 @@ def _take_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
     where = f"GPU {device.bus_id or device.index}"
     position = _take(device, recorded, where, draft)
     if not device.up:
-        words = f"the card does not answer; it is looked for again (MTML error {error_in(recorded['lost'])})"
+        words = f"the card does not answer; the daemon looks for it again (MTML error {error_in(recorded['lost'])})"
         draft.complain(where, words)
     for part in objects(recorded.get("instances")):
         within = instance(part, device, position)

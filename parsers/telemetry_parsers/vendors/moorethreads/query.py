@@ -211,7 +211,9 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
     printed: dict[Key, str] = {}
     for key, text in card.values:
         if key in printed and key in FIELDS:
-            problem = f"{key[1]} is told twice; the first is kept: the heading of a section between them is lost"
+            problem = (
+                f"{key[1]} is printed twice; the first value is kept: the heading of a section between them is lost"
+            )
             draft.complain(card.where, problem)
         printed.setdefault(key, text)
     for key, text in printed.items():

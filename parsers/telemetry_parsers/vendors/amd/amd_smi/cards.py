@@ -115,7 +115,7 @@ def fill(draft: Draft, blocks: Sequence[Block]) -> None:
         readings.read_links(draft, position, card)
         readings.read_processes(draft, position, card)
     if not cards and any(block.kind in OTHER_KINDS for block in blocks):
-        draft.complain("text", "it lists no GPU: the sections of processors and network cards are not read")
+        draft.complain("text", "no GPU is listed; sections of processors and network cards are not read")
 
 
 def without_cards(report: Report, text: Text, tool: Tool) -> Report:

@@ -86,7 +86,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
         draft.is_cut = True
         end = json.documents[-1].end
         before = quote(json.text[max(0, end - 60) : end])
-        draft.complain("JSON", f"the list is cut off; what stands whole before it is read: {before}")
+        draft.complain("JSON", f"the list is cut off; the complete items before the cut are read: {before}")
     return blocks
 
 

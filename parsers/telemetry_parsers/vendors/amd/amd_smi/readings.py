@@ -193,7 +193,7 @@ class _Choice:
         self._draft.complain_of(item, entry.text, entry.where)
         of_many = is_many(path)
         if of_many and not entry.text.strip():
-            self._draft.complain(entry.where, f"{target.key}: nothing behind one of several")
+            self._draft.complain(entry.where, f"{target.key}: the value of one of several is missing")
         if of_many and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
             # Of some of them the highest may not be the highest of all.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)

@@ -100,7 +100,7 @@ class _Scan:
         if not line.text.strip() or _indent(line) <= _indent(heading):
             self._add(path, "", heading)
             if path[0] in _LISTS:
-                self._draft.complain(heading.where, f"nothing below it: {quote(heading.text)}")
+                self._draft.complain(heading.where, f"no lines below this heading: {quote(heading.text)}")
 
     def finish(self) -> list[Block]:
         if self._heading is not None:
@@ -144,7 +144,7 @@ class _Scan:
     def _without_value(self, key: str, line: Line) -> str | None:
         """What stands behind a key with nothing behind it: nothing for a value that is lost, None for a heading."""
         if key == "gpu":
-            self._draft.complain(line.where, "a card without its number; what follows may be another's")
+            self._draft.complain(line.where, "a card without its number; the lines below may be of another card")
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
@@ -192,7 +192,7 @@ class _Scan:
     def _add(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._seen and not path[-1].startswith("policy"):
-            self._draft.complain(line.where, f"told a second time, its heading may be lost: {quote(line.text)}")
+            self._draft.complain(line.where, f"printed a second time; its heading may be lost: {quote(line.text)}")
         elif block.kind == "gpu":
             self._seen.add((self._group, path))
             where = f"{block.where} {line.where}"

@@ -117,7 +117,7 @@ def _sensors(position: int, card: CardFiles, draft: Draft) -> None:
             continue
         if card.has_lost(f"temp{number}_label"):
             draft.complain(
-                f"{card.bus_id or card.number} temp{number}_label", "is empty: which sensor it is of is not known"
+                f"{card.bus_id or card.number} temp{number}_label", "is empty, so that the sensor is unknown"
             )
             continue
         word = values.sensor_word(card.text(f"temp{number}_label"), number)
@@ -145,9 +145,7 @@ def _clocks(position: int, card: CardFiles, draft: Draft) -> None:
 def _voltages(position: int, card: CardFiles, draft: Draft) -> None:
     for number in range(_MOST_RAILS):
         if card.has_lost(f"in{number}_label"):
-            draft.complain(
-                f"{card.bus_id or card.number} in{number}_label", "is empty: which rail it is of is not known"
-            )
+            draft.complain(f"{card.bus_id or card.number} in{number}_label", "is empty, so that the rail is unknown")
         source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))
         if source is not None and rail is not None:
             draft.keep(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))

@@ -133,7 +133,7 @@ def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in LOUD:
             where = f"{name} {item.metric} {item.label}".rstrip()
-            draft.complain(where, f"what the driver says is {item.value.value}")
+            draft.complain(where, f"the driver's value is {item.value.value}")
 
 
 PARSER = SourceParser(

@@ -57,7 +57,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
         return list(outputs)
     text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
     if text.count("\n") > _MOST_LINES:
-        return failed("not_understood", "text", "far more lines than any node has files")
+        return failed("not_understood", "text", "far more lines than the files of any node have")
     printed = lines(text)
     saved = _saved(printed)
     if not saved and (bare := without_prefix(printed)) != printed:
@@ -68,7 +68,11 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not files of a driver"),))
     first = next((line for line in text.splitlines() if line.strip()), "")
-    what = "no output" if not first else f"no file of AMD's or Hygon's cards or of KFD's topology in it: {quote(first)}"
+    what = (
+        "no output"
+        if not first
+        else f"the text has no file of AMD's or Hygon's cards or of KFD's topology: {quote(first)}"
+    )
     return failed("not_understood", "text", what)
 
 

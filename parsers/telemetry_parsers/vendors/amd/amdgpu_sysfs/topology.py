@@ -79,13 +79,13 @@ def cut_off(tree: Tree) -> list[Problem]:
     nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw(number, files)) is not None]
     keys = _OF_EACH + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
     lost = [
-        Problem(f"node {node.number}", f"has no {key}: its text is cut off or spoilt")
+        Problem(f"node {node.number}", f"has no {key}: its text is cut off or damaged")
         for node in nodes
         for key in (keys if node.values.get("simd_count", 1) else ("simd_count",))
         if key not in node.values
     ]
     twice = [number for number, files in sorted(tree.nodes.items()) if _is_of_two(files.get("properties"))]
-    return [*lost, *(Problem(f"node {number}", "its text is that of two nodes") for number in twice)]
+    return [*lost, *(Problem(f"node {number}", "the text has two nodes") for number in twice)]
 
 
 def _is_of_two(output: Output | None) -> bool:

@@ -57,7 +57,7 @@ def read(lines: Sequence[Line], context: Context, draft: Draft) -> None:
         sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
         if card.is_named and is_empty and not totals and len(draft.problems) == before:
-            draft.complain(card.where, f"nothing is said of NPU {card.number} or of one of its chips")
+            draft.complain(card.where, f"NPU {card.number} or one of its chips has no values")
     _check_totals(draft, totals)
 
 
@@ -86,7 +86,7 @@ def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
     owners = [section.owner for section in sections if section.owner is not None]
     numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)
     if card.number is None and (numbers or card.is_named or card.chip_count is not None):
-        draft.complain(card.where, "what is said of a card without its NPU ID is not read")
+        draft.complain(card.where, "values of a card without its NPU ID are not read")
         return sections
     asked = context.asked
     whole = Place(card.number, asked.chip if card.number == asked.card else None)
@@ -97,7 +97,7 @@ def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
         _read_section(answer, section)
     _add_chip_faults(answer, sections)
     if numbers and len(numbers) < (card.chip_count or 0):
-        text = f"NPU {card.number} counts {card.chip_count} chips and tells of {len(numbers)}"
+        text = f"NPU {card.number} counts {card.chip_count} chips and lists {len(numbers)}"
         draft.complain(card.where, text)
     if card.is_named and card.number not in {place.card for place in places_in(draft)}:
         chip_at(draft, whole)
@@ -125,11 +125,11 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
 def _refusal(answer: _CardAnswer, section: Section) -> str:
     """Why nothing of a section is read; empty where it is."""
     if section.twice is not None and answer.whole == Place() and section.owner is None:
-        return "answers about several chips that don't say about which are not read; keep the command lines"
+        return "answers about several chips without their names are not read; save the command lines, too"
     if section.twice is not None:
-        return "values that come twice are not read: the name of a chip or part between them is lost"
+        return "repeated values are not read: the name of a chip or part between them is lost"
     if section.owner is not None and section.owner.chip is None and not section.owner.is_part:
-        return "a chip whose number is none is not read"
+        return "a chip without a valid number is not read"
     is_nobodys = section.owner is None and section.has_content
     if is_nobodys and (
         answer.names_owners or (answer.card.chip_count is not None and not _holds_only(section, keys.CARD_FIELDS))

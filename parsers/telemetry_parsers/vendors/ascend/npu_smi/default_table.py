@@ -283,7 +283,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     if not table.closed and not is_empty:
         draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
     for card, line in counted.unlisted.items():
-        draft.complain(line.where, f"processes of NPU {card}, which the device table lacks")
+        draft.complain(line.where, f"processes of NPU {card}, which is missing from the device table")
     if not listed:
         for card in sorted((counted.idle | counted.closed) - {place.card for place in places_in(draft)}):
             chip_at(draft, Place(card))

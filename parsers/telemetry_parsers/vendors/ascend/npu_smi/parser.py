@@ -23,7 +23,7 @@ TOOL = "npu-smi"
 ERRORS = (
     ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),
     ErrorText(
-        "ret is -8020", "failed", "no_permission", "another container owns the card; ask there, or on the host itself"
+        "ret is -8020", "failed", "no_permission", "another container owns the card; run npu-smi there or on the host"
     ),
     ErrorText("ret is -8002", "failed", "no_permission", "run it as root or as a member of the group HwHiAiUser"),
     ErrorText("ret is -8006", "failed", "timeout", "the driver did not answer in time"),
@@ -47,12 +47,12 @@ ERRORS = (
     ErrorText("invalid card id", "failed", "exit_status", "the card is not on the bus any more: compare with lspci"),
     ErrorText("libdcmi", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("libdrvdsmi", "failed", "library_mismatch", "set LD_LIBRARY_PATH to the driver's lib64 folders"),
-    ErrorText("does not support", "wrong_request", None, "this product cannot tell it"),
-    ErrorText("there is no npu chip on this card", "failed", "driver_gone", "the card answers and its chips do not"),
-    ErrorText("must input", "wrong_request", None, "this answer wants a card and a chip"),
-    ErrorText("cannot be executed on a", "wrong_request", None, "ask on the host itself"),
-    ErrorText("error parameter of", "wrong_request", None, "this version or product does not know it"),
-    ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not know it"),
+    ErrorText("does not support", "wrong_request", None, "this product does not report it"),
+    ErrorText("there is no npu chip on this card", "failed", "driver_gone", "the card answers, but its chips do not"),
+    ErrorText("must input", "wrong_request", None, "this query needs a card and a chip"),
+    ErrorText("cannot be executed on a", "wrong_request", None, "run npu-smi on the host"),
+    ErrorText("error parameter of", "wrong_request", None, "this version or product does not support it"),
+    ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not support it"),
 )
 _SILENT = "no output: npu-smi prints something whenever it ends by itself"
 
@@ -141,7 +141,7 @@ _TOOL = Tool(
     errors=ERRORS,
     index_space="",  # PHYSICAL where the text proves it
     words=NO_NUMBERS,
-    several=Several(TOOL, "an answer that doesn't say of which chip it is is not read", segments, _missing),
+    several=Several(TOOL, "an answer that does not name its chip is not read", segments, _missing),
     marks_first=False,
     refusals=(_unsupported,),
 )

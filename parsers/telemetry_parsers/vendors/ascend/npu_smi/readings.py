@@ -38,7 +38,7 @@ def chip_at(draft: Draft, place: Place) -> int:
 
 def places_in(draft: Draft) -> list[Place]:
     """Where chips are, in the order of their positions."""
-    return [place for place in draft.keys() if isinstance(place, Place)]
+    return [place for place in draft.device_keys() if isinstance(place, Place)]
 
 
 _NAME = "chip name"

@@ -235,7 +235,7 @@ def _list(kind: str, listed: Plain, processes: dict[_Key, Process], readings: Re
         return Absent.NOT_UNDERSTOOD
     entries = [_entry(kind, entry, readings) for entry in listed]
     if any(entry is None for entry in entries):
-        readings.complain(f"{kind} processes: entries that are none")
+        readings.complain(f"{kind} processes: invalid entries")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
         before = processes.get(key)
@@ -270,6 +270,6 @@ def _used(kind: str, memory: Value, readings: Readings) -> float | None:
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        readings.complain(f"{kind} processes: the memory of one is {memory:.0f} bytes")
+        readings.complain(f"{kind} processes: the memory of a process is {memory:.0f} bytes")
         return None
     return used

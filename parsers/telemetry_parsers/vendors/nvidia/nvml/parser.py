@@ -14,7 +14,7 @@ from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 SOURCE = NVML.source
 _NO_PERMISSION = 4
 _LOST = {
-    15: "the GPU is lost: it fell off the bus or its driver gave it up; it is looked for again",
+    15: "the GPU is lost: it fell off the bus or its driver gave it up; the daemon looks for it again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
 # The readings of either may be wrong while both count (Syllo/nvtop #483).
@@ -41,7 +41,7 @@ def _one(output: Output) -> Report:
         if isinstance(gpu, dict):
             _take_gpu(gpu, answer.node, draft)
         else:
-            draft.complain("gpus", "one of them is no object")
+            draft.complain("gpus", "an entry is not an object")
     engine = whole(answer.node.get("host_engine"))
     if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
         draft.complain("gpm", _DCGM.format(engine))
@@ -65,7 +65,7 @@ def _take_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
     readings_of = Readings(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
-        why = _LOST.get(code or 0, "the GPU does not answer any more; it is looked for again")
+        why = _LOST.get(code or 0, "the GPU does not answer any more; the daemon looks for it again")
         readings_of.complain(f"{why} (NVML error {quote(str(code))})")
     readings.of_gpu(gpu, readings_of)
     if isinstance(gpu.get("watched"), bool):

@@ -97,7 +97,7 @@ def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
     unknown = active & ~every
     if unknown:
-        readings.complain(f"{_REASONS}: no table knows {unknown:#x}")
+        readings.complain(f"{_REASONS}: unknown bits {unknown:#x}")
 
 
 def _fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
@@ -251,7 +251,7 @@ def read_links(answer: Plain, readings: Readings) -> None:
         return
     links = {link: mapping(answers) for link, answers in each.items() if link in _NUMBERS}
     if len(links) < len(each):
-        readings.complain("NVLink: a link whose number is none")
+        readings.complain("NVLink: a link without a valid number")
     for link, answers in links.items():
         for name in answers.keys() - _KNOWN:
             readings.draft.name_unknown(f"link {name}")
@@ -341,4 +341,4 @@ def _event(recorded: dict[str, Plain], positions: Mapping[_Place, int]) -> Event
 
 
 def _why_no_event(dropped: int | None) -> str:
-    return "an event that is none" if dropped is None else f"{dropped} came too fast to be kept and are not counted"
+    return "an invalid event" if dropped is None else f"{dropped} came too fast to be kept and are not counted"
