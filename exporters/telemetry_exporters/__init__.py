@@ -1,1 +1,1 @@
-"""How readings are shown: pure functions from a snapshot to text."""
+"""Output of readings: pure functions from a snapshot to text."""

@@ -1,4 +1,4 @@
-"""Values for people: with unit, with no more digits than are meaningful, and never rounded to a false zero."""
+"""Values for people: with units, with meaningful digits only, and never rounded to 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.ownership import Allocation, Basis, Owner, Process
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P")
 _YEAR_10000 = 253402300800.0
-# Nanoseconds from which on a unit suits, the unit, and its nanoseconds.
+# The least nanoseconds for a unit, the unit, and its nanoseconds.
 _SPANS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
 _LONGEST = 48
 _BASES: Mapping[Basis, str] = {
@@ -36,7 +36,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def digits(value: float) -> str:
-    """At least three digits, and all digits before the point; a whole number has no decimals."""
+    """Return at least three digits, and all digits before the point; a whole number has no decimals."""
     if value == round(value):
         return f"{value:.0f}"
     size = abs(value)
@@ -48,7 +48,7 @@ def digits(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio in percent; less than a tenth of a percent is `<0.1 %`, not zero."""
+    """Return a ratio in percent; less than a tenth of a percent is `<0.1 %`, not zero."""
     value = ratio * 100
     if 0 < value < 0.1:
         return "<0.1 %"
@@ -57,46 +57,46 @@ def percent(ratio: float) -> str:
 
 
 def byte_size(value: float) -> str:
-    """An amount of memory in the binary unit that keeps it below 1,024."""
+    """Return an amount of memory in the binary unit that keeps it below 1,024."""
     return " ".join(_scaled(value, 1024.0, _BINARY))
 
 
 def byte_pair(used: float, total: float) -> str:
-    """Two amounts; a common unit stands once, as in `1.5 / 80 GiB`."""
+    """Return two amounts, with a common unit once, as in `1.5 / 80 GiB`."""
     (number, unit), (all_number, all_unit) = _scaled(used, 1024.0, _BINARY), _scaled(total, 1024.0, _BINARY)
     first = number if unit == all_unit or used == 0 else f"{number} {unit}"
     return f"{first} / {all_number} {all_unit}"
 
 
 def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str]:
-    place = 0
-    while abs(value) >= step * 0.9995 and place < len(units) - 1:
-        value, place = value / step, place + 1
-    return digits(value), units[place]
+    power = 0
+    while abs(value) >= step * 0.9995 and power < len(units) - 1:
+        value, power = value / step, power + 1
+    return digits(value), units[power]
 
 
 def watts(value: float) -> str:
-    """A power; from ten watts on in whole watts, since tools measure no better."""
+    """Return a power, in whole watts from ten watts on, because tools measure no better."""
     return f"{value:.0f} W" if value >= 9.95 else f"{digits(value)} W"
 
 
 def volts(value: float) -> str:
-    """A voltage as the tools print it, to the millivolt."""
+    """Return a voltage to the millivolt, as tools print it."""
     return f"{round(value, 3):g} V"
 
 
 def celsius(value: float) -> str:
-    """A temperature, with a decimal only where the tool gave one."""
+    """Return a temperature, with a decimal only if the tool printed one."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0") + " °C"
 
 
 def hertz(value: float) -> str:
-    """A clock in megahertz, as all vendors print it."""
+    """Return a clock in megahertz, as all vendors print it."""
     return f"{digits(value / 1e6)} MHz"
 
 
 def joules(value: float) -> str:
-    """An energy with a decimal prefix."""
+    """Return an energy with a decimal prefix."""
     return _with_prefix(value, "J")
 
 
@@ -106,7 +106,7 @@ def _with_prefix(value: float, unit: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration in the two largest of its parts; a short one in milliseconds."""
+    """Return a duration in its two largest parts; a short one in milliseconds."""
     if 0 < value < 0.1:
         return f"{digits(value * 1000)} ms"
     if value < _MINUTE:
@@ -119,7 +119,7 @@ def seconds(value: float) -> str:
 
 
 def span(nanoseconds: int) -> str:
-    """A short time to a tenth of the unit that suits it."""
+    """Return a short time to a tenth of its unit."""
     for least, name, scale in _SPANS:
         if abs(nanoseconds) >= least:
             return f"{nanoseconds / scale:,.1f} {name}"
@@ -127,12 +127,12 @@ def span(nanoseconds: int) -> str:
 
 
 def utc(unix_seconds: float) -> str:
-    """A moment to the second, in UTC."""
+    """Return a time to the second, in UTC."""
     return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def is_moment(unix_seconds: float) -> bool:
-    """Whether a calendar has it: what others say of times may be anything."""
+    """Return whether a calendar has this time. Tools and other daemons may report any number."""
     return 0.0 <= unix_seconds < _YEAR_10000
 
 
@@ -148,7 +148,7 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = {
 }
 
 
-# Units that only the ends of names tell.
+# Units that are known only from the ends of names.
 _BY_END: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
     "_bytes_per_second": lambda value: _with_prefix(value, "B/s"),
@@ -157,13 +157,13 @@ _BY_END: Mapping[str, Callable[[float], str]] = {
 
 
 def in_words(value: float, metric: Metric) -> str:
-    """The value of a metric with its unit."""
+    """Return the value of a metric with its unit."""
     by_end = next((words for end, words in _BY_END.items() if metric.name.endswith(end)), None)
     return (by_end or _BY_UNIT.get(metric.unit, digits))(value)
 
 
 def name(metric: Metric) -> str:
-    """The metric's name in words. Its unit is left out, unless two metrics differ only in that."""
+    """Return the metric's name in words, with its unit only if two metrics differ in nothing else."""
     short = _without_unit(metric)
     return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
 
@@ -175,14 +175,14 @@ def _without_unit(metric: Metric) -> str:
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
-# Of devices without memory of their own.
+# For devices without memory of their own.
 SHARED = "shared with host"
 # `memory_used_bytes` and `memory_used_ratio` are distinguished by their units.
 _SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 
 def who(owner: Owner) -> str:
-    """The owner in a few words: `job 1234 (alice)`, `pod ml/train-0/main`; the kind alone if the name is hidden."""
+    """Return the owner in a few words: `job 1234 (alice)`, `pod ml/train-0/main`; only the kind if the name is hidden."""
     if owner.kind == "others":
         return "others"
     words = cut(f"{owner.kind} {owner.name}".rstrip(), _LONGEST)
@@ -190,7 +190,7 @@ def who(owner: Owner) -> str:
 
 
 def all_of(allocations: Sequence[Allocation]) -> str:
-    """The first of a card's owners, and how many more there are; empty without any."""
+    """Return the first of a card's owners and the number of others; empty without owners."""
     if not allocations:
         return ""
     more = len(allocations) - 1
@@ -198,30 +198,30 @@ def all_of(allocations: Sequence[Allocation]) -> str:
 
 
 def searched(allocations: Sequence[Allocation]) -> str:
-    """All words by which the owners of a card are looked for."""
+    """Return all words by which the owners of a card can be found."""
     owners = [allocation.owner for allocation in allocations]
     texts = (text for owner in owners for text in (who(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))
 
 
 def share(allocation: Allocation) -> str:
-    """How much of the card it is, and what that was taken from: `75 % of the card, by utilization`."""
+    """Return the owner's share of the card and its basis: `75 % of the card, by utilization`."""
     words = basis(allocation)
     return words if allocation.basis == "whole" else f"{percent(allocation.share)} {words}"
 
 
 def basis(allocation: Allocation) -> str:
-    """What its share was taken from: `of the card, by utilization`."""
+    """Return the basis of the share: `of the card, by utilization`."""
     return _BASES[allocation.basis]
 
 
 def briefly(allocations: Sequence[Allocation]) -> str:
-    """All owners of a card, and who of them does not use it: `job 1234 (alice): not used, user bob`."""
-    return ", ".join(who(one.owner) + (": not used" if one.is_used is False else "") for one in allocations)
+    """Return all owners of a card, and which of them do not use it: `job 1234 (alice): not used, user bob`."""
+    return ", ".join(who(item.owner) + (": not used" if item.is_used is False else "") for item in allocations)
 
 
 def standing(allocation: Allocation) -> str:
-    """Whether it was given the card and uses it, who says so, the memory that it holds, and since when it is there."""
+    """Return whether the card is allocated and used, the owner's memory, its start, and the sources that report it."""
     memory = allocation.memory_used_bytes
     parts = (
         _USES[allocation.is_allocated, allocation.is_used],
@@ -233,14 +233,14 @@ def standing(allocation: Allocation) -> str:
 
 
 def of_process(process: Process) -> str:
-    """Whose process it is: its owner, else its container; empty where neither is known."""
+    """Return the owner of a process, else its container; empty if neither is known."""
     if process.owner is not None:
         return who(process.owner)
     return f"container {cut(process.container, _LONGEST)}" if process.container else ""
 
 
 def about_process(process: Process) -> str:
-    """What is known of a process besides its memory: program, user, owner, its part of the card's time, and its start."""
+    """Return a process' program, user, owner, share of the card's time, and start."""
     command = process.command if process.command != process.name else ""
     parts = (
         process.name,
@@ -255,5 +255,5 @@ def about_process(process: Process) -> str:
 
 
 def since(started: float | None) -> str:
-    """Since when, in UTC; empty where that is no time."""
+    """Return the start in UTC; empty if it is no valid time."""
     return f"since {utc(started)}" if started is not None and is_moment(started) else ""

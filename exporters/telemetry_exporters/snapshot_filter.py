@@ -1,8 +1,4 @@
-"""Removes from a snapshot what no exporter may show, and reports it: unknown metrics, duplicates, unfit values.
-
-Merge leaves none of these. If it fails, a page must still be valid: the bad reading is left out and becomes a problem of
-its source, so that `telemetry_source_problems` and the JSON document show it.
-"""
+"""Removes unknown metrics, duplicates and invalid values from a snapshot, so that pages are valid even after a bug in the merge."""
 
 from __future__ import annotations
 
@@ -34,9 +30,9 @@ from telemetry_parsers.readings import Readings
 
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 NO_METRICS: Mapping[str, Metric] = {}
-# We count these, so they hold for a lost device, too: the event that ended it may have come together with its loss.
+# The daemon counts events itself, so they are valid for a lost device, too: its last event may have come with its loss.
 _AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
-# Metrics that exporters make themselves, from a device's presence and the sources' health.
+# Metrics that exporters derive from a device's presence and the sources' health.
 _MADE_HERE = frozenset(
     {"up", "info", "unread", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
@@ -62,7 +58,7 @@ class Fault(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Something that was left out; `source` is empty if it came from the daemon itself."""
+    """Something that was left out; `source` is empty for the daemon's own samples."""
 
     source: str
     where: str
@@ -73,19 +69,19 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """A snapshot that can be shown as it is, and what was left out of it."""
+    """A snapshot that can be shown, and what was left out of it."""
 
     snapshot: Snapshot
     dropped: tuple[Dropped, ...] = ()
 
 
 def family_name(metric: Metric) -> str:
-    """The metric's name in OpenMetrics, which leaves off `_total` and `_info`."""
+    """Return the metric's name in OpenMetrics, without `_total` and `_info`."""
     return metric.name.removesuffix(_SUFFIXES[metric.kind])
 
 
 def usable_metrics(extra: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The metrics of the catalogue by key, and the further ones whose names do not collide with theirs."""
+    """Return the metrics of the catalogue by key, and plugins' metrics whose names do not collide with them."""
     metrics = dict(BY_KEY)
     taken = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
     for metric in extra.values():
@@ -103,14 +99,16 @@ def _is_well_formed(metric: Metric) -> bool:
 
 
 def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Screened:
-    """The snapshot with clean texts and without what cannot be shown; lost devices keep only their events."""
+    """Return the snapshot with clean texts and without unknown, duplicate or invalid values. Lost devices keep only their events."""
     metrics = usable_metrics(extra)
     of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
     dropped: list[Dropped] = []
     devices, second = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
     dropped += [Dropped("", _name(device), "info", "", Fault.DUPLICATE) for device in second]
     sources, again = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
-    dropped += [Dropped(one.source, one.source, "telemetry_source_state", "", Fault.DUPLICATE) for one in again]
+    dropped += [
+        Dropped(source.source, source.source, "telemetry_source_state", "", Fault.DUPLICATE) for source in again
+    ]
     shown = Snapshot(
         hostname=clean(snapshot.hostname),
         wall_time=snapshot.wall_time,
@@ -127,7 +125,7 @@ def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Scre
 
 
 def _unique(things: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
-    """The first of each key, and the others."""
+    """Return the first thing of each key, and the others."""
     every = list(things)
     first: dict[str, _T] = {}
     for thing in every:
@@ -140,14 +138,14 @@ def _name(device: MergedDevice) -> str:
 
 
 def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
-    """The readings that the device's presence lets be shown: all of them, but of a lost one only its events."""
+    """Return all readings of a device; of a lost device only those about events."""
     if device.up is not False:
         return device.readings
     return tuple(reading for reading in device.readings if reading.metric in _AFTER_LOSS)
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """The device with clean texts; its readings are checked later."""
+    """Return the device with clean texts; its readings are checked later."""
     kept = shown_readings(device)
     if not _is_clean(device):
         return replace(cleaned(replace(device, readings=())), readings=kept)
@@ -156,8 +154,8 @@ def _clean_device(device: MergedDevice) -> MergedDevice:
 
 def _is_clean(device: MergedDevice) -> bool:
     facts = chain.from_iterable(device.facts)
-    processes = chain.from_iterable((one.name, one.user, one.command, one.container) for one in device.processes)
-    owners = (*(one.owner for one in device.allocations), *(one.owner for one in device.processes if one.owner))
+    processes = chain.from_iterable((item.name, item.user, item.command, item.container) for item in device.processes)
+    owners = (*(item.owner for item in device.allocations), *(item.owner for item in device.processes if item.owner))
     texts = chain(filter(None, _TEXTS_OF(device)), facts, processes, chain.from_iterable(map(_OWNER_TEXTS, owners)))
     return "".join(texts).isprintable()
 
@@ -170,12 +168,12 @@ def _screen_device(device: MergedDevice, judge: _Judge, dropped: list[Dropped]) 
 
 def _screen_polls(source: SourceStatus, dropped: list[Dropped]) -> SourceStatus:
     polls, again = _unique(source.polls, lambda poll: poll.poll)
-    dropped += [Dropped(one.source, one.poll, "telemetry_source_poll_up", "", Fault.DUPLICATE) for one in again]
+    dropped += [Dropped(poll.source, poll.poll, "telemetry_source_poll_up", "", Fault.DUPLICATE) for poll in again]
     return replace(source, polls=tuple(polls)) if again else source
 
 
 class _Judge:
-    """Decides which readings of a scope fit; a metric and label that fitted once with a number fit from then on."""
+    """Decides which readings of a scope are valid. A metric and label that were valid with a number stay valid."""
 
     def __init__(self, scope: Scope, metrics: Mapping[str, Metric]) -> None:
         self._scope = scope
@@ -183,7 +181,7 @@ class _Judge:
         self._fit: set[tuple[str, str]] = set()
 
     def all_fit(self, readings: Sequence[MergedReading]) -> bool:
-        """Whether no reading must be left out: a quick check, since hardly ever one must."""
+        """Return whether all readings are valid. This check is fast, because almost always they are."""
         columns = Readings.of(readings)
         total = sum([value for value in columns.values if not isinstance(value, Absent)])
         if len(columns.shape.places) < len(columns) or not math.isfinite(total):
@@ -192,18 +190,18 @@ class _Judge:
 
     def _fits(self, reading: MergedReading) -> bool:
         fits = self.fault(reading) is None and reading.label.isprintable()
-        # For these only metric and label decide: that the numbers are finite was checked before.
+        # Here only metric and label decide, because the numbers were checked before.
         if fits and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._fit.add((reading.metric, reading.label))
         return fits
 
     def fault(self, reading: MergedReading) -> Fault | None:
-        """What is wrong with a reading by itself."""
+        """Return what is wrong with a reading, or None."""
         metric = self._metrics.get(reading.metric)
         if metric is None or metric.scope != self._scope or reading.metric in _MADE_HERE:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
-            # An absence of a metric with labels may have none; a metric without labels must not have one.
+            # An absent metric with labels may have no label; a metric without labels must not have one.
             return None if metric.label or not reading.label else Fault.MISLABELLED
         if bool(metric.label) != bool(reading.label):
             return Fault.MISLABELLED
@@ -218,7 +216,7 @@ def _value_fault(metric: Metric, value: float) -> Fault | None:
 def _screen_readings(
     readings: Iterable[MergedReading], where: str, judge: _Judge, dropped: list[Dropped]
 ) -> tuple[MergedReading, ...]:
-    """The readings that fit, the first of each metric and word."""
+    """Return the valid readings, the first of each metric and word."""
     kept: dict[tuple[str, str], MergedReading] = {}
     for reading in map(cleaned, readings):
         key = (reading.metric, reading.label)
@@ -255,7 +253,7 @@ def _sample_fault(sample: Sample, metric: Metric | None) -> Fault | None:
 
 
 def _with_problems(snapshot: Snapshot, dropped: Iterable[Dropped]) -> Snapshot:
-    """The snapshot with one more problem in a source for each of its readings that was left out."""
+    """Return the snapshot with a problem in its source for each reading that was left out."""
     problems: dict[str, list[Problem]] = {}
     for item in dropped:
         name = f"{item.metric} {item.label}".strip()

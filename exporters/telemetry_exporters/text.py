@@ -1,4 +1,4 @@
-"""Text from tools, made safe and cut to fit: nothing in it moves a cursor, breaks a line or is not UTF-8."""
+"""Text from tools, made safe and cut to fit: it never moves a cursor, breaks a line or is invalid UTF-8."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MOST_NAMED = 4
 
 _T = TypeVar("_T")
 _BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
-# Control, format (they turn the writing direction round), surrogate, private and unassigned code points.
+# Control, format (which can reverse the writing direction), surrogate, private and unassigned code points.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-# Latin, dashes, arrows and blocks: what our own texts have, of one column each.
+# Latin letters, dashes, arrows and blocks, each one column wide.
 _NARROW = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2193\u2580-\u25bf]*").fullmatch
 
 
 def clean(text: str) -> str:
-    """The text with line breaks and tabs as blanks, and every other unprintable character as U+FFFD."""
+    """Return the text with line breaks and tabs as blanks, and other unprintable characters as U+FFFD."""
     if text.isprintable():
         return text
     return "".join(map(_safe, text))
@@ -35,7 +35,7 @@ def _safe(character: str) -> str:
 
 
 def cleaned(thing: _T) -> _T:
-    """The same text, tuple or dataclass with all its texts clean; the same object if they are clean already."""
+    """Return the text, tuple or dataclass with clean texts; the same object if they are clean already."""
     if isinstance(thing, str):
         return clean(thing)  # type: ignore[return-value]  # a str is given and a str comes back
     if isinstance(thing, tuple):
@@ -54,13 +54,13 @@ def _changes(thing: Any) -> dict[str, Any]:
 
 
 def named(names: Sequence[str], separator: str = " ", most: int = _MOST_NAMED) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and the number of others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return separator.join(names[:most]) + more
 
 
 def display_width(text: str) -> int:
-    """Columns that the text takes in a terminal: two for wide characters, none for combining ones."""
+    """Return the terminal columns of the text: two for wide characters, none for combining ones."""
     return len(text) if _NARROW(text) else sum(map(_columns, text))
 
 
@@ -71,7 +71,7 @@ def _columns(character: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text, or its beginning and an ellipsis where it takes more than `width` columns."""
+    """Return the text, or its beginning and an ellipsis if it takes more than `width` columns."""
     if display_width(text) <= width:
         return text
     if width <= 0:
@@ -84,7 +84,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """The text in lines of at most `width` columns (0: one line), the later ones indented; only what has no blank is broken."""
+    """Return the text in lines of at most `width` columns (0: one line), the later ones indented. Only words wider than a line are broken."""
     if width <= 0 or display_width(text) <= width:
         return [text]
     lines = [text[: len(text) - len(text.lstrip())]]
@@ -100,30 +100,30 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _broken(word: str, width: int) -> Iterator[str]:
-    """The word in parts of at most that many columns."""
+    """Yield parts of the word of at most `width` columns."""
     start = taken = 0
-    for place, columns in enumerate(map(_columns, word)):
-        if taken + columns > width and place > start:
-            yield word[start:place]
-            start, taken = place, 0
+    for index, columns in enumerate(map(_columns, word)):
+        if taken + columns > width and index > start:
+            yield word[start:index]
+            start, taken = index, 0
         taken += columns
     yield word[start:]
 
 
 def pad_right(text: str, width: int) -> str:
-    """The text with blanks after it up to `width` columns."""
+    """Return the text padded with blanks after it to `width` columns."""
     return text + " " * (width - display_width(text))
 
 
 def pad_left(text: str, width: int) -> str:
-    """The text with blanks before it up to `width` columns."""
+    """Return the text padded with blanks before it to `width` columns."""
     return " " * (width - display_width(text)) + text
 
 
 def aligned(rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> list[str]:
-    """The rows with all cells of a column as wide as its widest; columns of numbers, by their places, end at the same place."""
+    """Return the rows with columns of equal width. Columns in `numbers` (positions) are aligned to the right."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    pads = [pad_left if place in numbers else pad_right for place in range(len(widths))]
+    pads = [pad_left if index in numbers else pad_right for index in range(len(widths))]
     return [
         "  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths, strict=True)).rstrip() for row in rows
     ]

@@ -84,7 +84,7 @@ def told(metric: str, label: str) -> MergedDevice:
             [("nvidia 0", "Xid 79, fell off the bus: an error that ends jobs", "--replay /f/xid_79 shows")],
         ),
         (told("event_open", "xid_31"), []),
-        (told("health", "alarm"), [("nvidia 0", "alarm: the device says so of its health", "reset the device")]),
+        (told("health", "alarm"), [("nvidia 0", "alarm: the device reports this health", "reset the device")]),
     ],
 )
 def test_what_is_bad_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from telemetry_exporters.judgement.evidence import READ, Places, View, over_critical
+from telemetry_exporters.judgement.evidence import READ, Positions, View, over_critical
 from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, replace
@@ -159,7 +159,7 @@ def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
-def _places_of_heat(shape: Shape) -> Places:
+def _places_of_heat(shape: Shape) -> Positions:
     return {
         metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
         for metric in (*READ, "throttled")

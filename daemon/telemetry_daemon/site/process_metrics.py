@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from telemetry_exporters.prometheus.renderer import Syntax, openmetrics_head, text_head
+from telemetry_exporters.prometheus.renderer import HEADS, Syntax
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Kind, Metric
@@ -57,7 +57,6 @@ _NUMBERS: Mapping[Metric, Callable[[_Read], float]] = {
         resource.RLIMIT_NOFILE
     )[0],
 }
-_HEADS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
 
 
 class ProcessMetrics:
@@ -69,7 +68,7 @@ class ProcessMetrics:
         self._booted = _booted(proc / "stat")
         self._beginnings = {
             syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_NUMBERS)]
-            for syntax, head in _HEADS.items()
+            for syntax, head in HEADS.items()
         }
 
     def render(self, syntax: Syntax) -> bytes:

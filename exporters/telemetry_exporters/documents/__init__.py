@@ -1,1 +1,1 @@
-"""What programs read: the node as JSON, CSV, events and check results, and the catalogue as Markdown."""
+"""Output for programs: the node as JSON, CSV, events and check results, and the catalogue as Markdown."""

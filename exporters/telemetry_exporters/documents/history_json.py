@@ -1,4 +1,4 @@
-"""The document `telemetry.history/1`: a node's last half hour for programs. docs/history.schema.json is made of its classes."""
+"""The document `telemetry.history/1`: a node's last half hour for programs. docs/history.schema.json is generated from its classes."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class GapJson:
     """Slots without a number."""
 
     first: Count
-    """The place of its first slot in the arrays."""
+    """The index of its first slot in the arrays."""
     slots: Annotated[int, Schema({"minimum": 1})]
     reason: Word
-    """A reason of `absent` in telemetry.snapshot/1; `lost`; `asleep`; `SOURCE: REASON` of the source that gave the number before; `no source gives it`; `not seen yet`; `machine slept`; `daemon was held up`; `no longer kept` for a reader that took minutes. There may be more later."""
+    """A reason of `absent` in telemetry.snapshot/1; `lost`; `asleep`; `SOURCE: REASON` of the source that reported the number before; `no source gives it`; `not seen yet`; `machine slept`; `daemon was held up`; `no longer kept` for a client that took minutes. Later versions may add reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesJson:
-    """The slots of one metric: in base units, with 7 significant digits at most; null where there was no number in the whole slot."""
+    """The slots of one metric in base units, with at most 7 significant digits; null for a slot without a number."""
 
     last: Slots
     """The last number of each slot."""
     highest: Slots
     """The highest number of each slot."""
     gaps: Annotated[tuple[GapJson, ...], AtMost(SLOTS)]
-    """Why slots have no number; each slot that has none is in one gap."""
+    """Why slots have no number; each slot without a number is in one gap."""
 
 
 SeriesByMetric = Annotated[Mapping[str, SeriesJson], Schema({"propertyNames": {"enum": list(KEPT)}})]
@@ -53,7 +53,7 @@ class DeviceSeriesJson:
     id: Word
     """As in `telemetry.snapshot/1`."""
     series: SeriesByMetric
-    """By metric. A metric of which the device reported no number in the half hour has no series."""
+    """By metric. A metric for which the device reported no number in the half hour has no series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,38 +61,35 @@ class EventJson:
     """Something that happened to a device."""
 
     time: Time
-    """A moment in UTC, by the node's clock."""
+    """In UTC, by the node's clock."""
     id: Word
-    """The device's."""
+    """The id of the device."""
     code: Word
-    """Such as `xid_79`; `lost`, `returned` and `removed` tell what became of the device."""
+    """Such as `xid_79`, or `lost`, `returned` and `removed` for the device itself."""
     text: LongTextOrNull
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryJson:
-    """The last half hour of one node, in slots of equal length. Only slots that have ended are in it.
-
-    Later versions of `/1` may have more keys: ignore those that you do not know.
-    """
+    """The last half hour of one node, in slots of equal length. Only slots that have ended are included. Later versions of `/1` may add keys: ignore unknown ones."""
 
     schema: Literal["telemetry.history/1"]
     time: Time
-    """When the document was asked for."""
+    """When the document was requested."""
     hostname: TextOrNull
     start: Time
-    """When the first slot began. A slot belongs to the time since the node was started: after the clock was set, all slots move with it."""
+    """When the first slot began. Slots count from the start of the node: when the clock is set, all slots move with it."""
     slot_seconds: Seconds
-    """How long a slot is."""
+    """The length of a slot."""
     slots: Annotated[int, Schema({"minimum": 0, "maximum": SLOTS})]
-    """How many slots there are; every array of numbers has as many places, oldest first."""
+    """The number of slots; every array of numbers has this length, oldest first."""
     devices: Annotated[tuple[DeviceSeriesJson, ...], AtMost(4 * bounds.MOST_DEVICES)]
     events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MOST_EVENTS}), AtMost(MOST_EVENTS)]
-    """The last events, in the order in which they were reported; with `since` those from then on."""
+    """The latest events, in the order in which they were reported; with `since` only later ones."""
 
 
 def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
-    """The document piece by piece, one for each device; `window` has the events, and no device."""
+    """Yield the document in pieces, one for each device. `window` has the events and no device."""
     around = HistoryJson(
         schema="telemetry.history/1",
         time=utc_time(wall_time),
@@ -101,9 +98,9 @@ def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tupl
         slot_seconds=window.slot_seconds,
         slots=window.slots,
         devices=(),
-        events=tuple([_event(one) for one in window.events]),
+        events=tuple(map(_event, window.events)),
     )
-    # No text has this key in it: there its quotation marks are escaped.
+    # No text contains this key, because its quotation marks would be escaped.
     before, key, after = encoded(to_plain(HistoryJson, around)).partition('"devices":[')
     yield before + key
     comma = ""
@@ -114,18 +111,18 @@ def pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tupl
 
 
 def device_text(device_id: str, past: Past) -> str:
-    """One device's part of the document, written by hand: it has thousands of numbers."""
-    series = (f"{encoded(metric)}:{_series(one)}" for metric, one in past.devices.get(device_id, {}).items())
+    """Return one device's part of the document. It is not built by the codec, because it has thousands of numbers."""
+    series = (f"{encoded(metric)}:{_series(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
     return f'{{"id":{encoded(cleaned(device_id))},"series":{{{",".join(series)}}}}}'
 
 
-def event(one: PastEvent) -> dict[str, Any]:
-    """An event as plain data."""
-    return to_plain(EventJson, _event(one))
+def event(past_event: PastEvent) -> dict[str, Any]:
+    """Return an event as plain data."""
+    return to_plain(EventJson, _event(past_event))
 
 
-def _event(one: PastEvent) -> EventJson:
-    return EventJson(utc_time(one.wall_time), cleaned(one.id), cleaned(one.code), cleaned(one.text) or None)
+def _event(event: PastEvent) -> EventJson:
+    return EventJson(utc_time(event.wall_time), cleaned(event.id), cleaned(event.code), cleaned(event.text) or None)
 
 
 def _series(series: Series) -> str:
@@ -134,7 +131,7 @@ def _series(series: Series) -> str:
 
 
 def _numbers(values: Sequence[float]) -> str:
-    """The numbers with as many digits as a slot keeps; null where there is none."""
+    """Return the numbers with as many digits as a slot keeps; null for NaN."""
     texts: dict[float, str] = {}  # many slots have the same number
     return f"[{','.join(texts.get(value) or _text(value, texts) for value in values)}]"
 

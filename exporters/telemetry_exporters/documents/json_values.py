@@ -1,4 +1,4 @@
-"""How JSON documents, their times and their numbers are written."""
+"""The layout of JSON documents, with their times and numbers."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _spaced = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def text(plain: Mapping[str, Any]) -> str:
-    """A document as text, small parts on one line each; numbers without exponents."""
+    """Return a document as text, small parts on one line each; numbers without exponents."""
     return _text(plain, "") + "\n"
 
 
 def line(plain: Mapping[str, Any]) -> str:
-    """A document on one line."""
+    """Return a document on one line."""
     return encoded(plain) + "\n"
 
 
 def utc_time(unix_seconds: float) -> str:
-    """The moment as RFC 3339 prints it, in UTC with milliseconds."""
+    """Return a Unix time in RFC 3339, in UTC with milliseconds."""
     moment = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment_text(unix_seconds: float | None) -> str | None:
-    """The moment as `utc_time` writes it; None where there is none, or a calendar has it not."""
+    """Return a Unix time as `utc_time` does, or None if it is None or no valid time."""
     return utc_time(unix_seconds) if unix_seconds is not None and is_moment(unix_seconds) else None
 
 
 def plain_number(value: float) -> str:
-    """The shortest digits that give exactly this number, without an exponent; a whole number has all its digits."""
+    """Return the shortest digits of exactly this number, without an exponent; a whole number has all its digits."""
     digits = repr(value)
     if "e" not in digits:
         return digits
     if value.is_integer():
         return f"{value:.0f}"
-    # By hand, since `decimal` takes half a MiB of the daemon's memory: `-1.5e-07` is less than 1, with one digit before the point.
+    # `decimal` would take half a MiB of memory. Here the number is less than 1, such as `-1.5e-07`.
     mantissa, _, exponent = digits.partition("e")
     sign = "-" if value < 0 else ""
     return f"{sign}0.{'0' * (-int(exponent) - 1)}{mantissa.removeprefix('-').replace('.', '')}"
 
 
 def _text(value: Any, indent: str) -> str:
-    """The value as JSON: on one line if it fits, else with each entry on its own line."""
+    """Return the value as JSON: on one line if it fits, else each entry on its own line."""
     if isinstance(value, float):
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:

@@ -1,7 +1,4 @@
-"""The catalogue as documentation: docs/metrics.md and the list that `telemetry metrics` prints.
-
-`python -m telemetry_exporters.documents.metrics_doc > docs/metrics.md` writes the page again.
-"""
+"""The catalogue as documentation: docs/metrics.md, which running this module prints, and the list of `telemetry metrics`."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ a test compares the two.
   textfile has neither, because node_exporter exposes its own.
 - In OpenMetrics the families of counters and infos are named without `_total` and `_info`; sample names are the same.
 """
-# Each group by its first metric.
+# The title of each group, by its first metric.
 _GROUPS: Mapping[str, str] = {
     "info": "Core: every vendor that can",
     "power_average_watts": "Power and energy",
@@ -54,7 +51,7 @@ _HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
 
 
 def metrics_markdown() -> str:
-    """The page docs/metrics.md."""
+    """Return the page docs/metrics.md."""
     parts = [_INTRODUCTION]
     for title, metrics in _grouped():
         rows = [_HEADINGS, tuple("-" * len(heading) for heading in _HEADINGS), *map(_row, metrics)]
@@ -106,7 +103,7 @@ def _range(metric: Metric) -> str:
 
 
 def metrics_list(extra: Iterable[Metric] = ()) -> str:
-    """The catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
+    """Return the catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
     rows = [
         (
             metric.name,

@@ -1,4 +1,4 @@
-"""One row per reading, for spreadsheets and scripts (RFC 4180); an absent reading is a row with its reason."""
+"""The snapshot as CSV (RFC 4180), one row per reading; an absent reading is a row with its reason."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _HOST = ("", "", "", "")
 
 
 def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """The whole table with its heading; lines end as RFC 4180 wants them."""
+    """Return the table of readings with its heading."""
     shown = screen(snapshot, extra).snapshot
     return _table(COLUMNS, shown, _rows(shown))
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
-    """The processes on the devices, a row each, with the command lines that are known by pid."""
+    """Return the processes on the devices, a row each, with the known command lines by pid."""
     shown = screen(snapshot).snapshot
     return _table(_OF_PROCESSES, shown, _processes(shown, command_lines))
 
@@ -45,12 +45,12 @@ def _table(columns: _Row, shown: Snapshot, rows: Iterator[_Row]) -> str:
 
 def _processes(shown: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
     for device in shown.devices:
-        for one in device.processes:
-            owner = ("", "") if one.owner is None else (one.owner.kind, one.owner.name)
+        for item in device.processes:
+            owner = ("", "") if item.owner is None else (item.owner.kind, item.owner.name)
             yield (
-                *(device.vendor, device.device, device.id, str(one.pid), one.name, one.kind, one.instance),
-                *(_number(one.memory_used_bytes), _number(one.utilization_ratio), moment_text(one.started) or ""),
-                *(one.user, one.command, one.container, *owner, clean(command_lines.get(one.pid, ""))),
+                *(device.vendor, device.device, device.id, str(item.pid), item.name, item.kind, item.instance),
+                *(_number(item.memory_used_bytes), _number(item.utilization_ratio), moment_text(item.started) or ""),
+                *(item.user, item.command, item.container, *owner, clean(command_lines.get(item.pid, ""))),
             )
 
 

@@ -14,30 +14,30 @@ from telemetry_exporters.documents.snapshot_parts import (
     HostJson,
     MaintenanceJson,
     OwnerJson,
-    PollJson,
     ProblemJson,
     ProcessJson,
     ProcessOwnerJson,
     ReplayJson,
     SnapshotJson,
     SourceJson,
+    poll_json,
 )
 from telemetry_exporters.judgement.verdict import Finding, judge
 from telemetry_exporters.snapshot_filter import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers.codec.derived import to_plain
-from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 from telemetry_parsers.ownership import Allocation, Owner
 
 
 def document(
     snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """The document as plain data, of all devices or of these: all keys are always present, and what is unknown is None."""
+    """Return the document as plain data, of all devices or those with these ids. All keys are always present; unknown values are None."""
     shown = screen(snapshot, extra).snapshot
     metrics = usable_metrics(extra)
     verdict = judge(shown)
-    # A device is judged beside all others of its model.
+    # Devices are judged in comparison with all devices of their model.
     devices = [device for device in shown.devices if ids is None or device.id in ids]
     whole = SnapshotJson(
         schema="telemetry.snapshot/1",
@@ -53,7 +53,7 @@ def document(
 
 
 def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """A document with the processes of this snapshot, and the command lines of those of which they are known, by pid."""
+    """Return a document with the processes of this snapshot, and their known command lines by pid."""
     of_device = {
         clean(device.id): [
             {
@@ -69,7 +69,7 @@ def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Map
 
 
 def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None) -> str:
-    """The document as text, small parts on one line each; numbers without exponents."""
+    """Return the document as text, small parts on one line each; numbers without exponents."""
     return json_values.text(document(snapshot, extra, ids))
 
 
@@ -101,18 +101,7 @@ def _source(source: SourceStatus, now: float) -> SourceJson:
         version=source.version or None,
         problems=tuple([ProblemJson(problem.where, problem.text) for problem in source.problems]),
         unknown_fields=tuple(source.unknown_fields),
-        polls=tuple([_poll(poll, now) for poll in source.polls]),
-    )
-
-
-def _poll(poll: Health, now: float) -> PollJson:
-    tried = bool(poll.attempted)
-    return PollJson(
-        poll=poll.poll,
-        state=poll.state,
-        reason=poll.reason,
-        seconds=round(poll.seconds, 6) if tried else None,
-        age_seconds=round(max(0.0, now - poll.attempted_monotonic), 3) if tried else None,
+        polls=tuple([poll_json(poll, now, 6, 3) for poll in source.polls]),
     )
 
 
@@ -208,7 +197,7 @@ def _number(value: float, metric: Metric) -> float | int:
 
 
 def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
-    """Each metric's value, or an object of its values by label."""
+    """Return each metric's value, or an object of its values by label."""
     values: dict[str, Any] = {}
     for metric, label, value in entries:
         if not label:
@@ -219,7 +208,7 @@ def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 
 
 def _origins(readings: Iterable[MergedReading]) -> dict[str, Any]:
-    """The source of each number; a single word if all labels of a metric have the same source."""
+    """Return the source of each number; one word if all labels of a metric have the same source."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
     by_metric = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
     return {metric: _one_word(sources) for metric, sources in by_metric.items()}

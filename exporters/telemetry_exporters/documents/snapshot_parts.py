@@ -1,4 +1,4 @@
-"""The objects of the document `telemetry.snapshot/1`, as it is written, read again, and described in docs/snapshot.schema.json."""
+"""The objects of the document `telemetry.snapshot/1`, which is written, read again, and described in docs/snapshot.schema.json."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from telemetry_parsers.codec.json_types import (
     Word,
 )
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.model import Absent, Reason, State
+from telemetry_parsers.model import Absent, Health, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 
-# Of a key that older daemons do not write.
+# Marks a key that older daemons do not write.
 ADDED_LATER = {"added_later": True}
 _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
 
 def _by_label(value: Mapping[str, Any], least: int = 1) -> Schema:
-    """What JSON Schema says of values by metric: one value, or one for each word of the metric's label."""
+    """Return the schema of values by metric: one value, or one for each word of the metric's label."""
     labelled = {"type": "object", "minProperties": least, "additionalProperties": value}
     return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value, labelled]}})
 
@@ -58,11 +58,11 @@ class ReplayJson:
     recorded: str
     """When it begins, in UTC."""
     hostname: TextOrNull
-    """Where it was made; null in a masked one."""
+    """The recorded host; null in a masked recording."""
     shown: TextOrNull = field(metadata=ADDED_LATER)
-    """The moment of it that is shown, in UTC."""
+    """The recorded time that is shown, in UTC."""
     how: TextOrNull = field(metadata=ADDED_LATER)
-    """A word if it is not just played, such as `paused` or `10 ×`; null else."""
+    """A word such as `paused` or `10 ×`; null at normal speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ class HostJson:
     """The node itself."""
 
     readings: Numbers
-    """Numbers in base units that were read just now: one for a metric, or one for each word of its label."""
+    """Current numbers in base units: one for a metric, or one for each word of its label."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemJson:
-    """What was not understood, and where."""
+    """Output that was not understood, and its location."""
 
     where: str
     text: LongText
@@ -83,16 +83,23 @@ class ProblemJson:
 
 @dataclass(frozen=True, slots=True)
 class PollJson:
-    """One question that is put to a source again and again."""
+    """A request that is repeated to a source."""
 
     poll: str
     state: State
     reason: Reason | None
-    """Why it failed; null for one that did not."""
+    """Why it failed; null otherwise."""
     seconds: NotNegative | None
-    """How long the last attempt took."""
+    """The duration of the last attempt."""
     age_seconds: NotNegative | None
-    """How long ago it began."""
+    """The time since the last attempt began."""
+
+
+def poll_json(poll: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
+    """Return a poll at the monotonic time `now`, with rounded times."""
+    seconds = round(poll.seconds, duration_digits) if poll.attempted else None
+    age = round(max(0.0, now - poll.attempted_monotonic), age_digits) if poll.attempted else None
+    return PollJson(poll.poll, poll.state, poll.reason, seconds, age)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +110,20 @@ class SourceJson:
     """Named as its tool."""
     state: State
     reason: Reason | None
-    """Why it failed; null for one that did not."""
+    """Why it failed; null otherwise."""
     detail: LongTextOrNull
-    """What is known of the reason, in words."""
+    """More about the reason, in words."""
     version: TextOrNull
     problems: Annotated[tuple[ProblemJson, ...], AtMost(bounds.MOST_PROBLEMS)]
-    """What in its last outputs was not understood."""
+    """Parts of its last outputs that were not understood."""
     unknown_fields: Annotated[tuple[str, ...], AtMost(bounds.MOST_UNKNOWN_FIELDS)]
-    """Fields in its last outputs that no table of ours knows; what they say is not read."""
+    """Fields in its last outputs that are in no table; their values are not read."""
     polls: Annotated[tuple[PollJson, ...], AtMost(64)]
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionJson:
-    """What is known against a device in a word."""
+    """The condition of a device in a word."""
 
     word: Word
     severity: SeverityWord
@@ -124,10 +131,10 @@ class ConditionJson:
 
 @dataclass(frozen=True, slots=True)
 class OwnerJson:
-    """Who has a device."""
+    """The owner of a device."""
 
     kind: OwnerKind
-    """`others` are all beyond the sixteen largest, as one."""
+    """`others` combines all owners beyond the sixteen largest."""
     name: LongTextOrNull
     """Unique on the node for its kind."""
     pod_namespace: LongTextOrNull
@@ -144,10 +151,10 @@ class OwnerJson:
 
 @dataclass(frozen=True, slots=True)
 class ProcessOwnerJson:
-    """Whose a process is."""
+    """The owner of a process."""
 
     kind: OwnerKind
-    """`others` are all beyond the sixteen largest, as one."""
+    """`others` combines all owners beyond the sixteen largest."""
     name: LongTextOrNull
 
 
@@ -157,15 +164,15 @@ class AllocationJson:
 
     owner: OwnerJson
     share: Ratio
-    """Of the whole card; all shares of a card add to 1 at most."""
+    """Of the whole card; the shares of a card add up to at most 1."""
     basis: Basis
-    """What the share was taken from."""
+    """The basis of the share."""
     allocated: bool
-    """Whether somebody gave it the device."""
+    """Whether a scheduler or other source allocated the device to the owner."""
     used: bool | None
-    """Whether processes of it are there; null if that is unknown."""
+    """Whether the owner has processes on the device; null if unknown."""
     sources: Annotated[tuple[str, ...], AtMost(16)]
-    """Who says so."""
+    """The sources that report the owner."""
     memory_used_bytes: Count | None
     started: TextOrNull
     """Since when, in UTC."""
@@ -177,11 +184,11 @@ class ProcessJson:
 
     pid: Count
     name: str
-    """As the vendor's tool tells it."""
+    """As the vendor's tool reports it."""
     memory_used_bytes: Count | None
     kind: ProcessKind | None
     instance: TextOrNull
-    """The number of the GPU instance on which it runs."""
+    """The number of its GPU instance."""
     utilization_ratio: Ratio | None
     """Its share of the device's time."""
     started: TextOrNull
@@ -191,9 +198,9 @@ class ProcessJson:
     """The name of its program, without arguments."""
     container: LongTextOrNull
     owner: ProcessOwnerJson | None
-    """Null if that is unknown."""
+    """Null if unknown."""
     command_line: TextOrNull = field(default=None, metadata={"left_out": True})
-    """Only in `telemetry snapshot --processes`, which reads it itself; null where it may not."""
+    """Only in `telemetry snapshot --processes`, which reads it itself; null without permission."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +209,9 @@ class DeviceJson:
 
     vendor: str
     index: Count | None
-    """The number that the vendor's tool gives it."""
+    """Its number in the vendor's tool."""
     id: str
-    """Unique on the node, and the same for as long as it is known there."""
+    """Unique on the node, and the same for as long as the node knows the device."""
     device: str
     """The label `device` of its series."""
     model: TextOrNull
@@ -213,45 +220,41 @@ class DeviceJson:
     serial: TextOrNull
     driver: TextOrNull
     up: bool | None
-    """False for a lost device, null if that is unknown."""
+    """False for a lost device, null if unknown."""
     last_read: TextOrNull = field(metadata=ADDED_LATER)
     """When a source last listed a device whose presence is unknown, in UTC; null for other devices."""
     condition: ConditionJson
-    """The worst that is known against it; `ok` if it was looked at and found well."""
+    """The worst condition of the device; `ok` if there is none."""
     parent: TextOrNull
-    """The id of the device that it is a part of."""
+    """The id of the device of which it is a part."""
     partition: TextOrNull
     simulated: bool
-    """True for one that does not exist."""
+    """True for a device that does not exist."""
     replayed: bool
-    """True for one of a recording, which is not how it is now."""
+    """True for a device of a recording."""
     readings: Numbers
-    """Numbers in base units that were read just now: one for a metric, or one for each word of its label."""
+    """Current numbers in base units: one for a metric, or one for each word of its label."""
     absent: Absences
-    """What could have been given and was not read, and why."""
+    """Readings that are possible but absent, with the reason."""
     origin: _Origins
-    """The source of each reading; an object by label where the labels' sources differ."""
+    """The source of each reading; an object by label if the sources differ."""
     allocations: Annotated[tuple[AllocationJson, ...], AtMost(bounds.MOST_CLAIMS)]
-    """Who has the device, the largest share first; empty if it has no owner or owners are not reported."""
+    """The owners of the device, the largest share first; empty without an owner, or if owners are not reported."""
     processes: Annotated[tuple[ProcessJson, ...], AtMost(bounds.MOST_PROCESSES)]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotJson:
-    """All that one node's device telemetry holds at one moment.
-
-    All keys are always present; what is unknown is null. Later versions of `/1` may have more keys: ignore those that you do not know.
-    Keys of readings are metric names without `accelerator_`.
-    """
+    """The current state of one node. All keys are always present; unknown values are null. Later versions of `/1` may add keys: ignore unknown ones. Keys of readings are metric names without `accelerator_`."""
 
     schema: Literal["telemetry.snapshot/1"]
     time: Time
     """When the snapshot was made, in UTC."""
     hostname: TextOrNull
     maintenance: MaintenanceJson | None
-    """Null when the node is in none."""
+    """Null without maintenance."""
     replay: ReplayJson | None
-    """Null when the node is read as it is now."""
+    """Null unless a recording is played."""
     host: HostJson
     sources: Annotated[tuple[SourceJson, ...], AtMost(256)]
     devices: Annotated[tuple[DeviceJson, ...], AtMost(4 * bounds.MOST_DEVICES)]

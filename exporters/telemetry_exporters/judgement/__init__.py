@@ -1,1 +1,1 @@
-"""What is to be said of a node and its devices: conditions with their evidence and limits, and what an operator sees first."""
+"""The verdict on a node and its devices: conditions with evidence and thresholds, and an overview for operators."""

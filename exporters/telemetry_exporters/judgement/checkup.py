@@ -1,4 +1,4 @@
-"""A node judged for schedulers and monitoring by the conditions of verdict.py: a status for each device, source and vendor, and for the node."""
+"""A node judged for schedulers and monitoring: a status for each device, source and vendor, and for the node."""
 
 from __future__ import annotations
 
@@ -14,30 +14,25 @@ from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
 
 
 class Status(enum.IntEnum):
-    """How a check came out: the exit statuses of monitoring plugins."""
+    """The result of a check: the exit statuses of monitoring plugins."""
 
     OK = 0
     WARNING = 1
     CRITICAL = 2
     UNKNOWN = 3
 
-    @property
-    def word(self) -> str:
-        """As monitoring plugins print it."""
-        return self.name
 
-
-# The worst first: a known fault is worse than an unknown state.
+# A known fault is worse than an unknown state.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _OF_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
 # The word of a quiet condition that makes the status unknown.
-_NOBODY_KNOWS = "unknown"
+_UNKNOWN_WORD = "unknown"
 _OF_SOURCE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The status of one device (`device` is its id), source or count, in words with a remedy; `rank` sorts checks of one status, the worst first."""
+    """The status of one device (`device` is its id), source or count, in words with a remedy. `rank` sorts checks of one status, worst first."""
 
     name: str
     status: Status
@@ -54,7 +49,7 @@ _NO_ACCELERATORS = Check("devices", Status.OK, "this node has no accelerators")
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """All that was looked at, and the worst of it; `devices` are those that were judged."""
+    """All checks, the worst status, and the devices that were judged."""
 
     hostname: str
     wall_time: float
@@ -62,17 +57,13 @@ class Checkup:
     checks: tuple[Check, ...]
     devices: tuple[MergedDevice, ...]
 
-    def of(self, *statuses: Status) -> tuple[Check, ...]:
-        """Those that came out so, worst first."""
-        order = sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank))
-        return tuple(check for check in order if check.status in statuses)
-
     def troubles(self) -> Iterator[Check]:
-        """All that is not well, worst first; devices with the same words are one check: `nvidia 3, 7`."""
+        """Yield all failing checks, worst first; devices with the same words are one check: `nvidia 3, 7`."""
         groups: dict[tuple[Status, str, str], list[Check]] = {}
-        for check in self.of(Status.CRITICAL, Status.WARNING, Status.UNKNOWN):
-            name = "" if check.device else check.name
-            groups.setdefault((check.status, check.words, name), []).append(check)
+        for check in sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank)):
+            if check.status is not Status.OK:
+                name = "" if check.device else check.name
+                groups.setdefault((check.status, check.words, name), []).append(check)
         devices = {device.id: device for device in self.devices}
         for group in groups.values():
             first = group[0]
@@ -91,55 +82,57 @@ def examine(
 ) -> Checkup:
     """Return the checkup of a screened snapshot, or only of the devices with these ids. `expected` counts whole devices by vendor."""
     verdict = judge(snapshot)
-    devices = tuple(one for one in snapshot.devices if wanted is None or one.id in wanted)
+    devices = tuple(device for device in snapshot.devices if wanted is None or device.id in wanted)
     checks = [_of_device(device, verdict[device.id]) for device in devices]
     if wanted is None:
         checks += [*_of_counts(snapshot.devices, expected), *_of_sources(snapshot.sources)]
         if not snapshot.devices and not expected:
             checks.append(_UNREPORTED if has_accelerators else _NO_ACCELERATORS)
-    return Checkup(snapshot.hostname, snapshot.wall_time, worst(one.status for one in checks), tuple(checks), devices)
+    status = worst(check.status for check in checks)
+    return Checkup(snapshot.hostname, snapshot.wall_time, status, tuple(checks), devices)
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """The worst of them; OK if there are none."""
+    """Return the worst status; OK without any."""
     return min(statuses, key=_WORST_FIRST.index, default=Status.OK)
 
 
 def name_of(device: MergedDevice) -> str:
-    """The device as its lines begin: vendor and `device` label."""
+    """Return the device as its lines begin: vendor and `device` label."""
     return clean(f"{device.vendor} {device.device}")
 
 
 def _of_device(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
-    """The worst that is said of a device; what else is said stands behind."""
+    """Return the check of a device. Its words begin with the worst condition."""
     status = worst(map(_status, findings))
-    words = ", ".join(one.words for one in findings if status is Status.OK or _status(one) is not Status.OK)
-    remedy = next((one.remedy for one in findings if _status(one) is status), "")
+    shown = (finding for finding in findings if status is Status.OK or _status(finding) is not Status.OK)
+    words = ", ".join(finding.words for finding in shown)
+    remedy = next((finding.remedy for finding in findings if _status(finding) is status), "")
     about = f"{words} ({clean(model_of(device))})" if model_of(device) else words
     return Check(name_of(device), status, about, remedy, device=device.id, rank=findings[0].rank)
 
 
 def _status(finding: Finding) -> Status:
-    if finding.severity is Severity.QUIET and finding.word == _NOBODY_KNOWS:
+    if finding.severity is Severity.QUIET and finding.word == _UNKNOWN_WORD:
         return Status.UNKNOWN
     return _OF_SEVERITY.get(finding.severity, Status.OK)
 
 
 def _of_counts(devices: Iterable[MergedDevice], expected: Mapping[str, int]) -> Iterator[Check]:
-    present = Counter(one.vendor for one in devices if one.parent is None and one.up)
+    present = Counter(device.vendor for device in devices if device.parent is None and device.up)
     for vendor, count in sorted(expected.items()):
         found = present[vendor]
         status = Status.OK if found == count else Status.CRITICAL if found < count else Status.WARNING
-        remedy = "" if found == count else "see `dmesg` and `telemetry doctor`, or mend `expect.devices`"
+        remedy = "" if found == count else "see `dmesg` and `telemetry doctor`, or correct `expect.devices`"
         yield Check(f"{vendor} devices", status, f"{found} of {count} present", remedy)
 
 
 def _of_sources(sources: Iterable[SourceStatus]) -> Iterator[Check]:
-    """Sources that should tell something and do not; those that the node does not have are none."""
+    """Yield a check for each source that should report something. Sources that the node does not have are left out."""
     for source in sources:
         status = _OF_SOURCE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
         condition = source_condition(source)
-        words = condition.word if source.up is not False or source.state != "ok" else "its readings are old"
+        words = condition.word if source.up is not False or source.state != "ok" else "its readings have expired"
         detail = f": {clean(source.detail)}" if source.detail and status is not Status.OK else ""
         if status is not Status.OK or source.up:
             yield Check(

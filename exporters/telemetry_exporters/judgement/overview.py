@@ -1,4 +1,4 @@
-"""What an operator wants to see first, on the terminal and on the page: devices, their state, what is wrong."""
+"""The overview of a node on the terminal and on the page: devices, their state, what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.states import BUSY
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A device as one line; a value is None if no source speaks of it."""
+    """One row of the device table. A value is None if no source reported it."""
 
     device: MergedDevice
     model: str
@@ -31,13 +31,13 @@ class Row:
 
     @property
     def condition(self) -> Finding:
-        """The worst that is said of the device."""
+        """Return the worst condition of the device."""
         return self.findings[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is wrong with devices or a source, why, and the remedy. `age` says when unread devices were last read."""
+    """A problem of devices or a source: the cause and the remedy. `age` says when unread devices were last read."""
 
     what: str
     why: str
@@ -47,7 +47,7 @@ class Trouble:
 
     @property
     def reason(self) -> str:
-        """Why it is wrong, with the age of the last reading."""
+        """Return the cause, with the age of the last reading."""
         return ": ".join(filter(None, (self.why, self.age)))
 
 
@@ -61,21 +61,21 @@ class Tile:
 
 
 _REMEDIES: Mapping[Reason, str] = {
-    "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
-    "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
+    "timeout": "run the tool by hand; if it is only slow, raise this source's deadline",
+    "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it printed",
     "not_understood": "send us what the tool printed: `telemetry record`",
-    "driver_gone": "load the driver or reset the device; `dmesg` says why it went",
+    "driver_gone": "load the driver or reset the device; `dmesg` has the reason",
     "no_permission": "let the service's user read the device files (groups `render` and `video`)",
     "too_much_output": "run the tool by hand; it printed far more than it should",
     "library_mismatch": "the library and the loaded driver differ: reload the driver or reboot",
-    "killed": "something ended the tool; look for the out-of-memory killer in `dmesg`",
-    "internal": "a fault of ours: please report it with `telemetry record`",
+    "killed": "the tool was killed; look for the out-of-memory killer in `dmesg`",
+    "internal": "a bug of device telemetry: please report it with `telemetry record`",
 }
-_RESTARTED = "a worker process reads the library and is restarted by itself"
+_RESTARTED = "a worker process reads the library and is restarted automatically"
 # Sources that call a vendor's library: there is no tool that a user could run.
 _LIBRARIES = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
-    "timeout": f"{_RESTARTED}; if {{tool}} hangs as well, the driver does: see `dmesg`, reset the device or reboot",
+    "timeout": f"{_RESTARTED}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
     "exit_status": f"{_RESTARTED}; see `dmesg`, and `telemetry doctor` for the library's error",
     "too_much_output": f"{_RESTARTED}; `telemetry doctor` shows what the library returned",
     "killed": f"{_RESTARTED}; look for the out-of-memory killer in `dmesg`",
@@ -84,18 +84,18 @@ _STUCK_LIBRARY_REMEDY = (
     "a call of the driver does not return: see `dmesg` and whether {tool} hangs, too; reset the device or reboot"
 )
 _STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
-_BUSY_REMEDY = "see who runs it; where it is asked again by itself there is nothing to do"
+_BUSY_REMEDY = "see which user runs it; if the source is polled automatically, nothing is to be done"
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[Row, ...]:
-    """A line for each device, in the snapshot's order; where it has not all devices, the verdict is that of all."""
+    """Return a row for each device. If the snapshot lacks devices, pass the verdict on all of them."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(row_of(device, verdict[device.id]) for device in snapshot.devices)
 
 
 def row_of(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
-    """The line of one device."""
+    """Return the row of one device."""
     return Row(
         device=device,
         model=model_of(device),
@@ -110,7 +110,7 @@ def row_of(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
 
 
 def model_of(device: MergedDevice) -> str:
-    """The model as it is known now."""
+    """Return the current model."""
     return device.current_model or device.model
 
 
@@ -120,7 +120,7 @@ def shares_host_memory(device: MergedDevice) -> bool:
 
 
 def slowdown_celsius(device: MergedDevice) -> float | None:
-    """The lowest temperature at which the device slows down, of its main sensors."""
+    """Return the lowest temperature at which the device slows down, of its main sensors."""
     shown = Readings.of(device.readings)
     limits = [
         value
@@ -131,7 +131,7 @@ def slowdown_celsius(device: MergedDevice) -> float | None:
 
 
 def value_of(device: MergedDevice, metric: str) -> Value | None:
-    """The reading of a metric without labels, None if no source speaks of it."""
+    """Return the reading of a metric without labels, or None if no source reports it."""
     return Readings.of(device.readings).value(metric)
 
 
@@ -141,19 +141,19 @@ def number_of(value: Value | None) -> float | None:
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """The device's temperature: its hottest sensor other than memory, HBM and board, else the reason of its absence."""
+    """Return the hottest sensor other than memory, HBM and board, or the reason of its absence."""
     return kept_value(device, "temperature_celsius")
 
 
 def source_condition(source: SourceStatus) -> Finding:
-    """A source's state, with its reason where it has one, and what to do where it fails."""
+    """Return a source's state, with its reason, and with a remedy if it fails."""
     word = f"{source.state}: {source.reason}" if source.reason else source.state
     severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
     return Finding(word.replace("_", " "), severity, _remedy(source) if severity is Severity.BAD else "")
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """The number of whole devices of each model: `8 × H100, 2 × MTT S4000 unread`."""
+    """Return the number of whole devices of each model: `8 × H100, 2 × MTT S4000 unread`."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((model_of(device) or f"{device.vendor} device", device.up is None) for device in present)
     words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
@@ -161,22 +161,22 @@ def inventory(snapshot: Snapshot) -> str:
 
 
 def title(snapshot: Snapshot) -> str:
-    """The node in a line: its name if it is known, its devices, the time."""
+    """Return the node in a line: its name, its devices, the time."""
     return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """What to know before anything else: the devices are not real, not as they are now, or worked on."""
+    """Return warnings about everything shown: simulated or recorded devices, maintenance."""
     every = (simulation_note(snapshot), replay_note(snapshot), maintenance_note(snapshot))
     return tuple(note for note in every if note)
 
 
 def replay_note(snapshot: Snapshot) -> str:
-    """A warning if a recording is played; empty if the readings are of now."""
+    """Return a warning if a recording is played, else an empty text."""
     recorded = snapshot.recorded
     if recorded is None:
         return ""
-    host = recorded.hostname or "a host that it does not name"
+    host = recorded.hostname or "a host without a name"
     note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
     shown = "" if recorded.shown is None else f"shown: {human.utc(recorded.shown)}"
     more = ", ".join(filter(None, (shown, recorded.how)))
@@ -184,7 +184,7 @@ def replay_note(snapshot: Snapshot) -> str:
 
 
 def maintenance_note(snapshot: Snapshot) -> str:
-    """Until when the node is in maintenance, and why; empty if it is not."""
+    """Return the end and the reason of a maintenance; empty without one."""
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return ""
@@ -193,7 +193,7 @@ def maintenance_note(snapshot: Snapshot) -> str:
 
 
 def simulation_note(snapshot: Snapshot) -> str:
-    """A warning if devices are simulated; empty if all are real."""
+    """Return a warning if devices are simulated, else an empty text."""
     simulated = [device.simulated for device in snapshot.devices]
     if not any(simulated):
         return ""
@@ -203,7 +203,7 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
-    """What is wrong, worst first: broken devices, sources that fail, then warnings; devices with one condition together."""
+    """Yield what is wrong, worst first: broken devices, failing sources, then warnings. Devices with one condition are together."""
     verdict = judge(snapshot) if verdict is None else verdict
     of_devices = sorted(_of_devices(snapshot, verdict), key=lambda item: item[0].rank)
     yield from (trouble for finding, trouble in of_devices if finding.severity is Severity.BAD)
@@ -217,7 +217,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
 
 
 def _of_devices(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Each condition that needs attention, with all devices that have it."""
+    """Yield each condition that needs attention, with all devices that have it."""
     found: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
@@ -231,7 +231,7 @@ def _of_devices(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding,
 
 
 def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
-    """The whole devices whose sources fail, with the age of their last list."""
+    """Yield the whole devices whose sources fail, with the age of their last list."""
     by_age: dict[str, list[MergedDevice]] = {}
     for device in snapshot.devices:
         if device.up is None and device.parent is None:
@@ -244,7 +244,7 @@ def _unread(snapshot: Snapshot) -> Iterator[Trouble]:
 
 
 def _names(devices: list[MergedDevice]) -> str:
-    """One device by all its names, several by their labels."""
+    """Return one device with all its names, or several by their labels."""
     if len(devices) > 1:
         return device_list(devices)
     (device,) = devices
@@ -263,7 +263,7 @@ def _remedy(source: SourceStatus) -> str:
 
 
 def device_list(devices: Iterable[MergedDevice]) -> str:
-    """All devices by vendor and `device` label: `nvidia 0-7, 9; amd 0, 1`."""
+    """Return all devices by vendor and `device` label: `nvidia 0-7, 9; amd 0, 1`."""
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)
@@ -271,7 +271,7 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
 
 
 def _ranges(labels: Sequence[str]) -> Iterator[str]:
-    """The labels, with three or more numbers in a row as a range."""
+    """Yield the labels, with three or more successive numbers as a range."""
     first = 0
     for end in range(1, len(labels) + 1):
         if end < len(labels) and labels[end] == _next(labels[end - 1]):
@@ -295,7 +295,7 @@ _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[flo
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the tiles of a node are made of: whole devices, those that are up, and the numbers of those for each tile."""
+    """The numbers behind a node's tiles: whole devices, devices that are up, and their numbers for each tile."""
 
     whole: int
     up: int
@@ -303,7 +303,7 @@ class Figures:
 
 
 def figures(all_rows: Iterable[Row]) -> Figures:
-    """The figures of these devices; partitions are parts of a whole one, and not counted."""
+    """Return the figures of whole devices; partitions do not count."""
     whole = [row for row in all_rows if row.device.parent is None]
     up = [row for row in whole if row.device.up]
     numbers = (
@@ -314,16 +314,16 @@ def figures(all_rows: Iterable[Row]) -> Figures:
 
 
 def tiles(snapshot: Snapshot) -> tuple[Tile, ...]:
-    """The node in a few figures: devices up, the highest temperature, total power and memory, mean utilization."""
+    """Return the node in a few figures: devices up, the highest temperature, total power and memory, mean utilization."""
     return tiles_of((figures(rows(snapshot)),))
 
 
 def tiles_of(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
-    """The same of one node or of several together."""
+    """Return the tiles of one or more nodes together."""
     whole, up = sum(node.whole for node in nodes), sum(node.up for node in nodes)
     all_tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
-    for place, (label, _, in_words) in enumerate(_FIGURES):
-        values = [value for node in nodes for value in node.values[place]]
+    for index, (label, _, in_words) in enumerate(_FIGURES):
+        values = [value for node in nodes for value in node.values[index]]
         if values:
             note = "" if len(values) == up else f"from {len(values)} of {up} devices"
             all_tiles.append(Tile(label, in_words(values), note))

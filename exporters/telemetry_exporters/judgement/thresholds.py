@@ -1,4 +1,4 @@
-"""Every number that an alert or a device's condition compares with, and its origin."""
+"""Every number with which an alert or a device's condition compares, and its origin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.metrics import POWER_LIMIT_REASONS, VAGUE_REASONS
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What a rule names as `$name`: a number, a span of time, or the pattern of words."""
+    """The value of `$name` in a rule: a number, a span of time, or a pattern of words."""
 
     value: float | str | timedelta
     meaning: str
@@ -22,7 +22,7 @@ class Threshold:
 
     @property
     def promql(self) -> str:
-        """The value as PromQL writes it."""
+        """Return the value in PromQL."""
         return f"{self.value // _MINUTE}m" if isinstance(self.value, timedelta) else str(self.value)
 
 
@@ -38,7 +38,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
     "xid_application": Threshold(
-        "xid_(13|31|43|45)", "Xid codes that an application causes, or its end", "NVIDIA's table of Xid codes"
+        "xid_(13|31|43|45)", "Xid codes that an application or its end causes", "NVIDIA's table of Xid codes"
     ),
     "application_window": Threshold(
         timedelta(minutes=30), "time for which an Xid that an application causes is shown", "own figure"
@@ -48,7 +48,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "ecc_corrected": Threshold(20_000_000, "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
     "ecc_corrected_sram": Threshold(10_000, "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
-    "retired_pages": Threshold(10, "memory pages taken out of use", "Meta GCM"),
+    "retired_pages": Threshold(10, "memory pages out of use", "Meta GCM"),
     "remapped_rows": Threshold(512, "memory rows replaced by spare ones", "DCGM hardware limits"),
     "limit_margin_celsius": Threshold(5, "degrees below the device's own limit", "nvidia_gpu_exporter"),
     "inner_sensors": Threshold("junction|hotspot", "sensors that are hotter than the others by design", "AMD, NVIDIA"),
@@ -73,12 +73,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "reasons of throttling that mean the power limit",
         "NVIDIA; AMD, amdgpu's gpu_metrics; MetaX",
     ),
-    "vague_reasons": Threshold(
-        VAGUE_REASONS, "reasons of throttling behind which another may stand", "NVIDIA; AMD; MetaX"
-    ),
+    "vague_reasons": Threshold(VAGUE_REASONS, "reasons of throttling that may hide another", "NVIDIA; AMD; MetaX"),
     "at_cap_ratio": Threshold(0.98, "power as a share of its limit at which a card is at it", "own figure"),
     "throttled_share": Threshold(
-        0.6, "share of ten minutes in which heat or the power brake holds the clocks down", "gpud"
+        0.6, "share of ten minutes in which heat or the power brake throttles the clocks", "gpud"
     ),
     "often_throttled_share": Threshold(0.05, "the same share of each of three hours, for heat", "own figure"),
     "flaps": Threshold(6, "changes of a card or link within an hour: three times down and up", "gpud, for links"),
@@ -91,7 +89,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "held_ratio": Threshold(0.5, "memory held while the device is idle", "own figure"),
     "foreign_bytes": Threshold(
         268_435_456,
-        "bytes that strangers hold of a card that somebody was given",
+        "bytes that other users' processes hold on an allocated card",
         "own figure: a CUDA context has more",
     ),
     "unowned_ratio": Threshold(
@@ -119,7 +117,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "hung jobs: V100 47 of 250 W, H100 100 to 152 of 700 W, GB200 280 of 1,200 W, MI250X 130 of 560 W",
     ),
     "rest_share_alone": Threshold(
-        0.05, "the same of a card that tells nothing of its memory", "below decoding on an H200: 137 to 300 of 700 W"
+        0.05, "the same of a card without readings of memory activity", "below decoding on an H200: 137 to 300 of 700 W"
     ),
     "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "own figure; 0 in a hung job on V100s"),
     "empty_ratio": Threshold(0.02, "memory in use on a card that no job has", "own figure"),
@@ -141,11 +139,11 @@ THRESHOLDS: Mapping[str, Threshold] = {
 
 
 def in_promql() -> dict[str, str]:
-    """What each `$name` in a rule stands for."""
+    """Return the value of each `$name` in a rule."""
     return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
 
 
-# What one reader of the numbers wants otherwise, for as long as it judges.
+# Numbers that one caller overrides while it judges.
 _CHANGED: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
@@ -160,7 +158,7 @@ def changed(numbers: Mapping[str, float]) -> Iterator[None]:
 
 
 def number(name: str) -> float:
-    """The number of that name. Raises TypeError if it stands for something else."""
+    """Return the number of that name. Raises TypeError if it is something else."""
     value = _CHANGED.get().get(name, THRESHOLDS[name].value)
     if isinstance(value, str | timedelta):
         raise TypeError(f"{name} is no number")
@@ -168,7 +166,7 @@ def number(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """The span of time of that name. Raises TypeError if it stands for something else."""
+    """Return the span of time of that name. Raises TypeError if it is something else."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is no span of time")
@@ -176,7 +174,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """The pattern of that name: whole words match it. Raises TypeError if it stands for something else."""
+    """Return the pattern of that name, which must match whole words. Raises TypeError if it is something else."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is no pattern")

@@ -1,10 +1,11 @@
-"""What is to be said against each device of a node, worst first."""
+"""The conditions of each device of a node, worst first."""
 
 from __future__ import annotations
 
 import enum
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from telemetry_exporters.judgement import evidence
 from telemetry_exporters.judgement.evidence import Evidence, View, views
@@ -15,7 +16,7 @@ from telemetry_parsers.model import Snapshot
 
 
 class Severity(enum.Enum):
-    """How much a state asks for attention."""
+    """The urgency of a condition."""
 
     GOOD = "good"
     QUIET = "quiet"
@@ -35,12 +36,12 @@ class Finding:
 
     @property
     def urgency(self) -> int:
-        """The rank of a condition that needs attention, for sorting; all other conditions are equal."""
+        """Return the rank for sorting. All conditions that need no attention are equal."""
         return self.rank if self.severity in (Severity.BAD, Severity.WARNING) else len(CONDITIONS)
 
     @property
     def words(self) -> str:
-        """The word, with an explanation if it is a code of NVIDIA's: `Xid 79, fell off the bus`."""
+        """Return the word, with an explanation for NVIDIA's codes: `Xid 79, fell off the bus`."""
         number = self.word.removeprefix("xid_")
         if number == self.word:
             return self.word
@@ -49,31 +50,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of devices: severity, meaning, remedy, and the alert that also reports it. `evidence` reads these metrics; `like` is an example of its word."""
+    """A condition of devices."""
 
-    like: str
     severity: Severity
+    like: str  # an example of its word
     meaning: str
-    reads: tuple[str, ...]
+    reads: tuple[str, ...]  # the metrics that `evidence` reads
     evidence: Evidence
     remedy: str = ""
-    alert: str = ""
+    alert: str = ""  # the alert that also reports it
 
 
-def _bad(like: str, meaning: str, reads: tuple[str, ...], evidence: Evidence, remedy: str, alert: str) -> Condition:
-    return Condition(like, Severity.BAD, meaning, reads, evidence, remedy, alert)
-
-
-def _warning(
-    like: str, meaning: str, reads: tuple[str, ...], evidence: Evidence, remedy: str, alert: str = ""
-) -> Condition:
-    return Condition(like, Severity.WARNING, meaning, reads, evidence, remedy, alert)
-
-
-def _quiet(like: str, meaning: str, reads: tuple[str, ...], evidence: Evidence) -> Condition:
-    return Condition(like, Severity.QUIET, meaning, reads, evidence)
-
-
+_bad = partial(Condition, Severity.BAD)
+_warning = partial(Condition, Severity.WARNING)
+_quiet = partial(Condition, Severity.QUIET)
 _COOL = "clean filters and coolers, check fans and flow; lower the power limit meanwhile"
 _CODE = "see `dmesg` and the vendor's table of the code"
 # A table, worst first: a condition is a line.
@@ -81,35 +71,35 @@ _CODE = "see `dmesg` and the vendor's table of the code"
 CONDITIONS = (
     _bad("lost", "its driver no longer lists it", (), evidence.lost, "drain the node and power-cycle it: a reboot alone often does not bring the device back; `telemetry forget {id}` if it was taken out", "AcceleratorLost"),
     _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "do what it asks once the jobs have ended; `telemetry release` lets go of the device for a reset", "AcceleratorRecoveryNeeded"),
-    _bad("alarm", "the device says so of its health", ("health",), evidence.health("alarm", "critical"), "see which error codes the vendor's tool names; mostly reset the device, else replace it", "AcceleratorUnhealthy"),
+    _bad("alarm", "the device reports this health", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually reset the device, else replace it", "AcceleratorUnhealthy"),
     _bad("uncorrected errors", "memory held wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
     _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.is_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
     _bad("xid_79", "an error that ends jobs; it counts until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; repeated: replace it; if it stays after a repair: `telemetry forget {{id}}`", "AcceleratorEventCritical"),
-    _bad("critical 110 °C", f"a sensor is as hot as the vendor calls critical; where it tells no limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", evidence.READ, evidence.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
-    _warning("warning", "the device says so of its health", ("health",), evidence.health("warning"), "see what the vendor's tool says of it"),
+    _bad("critical 110 °C", f"a sensor is as hot as the vendor calls critical; without such a limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", evidence.READ, evidence.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
+    _warning("warning", "the device reports this health", ("health",), evidence.health("warning"), "see the vendor's tool for details"),
     _warning("row remap pending", "bad memory stays in use until a reset", ("row_remap_pending",), evidence.is_one("row_remap_pending", "row remap pending"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
     _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.is_one("retired_pages_pending", "pages to retire"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
-    _warning("ECC error storm", "so many come before uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
+    _warning("ECC error storm", "so many corrected errors often precede uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
     _warning("memory wearing out", f"more than {number('retired_pages')} pages, or {number('remapped_rows')} rows of memory, are out of use", ("retired_pages", "remapped_rows"), evidence.worn_memory, "plan a replacement", "AcceleratorMemoryWearingOut"),
     _warning("error_80e01801", "an event that may come before worse; it counts while it is open", evidence.EVENTS, evidence.lasting_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
     _warning("xid_94", f"an event that may come before worse; it counts for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
     _warning("2 links down", "they were up before, or are up on most devices of the model", ("link_up", "event_open"), evidence.links_down, "reseat or replace bridge, cable or module; a reset of the device brings some links back", "AcceleratorLinkDown"),
     _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.READ, evidence.over_limit, _COOL, "AcceleratorHot"),
     _warning("near 87 °C", f"less than {number('limit_margin_celsius')} K below the limit at which the device slows down", evidence.READ, evidence.near_limit, _COOL, "AcceleratorHot"),
-    _warning("over 85 °C", f"hot for most, and the device tells no limit ({number('hot_junction_celsius')} °C at the junction)", evidence.READ, evidence.over_common, _COOL, "AcceleratorHot"),
+    _warning("over 85 °C", f"too hot for most devices, and the device reports no limit ({number('hot_junction_celsius')} °C at the junction)", evidence.READ, evidence.over_common, _COOL, "AcceleratorHot"),
     _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _COOL, "AcceleratorThermalThrottling"),
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
     _warning("fan stopped", f"the fan stands still above {number('fan_stopped_celsius')} °C, while one of the same model turns", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
     _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
-    _quiet("unknown", "its source fails, so that its presence is unknown, or no reading shows how it does", (), evidence.unknown),
-    _quiet("asleep", "the device sleeps and is left alone", ("suspended",), evidence.asleep),
-    _quiet("health unknown", "the device cannot tell its health", ("health",), evidence.health_unknown),
+    _quiet("unknown", "its source fails, so that its presence is unknown, or no reading shows its condition", (), evidence.unknown),
+    _quiet("asleep", "the device sleeps, so it is not read", ("suspended",), evidence.asleep),
+    _quiet("health unknown", "the device does not know its health", ("health",), evidence.health_unknown),
     _quiet("xid_13", f"an event that an application causes; it counts for {seconds('application_window') / 60:.0f} min", evidence.EVENTS, evidence.application_events),
     _quiet("2 links down", "other links are up; whether these were ever connected is unknown", ("link_up",), evidence.links_without_peer),
-    _quiet("throttled", "the clocks are held down, and nothing says by what", ("throttled",), evidence.throttled_by("vague_reasons", "throttled")),
+    _quiet("throttled", "the clocks are held down for an unknown reason", ("throttled",), evidence.throttled_by("vague_reasons", "throttled")),
     _quiet("at power cap", "the device draws all the power that it may, as it should under load", ("power_watts", "throttled"), evidence.at_power_cap),
 )
-# NVIDIA's table of Xid codes, as far as operators meet them.
+# NVIDIA's Xid codes that operators are likely to see.
 _XIDS: Mapping[str, str] = {
     "13": "graphics engine exception",
     "31": "memory page fault",
@@ -137,7 +127,7 @@ _XIDS: Mapping[str, str] = {
 }
 # fmt: on
 _ID = "{id}"
-# Codes come from tools.
+# Codes come from tools and may be long.
 _LONGEST_WORD = 26
 _WELL = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
 _READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
@@ -146,24 +136,24 @@ Verdict = Mapping[str, tuple[Finding, ...]]
 
 
 def judge(snapshot: Snapshot) -> Verdict:
-    """The findings of each device by its id, worst first; there is always one, such as `ok` or `unknown`."""
+    """Return the findings of each device by its id, worst first; there is always one, such as `ok` or `unknown`."""
     verdict = {}
-    asked: dict[int, tuple[tuple[int, Condition], ...]] = {}
+    usable: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in views(snapshot, _READ):
-        # Mostly the devices of a model share their places.
-        key = id(view.places)
-        if key not in asked:
-            asked[key] = tuple(
+        # The devices of a model usually share their positions.
+        key = id(view.positions)
+        if key not in usable:
+            usable[key] = tuple(
                 (rank, condition)
                 for rank, condition in enumerate(CONDITIONS)
-                if not condition.reads or view.places.keys() & condition.reads
+                if not condition.reads or view.positions.keys() & condition.reads
             )
-        verdict[view.device.id] = tuple(_findings(view, asked[key])) or _WELL
+        verdict[view.device.id] = tuple(_findings(view, usable[key])) or _WELL
     return verdict
 
 
-def _findings(view: View, asked: tuple[tuple[int, Condition], ...]) -> Iterator[Finding]:
-    for rank, condition in asked:
+def _findings(view: View, conditions: tuple[tuple[int, Condition], ...]) -> Iterator[Finding]:
+    for rank, condition in conditions:
         for word in condition.evidence(view):
             remedy = _filled(condition.remedy, view.device.id)
             yield Finding(cut(clean(word), _LONGEST_WORD), condition.severity, remedy, condition.meaning, rank)
@@ -179,5 +169,5 @@ def _filled(remedy: str, device_id: str) -> str:
 
 
 def _quoted(device_id: str) -> str:
-    """Return the id as a shell takes it: an Ascend id has blanks."""
+    """Return the id quoted for a shell, because an Ascend id has blanks."""
     return clean(shlex.quote(device_id))

@@ -1,1 +1,1 @@
-"""What Prometheus scrapes: the metric families of a snapshot and their text, also under other exporters' names."""
+"""Prometheus exposition: the metric families of a snapshot and their text, also under other exporters' names."""

@@ -1,4 +1,4 @@
-"""The one place where a snapshot becomes metric families: which readings have a series, and with which labels."""
+"""The only conversion of a snapshot to metric families: which readings have a series, and with which labels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings
 
-# All of a device that names its series: its labels are made of it, and whether it has any.
+# The attributes of a device from which its labels are made, and which decide whether it has series.
 _WHO = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# The values of `info` and `up`, or of `unread`, which come before a device's readings.
+# The values of `info` and `up`, or of `unread`, which precede a device's readings.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerSeries:
-    """What is shown of owners besides their own metrics: the memory of processes; labels of theirs on the series of their cards."""
+    """What is shown of owners besides their own metrics: the memory of processes, and owner labels on the series of cards."""
 
     process_metrics: bool = False
     inline_labels: tuple[str, ...] = ()
@@ -37,31 +37,26 @@ PLAIN = OwnerSeries()
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """All of a snapshot that names its series: devices with the keys of their readings, host readings, own samples.
-
-    `inline` are the labels of each device's owner, empty where none are to be shown. Sources and their polls are named whether they have samples or not: one that comes twice is a problem that counts.
-    """
+    """The part of a snapshot that names its series: devices with the keys of their readings, host readings, own samples."""
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     own: tuple[tuple[tuple[str, Labels], ...], ...] = ()
+    # Sources and polls are named even without samples, because one that comes twice is a problem that counts.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    inline: tuple[Labels, ...] = ()
+    inline: tuple[Labels, ...] = ()  # the labels of each device's owner
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A snapshot by columns: names, which change seldom, apart from values.
-
-    Snapshots with equal names have the same series, as long as the same of their values are numbers.
-    """
+    """A snapshot as names, which seldom change, and values. Equal names have the same series while the same values are numbers."""
 
     names: Names
     values: tuple[Value, ...]
 
 
 def columns_of(snapshot: Snapshot, own: OwnSamples, of_owners: OwnerSeries = PLAIN) -> Columns:
-    """The snapshot by columns; the values are those of the devices, of the host, and of the own samples."""
+    """Return the snapshot by columns, with the values of devices, host, and own samples."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
     samples = (*own.of(snapshot), *_of_owners(snapshot, of_owners))
@@ -78,20 +73,20 @@ def columns_of(snapshot: Snapshot, own: OwnSamples, of_owners: OwnerSeries = PLA
 
 
 def _of_owners(snapshot: Snapshot, of_owners: OwnerSeries) -> Iterator[SampleColumns]:
-    """Imported where it is needed: most nodes tell no owners."""
-    tells_owners = any(device.allocations for device in snapshot.devices)
-    if not tells_owners and not of_owners.process_metrics:
+    """Yield the samples of owners and processes. Imported on demand, because most nodes have no owners."""
+    has_owners = any(device.allocations for device in snapshot.devices)
+    if not has_owners and not of_owners.process_metrics:
         return
     from telemetry_exporters.prometheus import owner_samples
 
-    if tells_owners:
+    if has_owners:
         yield SampleColumns.of(owner_samples.owner_samples(snapshot.devices))
     if of_owners.process_metrics:
         yield SampleColumns.of(owner_samples.process_samples(snapshot.devices))
 
 
 def _inline(snapshot: Snapshot, chosen: tuple[str, ...]) -> tuple[Labels, ...]:
-    """The chosen labels of each device's owner, where it has exactly one."""
+    """Return the chosen labels of each device's owner, if it has exactly one."""
     if not chosen:
         return ()
     from telemetry_exporters.prometheus.owner_samples import owner_labels
@@ -109,56 +104,53 @@ class Owner:
     labels: Labels
 
 
-# The owner, the word of the metric's own label (empty if it has none), and the place of its number among the values. It is a
-# plain tuple: a page has thousands of them, and a named tuple costs four times as much to make.
+# The owner, the word of the metric's own label (empty if it has none), and the position of its number among the values.
+# A plain tuple, because a page has thousands, and a named tuple takes four times as long to make.
 Series = tuple[Owner, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric with all its series; never empty, no series twice."""
+    """A metric with all its series; never empty, without duplicates."""
 
     metric: Metric
     series: tuple[Series, ...]
 
     def labels(self, series: Series) -> Labels:
-        """All labels of one of the series, in order."""
+        """Return all labels of one of the series, in order."""
         owner, word, _ = series
         return (*owner.labels, (self.metric.label, word)) if self.metric.label else owner.labels
 
 
-def first_places(shown: Snapshot, names: Names) -> tuple[list[int], int]:
-    """Where the values of each device begin (info and up, or unread, then its readings), and where those of the own samples do."""
-    places, place = [], 0
+def first_positions(shown: Snapshot, names: Names) -> tuple[list[int], int]:
+    """Return the position of the first value of each device (info and up, or unread, then its readings), and of the own samples."""
+    positions, position = [], 0
     for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
-        places.append(place)
-        place += presence_values(device) + len(keys)
-    return places, place + len(names.host)
+        positions.append(position)
+        position += presence_values(device) + len(keys)
+    return positions, position + len(names.host)
 
 
 def presence_values(device: MergedDevice) -> int:
-    """Return how many of the device's values come before its readings: info and up, or unread."""
+    """Return how many of the device's values precede its readings: info and up, or unread."""
     return len(_PRESENCE[device.up])
 
 
 def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO_METRICS) -> Iterator[Family]:
-    """Every metric that has a series, in the catalogue's order, then plugins' (`extra`); devices in the snapshot's.
-
-    The snapshot is a screened one, and the columns are its own.
-    """
+    """Yield every metric with a series, in the catalogue's order, then plugins' (`extra`), from a screened snapshot and its columns."""
     series: _SeriesByKey = defaultdict(list)
     named_values = zip(_named(shown, columns.names), columns.values, strict=True)
-    for place, ((metric, owner, word), value) in enumerate(named_values):
+    for position, ((metric, owner, word), value) in enumerate(named_values):
         if not isinstance(value, Absent):
-            series[metric].append((owner, word, place))
+            series[metric].append((owner, word, position))
     for key, usable in usable_metrics(extra).items():
         if key in series:
             yield Family(usable, tuple(series[key]))
 
 
 def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
-    """Metric, owner and word of every value, in the order of the values."""
+    """Yield metric, owner and word of every value, in the order of the values."""
     inline = names.inline or ((),) * len(shown.devices)
     for device, (_, keys), of_owner in zip(shown.devices, names.devices, inline, strict=True):
         yield from _named_of(device, keys, of_owner)
@@ -170,7 +162,7 @@ def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
 
 
 def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...], of_owner: Labels) -> Iterator[tuple[str, Owner, str]]:
-    """The device's owner is no part of its info, which would end with it."""
+    """Yield a device's metrics with owner and word. Info has no owner labels, because the series would end with the owner."""
     identity = identity_labels(device)
     labels = (*identity, *of_owner)
     owner = Owner(labels)

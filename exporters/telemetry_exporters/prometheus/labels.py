@@ -1,4 +1,4 @@
-"""The labels of a device's series: those of its identity, and the further ones of accelerator_info."""
+"""The labels of a device's series: its identity, and other facts for accelerator_info."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from telemetry_parsers.model import MergedDevice
 
 Labels = tuple[tuple[str, str], ...]
 _NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
-# The scraper sets these two itself.
+# Prometheus sets job and instance.
 _TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
 
 
 def identity_labels(device: MergedDevice) -> Labels:
-    """The labels that every series of a device has; frozen when the device was first published."""
+    """Return the labels of every series of a device, which are fixed when it is first published."""
     return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
 
 
 def info_labels(device: MergedDevice) -> Labels:
-    """The further labels of a device on accelerator_info; what is unknown has none."""
+    """Return the additional labels of accelerator_info; unknown facts have none."""
     labels: dict[str, str | None] = {
         "uuid": device.uuid,
         "bus_id": device.bus_id,
@@ -34,10 +34,7 @@ def info_labels(device: MergedDevice) -> Labels:
     }
     for name, value in device.facts:
         if name == SERVER_FACT:
-            continue  # it belongs to the rank
+            continue  # a label of the rank's series
         labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
-    return tuple((name, value) for name, value in labels.items() if value and _is_free_label(name))
-
-
-def _is_free_label(name: str) -> bool:
-    return name[:1].isalpha() and name not in _TAKEN_LABELS
+    usable = ((name, value) for name, value in labels.items() if name[:1].isalpha() and name not in _TAKEN_LABELS)
+    return tuple((name, value) for name, value in usable if value)

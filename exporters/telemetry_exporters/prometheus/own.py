@@ -1,4 +1,4 @@
-"""The daemon's own metrics from a snapshot: the state of each source and poll, the number of devices, maintenance."""
+"""The daemon's own metrics in a snapshot: the state of each source and poll, the number of devices, maintenance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
-# States in which no attempt may have been made yet.
+# States that are shown before any attempt.
 _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
 
 
@@ -23,14 +23,14 @@ class SampleColumns:
 
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> SampleColumns:
-        """The same samples by columns."""
-        given = tuple(samples)
-        return cls(tuple((one.metric, one.labels) for one in given), tuple(one.value for one in given))
+        """Return the samples by columns."""
+        rows = tuple(samples)
+        return cls(tuple((row.metric, row.labels) for row in rows), tuple(row.value for row in rows))
 
 
 @dataclass(frozen=True, slots=True)
 class _OfSource:
-    """The samples of a source, and what they were made of."""
+    """The samples of a source, with the state from which they were made."""
 
     status: SourceStatus
     polls_up: tuple[bool, ...]
@@ -38,23 +38,23 @@ class _OfSource:
 
 
 class OwnSamples:
-    """The own metrics of snapshot after snapshot; the samples of a source are made when its status changes."""
+    """The own metrics of successive snapshots. The samples of a source are made again when its status changes."""
 
     def __init__(self) -> None:
         self._of_sources: dict[str, _OfSource] = {}
 
     def of(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
-        """Every sample of the daemon's own metrics: by source and poll as the snapshot has them, then the others."""
+        """Return the daemon's own samples: by source and poll, then the others."""
         now = snapshot.monotonic_time
         sources = [self._of_source(source, now) for source in snapshot.sources if _was_tried(source)]
-        self._of_sources = {one.status.source: one for one in sources}
-        return (*(one.columns for one in sources), SampleColumns.of(_other_samples(snapshot)))
+        self._of_sources = {source.status.source: source for source in sources}
+        return (*(source.columns for source in sources), SampleColumns.of(_other_samples(snapshot)))
 
     def _of_source(self, source: SourceStatus, now: float) -> _OfSource:
         polls_up = tuple([is_up(poll, now) for poll in source.polls])
-        known = self._of_sources.get(source.source)
-        if known is not None and known.status is source and known.polls_up == polls_up:
-            return known
+        previous = self._of_sources.get(source.source)
+        if previous is not None and previous.status is source and previous.polls_up == polls_up:
+            return previous
         return _OfSource(source, polls_up, SampleColumns.of(_source_samples(source, polls_up)))
 
 
@@ -70,7 +70,7 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def _was_tried(source: SourceStatus) -> bool:
-    """Whether a source has a state to show: it was asked, or is in a state in which it is never asked."""
+    """Return whether a source has a state to show: it was polled, or is in a state without polls."""
     return source.state in _STATES_WITHOUT_TRY or any(poll.attempted for poll in source.polls)
 
 

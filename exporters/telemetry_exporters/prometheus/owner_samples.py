@@ -1,4 +1,4 @@
-"""Samples of those who use cards: owners with their shares and sums, and the memory of the largest processes."""
+"""Samples of owners (shares and sums) and the memory of the largest processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_parsers.model import MergedDevice, Process, Sample
 from telemetry_parsers.ownership import Allocation
 
 _SHARE = "allocation_ratio"
-# Each metric, and where its number stands in an allocation.
+# Each metric, and the attribute of an allocation with its number.
 _NUMBERS: Mapping[str, str] = {
     "allocation_seconds_total": "seconds_total",
     "allocation_busy_seconds_total": "busy_seconds_total",
@@ -23,7 +23,7 @@ _FIELDS: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
 
 
 def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """The samples of all owners; two whose clean names are the same count as the first of them."""
+    """Yield the samples of all owners. Of owners with equal clean names, only the first counts."""
     emitted: set[tuple[str, Labels]] = set()
     for device, allocation in billed(devices):
         labels = (*identity_labels(device), *owner_labels(allocation))
@@ -38,7 +38,7 @@ def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
 
 
 def owner_labels(allocation: Allocation) -> Labels:
-    """The labels that tell an owner; what is not known has none."""
+    """Return the labels that identify an owner; unknown texts have no label."""
     texts = ((label, getattr(allocation.owner, _FIELDS.get(label, label))) for label in _LABELS)
     return tuple((label, text) for label, text in texts if text)
 
@@ -48,23 +48,22 @@ _PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """The samples of all processes whose memory is reported. A process listed for a partition is emitted there only."""
+    """Yield the samples of all processes whose memory is reported. A process on a partition is emitted there only."""
     for device in devices:
-        of_parts = {one.pid for part in devices if part.parent == device.id for one in part.processes}
-        known = {one.pid: one for one in device.processes if one.memory_used_bytes is not None}
-        sizes = [(one.memory_used_bytes or 0.0, one) for pid, one in known.items() if pid not in of_parts]
+        of_parts = {process.pid for part in devices if part.parent == device.id for process in part.processes}
+        by_pid = {process.pid: process for process in device.processes if process.memory_used_bytes is not None}
+        sizes = [(process.memory_used_bytes or 0.0, process) for pid, process in by_pid.items() if pid not in of_parts]
         sizes.sort(key=lambda pair: (-pair[0], pair[1].pid))
         identity = identity_labels(device)
         for size, process in sizes[:_MOST_PROCESSES]:
             yield Sample(_PROCESS_METRIC, size, (*identity, *_labels(process)))
+        rest = sum(size for size, _ in sizes[_MOST_PROCESSES:])
         if len(sizes) > _MOST_PROCESSES:
-            yield Sample(
-                _PROCESS_METRIC, sum(size for size, _ in sizes[_MOST_PROCESSES:]), (*identity, ("name", "others"))
-            )
+            yield Sample(_PROCESS_METRIC, rest, (*identity, ("name", "others")))
 
 
 def _labels(process: Process) -> Labels:
-    """Its pid, program and user; what is not known has no label. What a tool calls it may be a command line, which holds secrets."""
+    """Return pid, program and user. Only the first word of a tool's name is used, because a command line may contain secrets."""
     name = process.command or process.name.partition(" ")[0].rpartition("/")[2]
     labels = (("pid", str(process.pid)), ("name", name), ("user", process.user))
     return tuple((label, text) for label, text in labels if text)

@@ -15,7 +15,7 @@ from telemetry_exporters.prometheus.families import (
     OwnerSeries,
     Series,
     columns_of,
-    first_places,
+    first_positions,
     presence_values,
 )
 from telemetry_exporters.prometheus.labels import Labels
@@ -109,7 +109,7 @@ class _Plotter:
     def _reported_devices(self, shown: Snapshot) -> Iterator[tuple[Reported, Owner]]:
         by_id = {device.id: device for device in shown.devices}
         divided = {device.parent for device in shown.devices}
-        firsts, _ = first_places(shown, self.columns.names)
+        firsts, _ = first_positions(shown, self.columns.names)
         inline = self.columns.names.inline or ((),) * len(shown.devices)
         aligned = zip(shown.devices, firsts, self.columns.names.devices, inline, strict=True)
         for device, first, (_, keys), of_owner in aligned:
@@ -159,7 +159,7 @@ class _Plotter:
             self._add(metric.name, series, (cell, 1.0, DIGITS), self._owner(series_labels))
 
     def _own_positions(self, row: NodeRow, shown: Snapshot) -> Iterator[int]:
-        _, position = first_places(shown, self.columns.names)
+        _, position = first_positions(shown, self.columns.names)
         for metric, labels in (name for group in self.columns.names.own for name in group):
             reported = dict(labels)
             if (
