@@ -16,6 +16,7 @@ from telemetry_parsers.combining import (
     without_domain,
 )
 from telemetry_parsers.dataclass import dataclass, field, replace
+from telemetry_parsers.merge.report_columns import newest_lists, preference
 from telemetry_parsers.model import Device, Problem, SourceReport
 
 FORM_RANK = {"data": 0, "json": 1, "text": 2}
@@ -98,7 +99,7 @@ class _OtherReport:
         self._by_place = self._places.agrees_with(newest.places)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Return the position here of a listed device; `combined` is this device with the fields of newer reports."""
+        """Return the position here of a listed device; `combined` is this device with the fields of preferred reports."""
         if self._by_place:
             return self._places.find(listed, in_output=self._newest.places)
         return self._finder.find(combined, by_index=self._by_index)
@@ -113,21 +114,21 @@ class _OtherReport:
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
     """Return the sightings of one source. Its newest list decides which devices there are."""
-    listings = [report for report in reports if report.lists_devices]
-    if not listings:
+    lists = tuple(newest_lists(reports).values())
+    if not lists:
         return _attached(reports)
     by_partition = any(repeats_an_index(report.report.devices) for report in reports)
-    newest = _NewestList(max(listings, key=lambda report: report.taken), by_partition=by_partition)
+    newest = _NewestList(lists[0], by_partition=by_partition)
     others = [
         _OtherReport(report, newest, by_partition=by_partition)
-        for report in sorted(reports, key=lambda report: -report.taken)
+        for report in sorted(reports, key=preference)
         if report is not newest.report
     ]
     return [_sighting(newest, position, others) for position in range(len(newest.devices))]
 
 
 def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    """Return a listed device combined with the source's other reports, the newest first."""
+    """Return a listed device combined with the source's other reports, the preferred first."""
     report = newest.report
     listed = device = newest.devices[position]
     parts = [(report, position)]
@@ -148,19 +149,19 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
 def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
     """Return the sightings of a source without a device list: one for each index in an index space."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
-    for report in sorted(reports, key=lambda report: -report.taken):
+    for report in sorted(reports, key=preference):
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
                 parts.setdefault((report.report.index_space, device.index), []).append((report, position))
     attached_sightings = []
     for (space, _), reports_of_device in parts.items():
-        newest, position = reports_of_device[0]
-        device = newest.report.devices[position]
+        preferred, position = reports_of_device[0]
+        device = preferred.report.devices[position]
         for report, elsewhere in reports_of_device[1:]:
             device = combine(device, report.report.devices[elsewhere])
-        rank = (FORM_RANK[newest.report.form], newest.source)
+        rank = (FORM_RANK[preferred.report.form], preferred.source)
         attached_sightings.append(
-            Sighting(newest.source, rank, device, tuple(reports_of_device), newest, space, attached=True)
+            Sighting(preferred.source, rank, device, tuple(reports_of_device), preferred, space, attached=True)
         )
     return attached_sightings
 

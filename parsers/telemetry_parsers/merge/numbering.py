@@ -9,6 +9,7 @@ from telemetry_parsers import bounds
 from telemetry_parsers.combining import combine, has_address_or_uuid
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.joining import Group, Sighting
+from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
 # The vendor, and what the numbers count.
@@ -102,11 +103,7 @@ def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -
 
 
 def _emptied(fresh: Iterable[SourceReport]) -> Iterator[_Space]:
-    newest: dict[str, SourceReport] = {}
-    for report in sorted(fresh, key=lambda report: report.taken):
-        if report.lists_devices:
-            newest[report.source] = report
-    for report in newest.values():
+    for report in newest_lists(fresh).values():
         if not report.report.devices:
             yield report.vendor, report.report.index_space or report.source
 

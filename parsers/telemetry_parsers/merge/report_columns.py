@@ -161,12 +161,28 @@ def _traits(report: SourceReport) -> tuple[object, ...]:
     return report.vendor, report.gives, report.lists_devices, whole.form, whole.index_space, whole.is_cut
 
 
-NodeShape = tuple[tuple[tuple[str, str], ...], tuple[ReportShape, ...], tuple[int, ...], tuple[int, ...]]
+NodeShape = tuple[
+    tuple[tuple[str, str], ...], tuple[ReportShape, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]
+]
+
+
+def preference(report: SourceReport) -> tuple[float, float]:
+    """Return the rank of a report among those of its source; the lowest counts: the poll that runs most often, then the newest.
+
+    The age alone would change with every poll, and with the age all that merge can reuse.
+    """
+    return report.interval, -report.taken
+
+
+def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
+    """Return the newest device list of each source that has any."""
+    lists = sorted((report for report in reports if report.lists_devices), key=lambda report: report.taken)
+    return {report.source: report for report in lists}
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The reports by number: their ranks by source and age (`turns`), the offsets of their values, and those about the host."""
+    """The reports by number: their ranks by source and preference (`turns`), the offsets of their values, and those about the host."""
 
     offered: tuple[Offered, ...]
     number_of: Mapping[tuple[str, str], int]
@@ -178,11 +194,10 @@ class Fresh:
     def of(cls, reports: Iterable[Offered], now: float) -> Fresh:
         """Return the reports that have not expired."""
         offered = tuple(sorted((offer for offer in reports if offer.report.expires > now), key=_name))
-        by_age = sorted(range(len(offered)), key=lambda number: -offered[number].report.taken)
-        turn_of = {
-            number: turn for turn, number in enumerate(sorted(by_age, key=lambda number: offered[number].report.source))
-        }
-        host = tuple(number for number in reversed(by_age) if None in offered[number].shape.by_device)
+        preferred = sorted(range(len(offered)), key=lambda number: preference(offered[number].report))
+        by_source = sorted(preferred, key=lambda number: offered[number].report.source)
+        turn_of = {number: turn for turn, number in enumerate(by_source)}
+        host = tuple(number for number in reversed(preferred) if None in offered[number].shape.by_device)
         return cls(
             offered,
             {_name(offer): number for number, offer in enumerate(offered)},
@@ -197,8 +212,15 @@ class Fresh:
         return tuple(offer.report for offer in self.offered)
 
     def shape(self) -> NodeShape:
-        """Return everything about the reports except values and times, and the order of their times."""
-        return tuple(self.number_of), tuple(offer.shape for offer in self.offered), self.turns, self.host
+        """Return everything about the reports except values and times, and what follows from the order of their times."""
+        lists = tuple(self.number_of[report.source, report.poll] for report in newest_lists(self.reports).values())
+        return (
+            tuple(self.number_of),
+            tuple(offer.shape for offer in self.offered),
+            self.turns,
+            self.host,
+            tuple(sorted(lists)),
+        )
 
     def row(self) -> list[Value | None]:
         """Return all values in one row, followed by the absence of metrics that no source reported."""
