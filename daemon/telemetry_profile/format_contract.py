@@ -1,8 +1,4 @@
-"""What a format is: how it knows its files, how it reads them, and the `Facts` that it gives.
-
-Each format is an entry point of the group `telemetry.profiles`. `files/` opens, unpacks and bounds; a format sees a clue and then lines,
-events or tables. In facts, times are integer nanoseconds; None and "" stand for what the file does not tell.
-"""
+"""The contract of a format, an entry point of the group `telemetry.profiles`: how it recognises and reads files, and the `Facts` it returns."""
 
 from __future__ import annotations
 
@@ -12,17 +8,16 @@ from typing import Any, Literal, Protocol
 
 from telemetry_parsers.model import Problem
 
+# In facts, times are integer nanoseconds; None and "" mean that the file does not contain the value.
+
+# What a kernel does. `fused` computes and communicates, and counts as both. `wait` waits for another stream: its time is not counted.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
-"""What a kernel does. `fused` computes and communicates, and counts as both; one that waits for another stream is no work, and adds no time."""
-
+# What `begin_ns` counts from: 1970, the boot of the node (CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME), or an unknown moment.
 Clock = Literal["unix", "boot", "none"]
-"""What `begin_ns` counts from: 1970, the boot of the node (CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME), or nothing known."""
-
+# What assigns a kernel to a step: its launch, or the host's clock when it ran; "" where the tool itself states the step.
 StepBasis = Literal["launch", "host", ""]
-"""What decides to which step a kernel belongs: its launch, or the host's clock at the time it ran; "" where the tool itself says it."""
-
+# Where FLOPs come from: the file states them, or the shapes of its matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]
-"""Where FLOPs come from: the file states them, or the shapes of its matrix operators, which gives a lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +32,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How the time of one device was spent in one span; each figure is a union of intervals.
-
-    `wait_ns` is the part of communication that waits for other ranks, `data_wait_ns` what the host waited for its data. `gap_ns` is the
-    part of idle time that lies in `gaps` long gaps, `launching_ns` the time from the first launch to the last.
-    """
+    """How one device spent one span; each time is the length of a union of intervals."""
 
     span_ns: int | None = None
     compute_ns: int | None = None
@@ -50,19 +41,27 @@ class Split:
     copy_ns: int | None = None
     exposed_copy_ns: int | None = None
     idle_ns: int | None = None
-    wait_ns: int | None = None
-    data_wait_ns: int | None = None
+    wait_ns: int | None = None  # the part of communication that waits for other ranks
+    data_wait_ns: int | None = None  # for which the host waited for its data
     launches: int | None = None
     graph_launches: int | None = None
-    launching_ns: int | None = None
+    launching_ns: int | None = None  # from the first launch to the last
     gaps: int | None = None
-    gap_ns: int | None = None
+    gap_ns: int | None = None  # the part of idle time in long gaps
     fused_ns: int | None = None
 
+    def values(self) -> list[int | None]:
+        """Return the parts in the order of the fields."""
+        return [getattr(self, field.name) for field in fields(Split)]
+
     def joined(self, other: Split) -> Split:
-        """The split of two spans as that of one; what one of them does not tell is unknown."""
-        pairs = {field.name: (getattr(self, field.name), getattr(other, field.name)) for field in fields(Split)}
-        return Split(**{name: None if None in pair else sum(pair) for name, pair in pairs.items()})
+        """Return the sums of two splits; a part that is unknown in either is unknown."""
+        pairs = zip(self.values(), other.values(), strict=True)
+        return Split(*(None if left is None or right is None else left + right for left, right in pairs))
+
+    def without(self, *parts: str) -> Split:
+        """Return the split with these parts unknown."""
+        return replace(self, **dict.fromkeys(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +77,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """All runs of one kernel, copy or collective on one device; grid, block and occupancy are those of its longest run.
-
-    `occupancy_ratio` is what the profiler estimates from the launch shape, not a measurement.
-    """
+    """All runs of one kernel, copy or collective on one device; grid, block and occupancy are those of its longest run."""
 
     name: str
     work: Work
@@ -90,10 +86,10 @@ class Kernel:
     longest_ns: int | None = None
     grid: str = ""
     block: str = ""
-    occupancy_ratio: float | None = None
+    occupancy_ratio: float | None = None  # an estimate of the profiler from the launch shape, not a measurement
 
     def joined(self, other: Kernel) -> Kernel:
-        """The runs of both as those of one kernel, whose longest run is unknown where it is for one of them."""
+        """Return the sums of two kernels; the longest run is unknown if it is unknown for either."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
@@ -101,16 +97,13 @@ class Kernel:
 
 
 def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
-    """The kernels as a device has them."""
+    """Return the kernels in descending order of their total times."""
     return tuple(sorted(kernels, key=lambda kernel: -kernel.total_ns))
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """The first collective of a file where it takes far longer than any other: ranks wait there for those whose profiler begins later.
-
-    `rest` is the split of all the time but this.
-    """
+    """A first collective that takes far longer than the others, since ranks wait in it for each other's profiler; `rest` excludes it."""
 
     length_ns: int
     rest: Split
@@ -118,7 +111,7 @@ class FirstCollective:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which nothing ran on a device, far longer than usual; from the begin of what it did."""
+    """A long time without work on a device; `since_ns` counts from the device's first interval."""
 
     since_ns: int
     length_ns: int
@@ -136,11 +129,7 @@ class Flops:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What one file says of one device, or of one rank. `begin_ns` and `end_ns` enclose all that it did.
-
-    `kernels` has every kernel, largest total first. `dtype` is the data type of most of its matrix work. Where no steps are marked, `gaps`
-    has its long gaps, and `without_gaps` is the split of all the time but these and the first collective.
-    """
+    """What one file contains about one device or rank; `begin_ns` and `end_ns` enclose all its work."""
 
     card: Card = Card()
     rank: int | None = None
@@ -148,31 +137,35 @@ class Device:
     end_ns: int | None = None
     split: Split = Split()
     steps: tuple[Step, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[Kernel, ...] = ()  # largest total first
     flops: Flops | None = None
-    dtype: str = ""
+    dtype: str = ""  # of most of the matrix work
     first_collective: FirstCollective | None = None
     step_basis: StepBasis = ""
     gaps: tuple[Gap, ...] = ()
-    without_gaps: Split | None = None
+    without_gaps: Split | None = None  # excludes the gaps and the first collective
 
     def without_first_collective(self) -> Split | None:
-        """The split of all the time but this, as far as that of all the time is known; None where nothing is left out."""
-        return None if self.first_collective is None else self.known(self.first_collective.rest)
+        """Return the split that excludes the first collective; None if the device has no such collective."""
+        return None if self.first_collective is None else self.limited(self.first_collective.rest)
 
-    def known(self, part: Split) -> Split:
-        """The split of a part of the time, as far as that of all the time is known."""
-        unknown = {field.name: None for field in fields(Split) if getattr(self.split, field.name) is None}
-        return replace(part, **unknown)
+    def without(self, *parts: str) -> Device:
+        """Return the device with these parts of its splits unknown."""
+        steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
+        return replace(self, split=self.split.without(*parts), steps=steps)
+
+    def limited(self, part: Split) -> Split:
+        """Return the split of a part of the time without the figures that are unknown for the whole time."""
+        pairs = zip(self.split.values(), part.values(), strict=True)
+        return Split(*(None if whole is None else value for whole, value in pairs))
 
 
-THIS_RANK = "this rank"
-"""The source of a link in a file that does not tell its own rank."""
+THIS_RANK = "this rank"  # the source of a link in a file without a rank number
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What went over one link: size and time, summed; ends are rank or device numbers as the file prints them."""
+    """The sums of the transfers over one link; its ends are rank or device numbers as the file prints them."""
 
     kind: str
     source: str
@@ -183,7 +176,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """All calls of one function of the host: a runtime's API, or a range that the user marked."""
+    """All calls of one host function: of a runtime's API, or of a range that the program marked."""
 
     name: str
     calls: int
@@ -192,7 +185,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A sentence that supports a cause of slowness, for the verdict; `share` is how much of the step it explains."""
+    """A sentence that supports a cause of slowness; `share` is the part of the step that it explains."""
 
     cause: Literal["data", "communication", "host", "compute", "copy"]
     text: str
@@ -200,8 +193,8 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
-class RankPlace:
-    """Which card a rank had; `node` stands for the node's address, which is never shown."""
+class RankCard:
+    """The card of a rank; `node` is a digest of the node's address, which is never shown."""
 
     node: str
     index: int
@@ -210,7 +203,7 @@ class RankPlace:
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """In which folder the results of a node lie."""
+    """The folder that contains the results of a node."""
 
     node: str
     folder: str
@@ -218,40 +211,35 @@ class NodeFolder:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that one file says.
-
-    `ranks` is the size of the job. `boot_to_unix_ns` turns the node's boot clock into Unix time. `remarks` are sentences for
-    the reader about what is left out or special; `problems` what could not be read. `rank_places` and `node_folders` say together
-    which rank's files lie where.
-    """
+    """The content of one file; `remarks` are sentences for the user, `problems` describe what could not be read."""
 
     format: str
     tool: str
     clock: Clock = "none"
-    ranks: int | None = None
-    boot_to_unix_ns: int | None = None
+    ranks: int | None = None  # the size of the job
+    boot_to_unix_ns: int | None = None  # what to add to the node's boot clock to get Unix time
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()
     calls: tuple[Call, ...] = ()
     hints: tuple[Hint, ...] = ()
     remarks: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
-    rank_places: tuple[RankPlace, ...] = ()
+    rank_cards: tuple[RankCard, ...] = ()
     node_folders: tuple[NodeFolder, ...] = ()
 
 
 HEAD_BYTES = 65_536
+# The stored columns of each table of a database. Views are left out: they are programs of the file.
 Schema = Mapping[str, tuple[str, ...]]
-"""The names of a database's tables, each with its stored columns. Views are left out: they are programs of the file."""
 
 
 class NotReadError(ValueError):
-    """A file was recognised and cannot be read; the text says why, in one line, and what to do."""
+    """A recognised file cannot be read; the message states the reason and the remedy in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What is known of a file before it is read; `folders` are the names above it, the nearest last, `head` its unpacked beginning."""
+    """The data by which a format recognises a file: its name, the names of its folders, the nearest last, and its unpacked beginning."""
 
     name: str
     folders: tuple[str, ...]
@@ -259,49 +247,35 @@ class Clue:
 
     @property
     def text(self) -> str:
-        """The beginning as text, without a byte order mark."""
+        """Return the beginning as text, without a byte order mark."""
         return self.head.decode("utf-8-sig", "replace")
 
 
 class TraceEvent(Protocol):
-    """One event of a Chrome trace."""
+    """One event of a Chrome trace; of the kinds `ph`, X has a length, i is a moment and M names a lane, which is a process and a thread."""
 
-    @property
-    def ph(self) -> str:
-        """The kind of event: X has a length, i is a moment, M names a lane."""
-
-    @property
-    def cat(self) -> str:
-        """The category, "" where there is none."""
-
-    @property
-    def name(self) -> str:
-        """What happened."""
-
-    @property
-    def pid(self) -> int | str:
-        """The lane's process."""
-
-    @property
-    def tid(self) -> int | str:
-        """The lane."""
+    ph: str
+    cat: str
+    name: str
+    pid: int | str
+    tid: int | str
 
     def begin_ns(self) -> int | None:
-        """When it began, in the trace's own clock; None where that is no number."""
+        """Return the begin in the trace's own clock; None if it is not a number."""
 
     def length_ns(self) -> int | None:
-        """How long it took; None where that is no number."""
+        """Return the length; None if it is not a number."""
 
     def args(self) -> Mapping[str, Any]:
-        """The arguments; empty where there are none."""
+        """Return the arguments, which may be empty."""
 
     def correlation(self) -> int | None:
-        """The number that a launch and what it launched have in common; None where there is none."""
+        """Return the number that a launch and the launched work have in common; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSample:
-    """The beginning of a Chrome trace: its first events, and the keys beside them that came before."""
+    """The beginning of a Chrome trace: its first events, and the keys of the document that precede them."""
 
     clue: Clue
     keys: Mapping[str, Any]
@@ -309,16 +283,16 @@ class TraceSample:
 
 
 class TraceReader(Protocol):
-    """Takes the events of one trace in the order of the file."""
+    """Reads the events of one trace in the order of the file."""
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Take a key beside the events; it may come before or after them."""
+        """Read a key of the document, which may precede or follow the events."""
 
     def events(self, events: Sequence[TraceEvent]) -> None:
-        """Take the next events."""
+        """Read the next events."""
 
     def facts(self) -> Facts:
-        """What the whole trace says."""
+        """Return the facts of the whole trace."""
 
 
 class Tables(Protocol):
@@ -326,15 +300,15 @@ class Tables(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """What there is to ask."""
+        """Return the tables and their columns."""
 
     def rows(self, query: str, parameters: Sequence[int | float | str] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, as far as they can be read; NotReadError where the time is over."""
+        """Yield the readable rows of a query. Raise NotReadError after a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A format of lines."""
+    """A format of text lines."""
 
     name: str
     tool: str
@@ -354,7 +328,7 @@ class TraceFormat:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFormat:
-    """A format in a sqlite database."""
+    """A format of sqlite databases."""
 
     name: str
     tool: str
@@ -364,7 +338,7 @@ class DatabaseFormat:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A closed format: recognised, never read; `remedy` says which export to make."""
+    """A closed format, which is recognised and never read; `remedy` names the export to make."""
 
     name: str
     tool: str

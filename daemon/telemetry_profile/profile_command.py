@@ -1,4 +1,4 @@
-"""`telemetry profile`: what profilers wrote, with what telemetry reported of the same cards in the same seconds."""
+"""`telemetry profile`: explains the files of profilers, with the telemetry of the same cards at the same time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAST_WIDTH, _MOST_WIDTH = 60, 1000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The files, what is known beyond them, and the form."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", help="a profiler's file, or a folder with those of all ranks"
     )
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--begin",
         type=_moment,
         metavar="TIME",
-        help="when the first activity was, such as 2026-11-01T12:00:00Z, for files that do not tell",
+        help="when the first activity was, such as 2026-11-01T12:00:00Z, for files without a time",
     )
     telemetry = parser.add_mutually_exclusive_group()
     telemetry.add_argument(
@@ -72,11 +72,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _moment(text: str) -> float:
-    """Unix seconds; UTC where no zone is named."""
+    """Return Unix seconds; a time without a zone is UTC."""
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 2026-11-01T12:00:00Z") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 2026-11-01T12:00:00Z") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
@@ -86,12 +86,12 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return value
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what the files say; 2 when something could not be read, 3 when nothing is about a device."""
+    """Print the answer; return 2 if something could not be read, 3 if the files contain no device."""
     outcomes, was_ended = _outcomes(_files(arguments.paths))
     read = [
         ReadFile(outcome.found.folders, outcome.found.shown, outcome.facts)
@@ -121,35 +121,33 @@ def _files(paths: Sequence[str]) -> list[Found]:
 
 
 def _outcomes(files: Sequence[Found]) -> tuple[list[Outcome], bool]:
-    """What came of the files, in their order; after ^C of those that were read, and whether it came."""
+    """Return the outcomes in the order of the files, and whether ^C ended the reading early."""
     try:
         read = partial(read_one, formats=installed())
     except BadFormatError as error:
         raise CommandError(str(error)) from None
-    places = {file.path: number for number, file in enumerate(files)}
+    positions = {file.path: position for position, file in enumerate(files)}
     outcomes: list[Outcome] = []
     was_ended = False
     with contextlib.closing(read_all(files, read)) as reading:
         try:
             outcomes.extend(reading)
-        except KeyboardInterrupt:  # the first: what is read by now is shown
+        except KeyboardInterrupt:  # the first: what has been read is shown
             was_ended = True
-    return sorted(outcomes, key=lambda outcome: places[outcome.found.path]), was_ended
+    return sorted(outcomes, key=lambda outcome: positions[outcome.found.path]), was_ended
 
 
 def _report(troubles: Sequence[Outcome], *, was_ended: bool) -> None:
-    """What was not read, on standard error: each file that was named or is known, of the others how many there are."""
-    named = [outcome for outcome in troubles if outcome.found.is_named or outcome.is_known]
-    others = [outcome.found.shown for outcome in troubles if not (outcome.found.is_named or outcome.is_known)]
+    """Write the unread files to standard error: by name if the user named them or a format recognised them, otherwise their number."""
+    named = [outcome for outcome in troubles if outcome.found.is_named or outcome.is_recognised]
+    others = [outcome.found.shown for outcome in troubles if not (outcome.found.is_named or outcome.is_recognised)]
     for outcome in named:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.found.shown}: {outcome.trouble}')}\n")
     if others:
-        count = "1 file is no result" if len(others) == 1 else f"{len(others)} files are no results"
-        sys.stderr.write(
-            f"telemetry: {count} of a profiler that is known here: {clean(named_few(others, ', ', _MOST_NAMED))}\n"
-        )
+        count = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
+        sys.stderr.write(f"telemetry: {count} of a supported profiler: {clean(named_few(others, ', ', _MOST_NAMED))}\n")
     if was_ended:
-        sys.stderr.write("telemetry: ended before all files were read; what was read is shown\n")
+        sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
 
 
 def _text(profile: Profile, arguments: argparse.Namespace) -> str:
@@ -160,7 +158,7 @@ def _text(profile: Profile, arguments: argparse.Namespace) -> str:
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
-    """Leave a file for each rank whose steps are known. Raises CommandError."""
+    """Write a file for each rank that has steps. Raise CommandError."""
     from telemetry_profile.files.publish import counts_of, publish
 
     folder = Path(options.settings(arguments).steps.directory)
@@ -192,7 +190,7 @@ def _peak(model: str, dtype: str) -> float | None:
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """The members with the time that the user states, where their files tell none."""
+    """Return the members with the time that the user states, unless their files contain a time."""
     starts = [
         member.device.begin_ns
         for member in members
@@ -214,7 +212,7 @@ def _moved(member: Member, offset: int) -> Member:
 
 
 def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[Then | None, ...]:
-    """What telemetry reported of each member's card in its seconds. Raises CommandError."""
+    """Return the telemetry of each member's card at the time of the profile. Raise CommandError."""
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
     from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
@@ -232,16 +230,16 @@ def _then(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[The
         else Wanted(member.device.card, member.device.rank, member.begin_unix_ns / 1e9, member.end_unix_ns / 1e9)
         for member in members
     ]
-    asked = [card for card in wanted if card is not None]
-    if not asked:
+    cards = [card for card in wanted if card is not None]
+    if not cards:
         return (None,) * len(members)
     try:
         if arguments.recording:
             tape = RecordingFile(Path(arguments.recording))
-            tracks = tracks_of_recording(tape, asked)
+            tracks = tracks_of_recording(tape, cards)
             sys.stderr.writelines(f"telemetry: {clean(f'{tape.path}: {text}')}\n" for text in tape.damage.lines())
         else:
-            tracks = tracks_of_prometheus(arguments.prometheus, asked)
+            tracks = tracks_of_prometheus(arguments.prometheus, cards)
     except (RecordingError, PrometheusError) as error:
         raise CommandError(str(error)) from None
     return tuple(None if card is None else then_of(card, tracks) for card in wanted)

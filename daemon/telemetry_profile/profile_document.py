@@ -1,4 +1,4 @@
-"""A profile as the document `telemetry.profile/1`: seconds, bytes, and null for what is not known."""
+"""The document `telemetry.profile/1`: times in seconds, sizes in bytes, and null for unknown values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
 from telemetry_profile.verdict.cause import ADDED_LATER, Verdict, verdict_of
-from telemetry_profile.verdict.slowest_rank import Reason, SlowLink, slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Achieved, AchievedBasis, Answer, KernelSum, Then, kernel_sums
+from telemetry_profile.verdict.slowest_rank import Reason, slow_links, spread_of, straggler_of
+from telemetry_profile.verdict.summary import Achieved, Answer, KernelSum, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual
 
 _MOST_KERNELS = 100
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class MemberJson:
-    """One rank, or one card."""
+    """A rank, or a card of no rank."""
 
     rank: int | None
     card: int | None
@@ -34,17 +34,17 @@ class MemberJson:
 
 @dataclass(frozen=True)
 class StragglerJson:
-    """The rank for which the others wait."""
+    """The rank that the other ranks wait for."""
 
     rank: int
     excess_ratio: float
     reason: Reason = field(metadata=ADDED_LATER)
-    """Whether its card computes longest, or is idle longest because of its host."""
+    """Whether the card computes longest, or is idle longest because of its host."""
 
 
 @dataclass(frozen=True)
 class RanksJson:
-    """How the ranks compare."""
+    """The comparison of the ranks."""
 
     median_seconds: float
     slowest: MemberJson
@@ -65,7 +65,7 @@ class CardJson:
 
 @dataclass(frozen=True)
 class SplitJson:
-    """How the time of one card was spent in one span."""
+    """How one card spent one span."""
 
     span_seconds: float | None
     compute_seconds: float | None
@@ -78,19 +78,19 @@ class SplitJson:
     data_wait_seconds: float | None
     launches: int | None
     graph_launches: int | None = field(metadata=ADDED_LATER)
-    """How many of the launches are of graphs."""
+    """The number of graphs among the launches."""
     launching_seconds: float | None = field(metadata=ADDED_LATER)
-    """From the first launch to the last."""
+    """The time from the first launch to the last."""
     gaps: int | None = field(metadata=ADDED_LATER)
-    """How many long gaps there are in which nothing ran."""
+    """The number of long gaps in which nothing ran."""
     gap_seconds: float | None = field(metadata=ADDED_LATER)
     fused_seconds: float | None = field(metadata=ADDED_LATER)
-    """Kernels that compute and communicate, which are counted as both."""
+    """The time of kernels that compute and communicate, which is counted as both."""
 
 
 @dataclass(frozen=True)
 class _StepHead:
-    """What a step has beside its split."""
+    """The fields of a step that are not in its split."""
 
     name: str
     begin_seconds: float | None
@@ -119,23 +119,11 @@ class KernelJson:
 
 
 @dataclass(frozen=True)
-class AchievedJson:
-    """FLOP/s, and their share of the card's peak."""
-
-    flops_per_second: float
-    basis: AchievedBasis
-    is_lower_bound: bool
-    dtype: str | None
-    peak_flops_per_second: float | None
-    peak_share_ratio: float | None
-
-
-@dataclass(frozen=True)
 class GapJson:
     """A time in which nothing ran."""
 
     begin_seconds: float
-    """From the begin of what the card did."""
+    """The time since the card's first interval."""
     seconds: float
 
 
@@ -150,31 +138,31 @@ class ProfiledJson:
     begin_timestamp_seconds: float | None
     end_timestamp_seconds: float | None
     steps: int
-    """How many steps `step` is the mean of; 0 where none are marked."""
+    """The number of steps of which `step` is the mean; 0 if none are marked."""
     left_out: tuple[str, ...]
-    """Steps, or a collective, that are not counted, and why."""
+    """The steps and collectives that are not counted, and why."""
     step: SplitJson | None
-    """The usual step; null where none are marked."""
+    """The usual step; null if none are marked."""
     whole: SplitJson
     without_first_collective: SplitJson | None
-    """All of the time but a first collective that takes far longer than the others; null where there is none."""
+    """All of the time without a first collective that takes far longer than the others; null if there is none."""
     every_step: tuple[StepJson, ...]
     kernels: tuple[KernelJson, ...]
     flops: Flops | None
-    achieved: AchievedJson | None
+    achieved: Achieved | None
     telemetry: Then | None
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
-    """What decides to which step a kernel belongs: its launch, or the host's clock; null where the tool itself says it."""
+    """What assigns a kernel to a step: its launch, or the host's clock; null if the tool itself states the step."""
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
-    """The long gaps, where no steps are marked."""
+    """The long gaps if no steps are marked."""
     without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
-    """All of the time but these and the first collective; null where there are none."""
+    """All of the time without the gaps and the first collective; null if there are no gaps."""
     files: tuple[str, ...] = field(metadata=ADDED_LATER)
 
 
 @dataclass(frozen=True)
 class LinkJson:
-    """What went over one link."""
+    """The sum of the transfers over one link."""
 
     kind: str
     source: str
@@ -199,25 +187,25 @@ class RunJson:
     """One run of a program."""
 
     devices: tuple[int, ...]
-    """The places of its cards in `devices` of the document."""
+    """The positions of its cards in `devices` of the document."""
     verdict: Verdict
     ranks: RanksJson | None
 
 
 @dataclass(frozen=True)
 class ProfileJson:
-    """What `telemetry profile --format json` prints. Times are seconds, sizes bytes; null is what the files do not tell. Further keys may come."""
+    """What `telemetry profile --format json` prints. Times are seconds, sizes bytes; null means that the files do not contain the value. Later versions may have further keys."""
 
     schema: Literal["telemetry.profile/1"]
     verdict: Verdict
     job_ranks: int | None
     """The size of the job, which may have more ranks than were read."""
     ranks: RanksJson | None
-    """How the ranks compare; null for one card, and for several runs."""
+    """The comparison of the ranks; null for one card, and for several runs."""
     devices: tuple[ProfiledJson, ...]
-    """One for each rank and card."""
+    """The cards of each rank."""
     kernels: tuple[KernelJson, ...]
-    """Of all cards together, the largest total first, at most 100."""
+    """The kernels of all cards together, the largest total first, at most 100."""
     links: tuple[LinkJson, ...]
     slow_links: tuple[SlowLinkJson, ...]
     hints: tuple[Hint, ...]
@@ -225,16 +213,16 @@ class ProfileJson:
     remarks: tuple[str, ...]
     problems: tuple[Problem, ...]
     runs: tuple[RunJson, ...] = field(metadata=ADDED_LATER)
-    """The runs to which the cards belong: one, or several that have nothing in common."""
+    """The runs to which the cards belong: a single run, or several that have nothing in common."""
 
 
 def render(answer: Answer) -> str:
-    """The document, with clean texts."""
+    """Return the document as JSON, its texts without control characters."""
     return json.dumps(document(cleaned(answer)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """The document as plain data."""
+    """Return the document as plain data."""
     profile, runs = answer.profile, _runs(answer)
     members = zip(answer.ranks, answer.achieved, answer.then, strict=True)
     whole = _made(
@@ -249,7 +237,10 @@ def document(answer: Answer) -> dict[str, Any]:
         links=tuple(
             _made(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _NANO) for link in profile.links
         ),
-        slow_links=tuple(_slow(slow) for slow in slow_links(profile.links)),
+        slow_links=tuple(
+            _made(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
+            for slow in slow_links(profile.links)
+        ),
         telemetry=answer.telemetry or None,
         runs=runs,
     )
@@ -257,18 +248,18 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _made(kind: type[_T], thing: object, **others: Any) -> _T:
-    """An object of the document, from what a thing has under the names of its fields, and from these others."""
+    """Return an object of the document; its fields come from `others` or from the attributes of `thing` with the same names."""
     return kind(**{name: others[name] if name in others else _value(thing, name) for name in _names(kind)})  # type: ignore[arg-type]  # a class is hashable
 
 
 @cache
 def _names(kind: object) -> tuple[str, ...]:
-    """The fields of a class, whose types take long to find out."""
+    """Return the names of the fields, cached since `get_type_hints` is slow."""
     return tuple(get_type_hints(kind))
 
 
 def _value(thing: object, name: str) -> Any:
-    """What a thing has under this name: times in seconds, and null for an empty text."""
+    """Return an attribute, a time as seconds and an empty text as None."""
     if (value := getattr(thing, name, _NOTHING)) is _NOTHING:
         value = getattr(thing, name.removesuffix("seconds") + "ns")
         return None if value is None else value / _NANO
@@ -276,10 +267,10 @@ def _value(thing: object, name: str) -> Any:
 
 
 def _runs(answer: Answer) -> tuple[RunJson, ...]:
-    places = {id(member): place for place, member in enumerate(answer.profile.members)}
+    positions = {id(member): position for position, member in enumerate(answer.profile.members)}
     return tuple(
         RunJson(
-            tuple(places[id(member)] for member in run.profile.members),
+            tuple(positions[id(member)] for member in run.profile.members),
             verdict_of(run.profile, run.ranks, run.then),
             _ranks(run.ranks),
         )
@@ -315,20 +306,16 @@ def _device(rank: Usual, achieved: Achieved | None, then: Then | None) -> Profil
         without_first_collective=_split(device.without_first_collective()),
         every_step=tuple(_made(StepJson, step, **vars(_made(SplitJson, step.split))) for step in device.steps),
         kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MOST_KERNELS]),
-        achieved=achieved and _achieved(achieved),
+        achieved=achieved,
         telemetry=then,
         gaps=tuple(GapJson(gap.since_ns / _NANO, gap.length_ns / _NANO) for gap in device.gaps),
-        without_gaps=_split(device.without_gaps and device.known(device.without_gaps)),
+        without_gaps=_split(device.without_gaps and device.limited(device.without_gaps)),
         files=member.files,
     )
 
 
 def _split(split: Split | None) -> SplitJson | None:
     return None if split is None else _made(SplitJson, split)
-
-
-def _slow(slow: SlowLink) -> SlowLinkJson:
-    return _made(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
 
 
 def _kernel(kernel: Kernel, counted: Kernel | KernelSum) -> KernelJson:
@@ -339,16 +326,6 @@ def _kernel(kernel: Kernel, counted: Kernel | KernelSum) -> KernelJson:
         total_seconds=counted.total_ns / _NANO,
         mean_seconds=counted.total_ns / counted.calls / _NANO if counted.calls else None,
         estimated_occupancy_ratio=kernel.occupancy_ratio,
-    )
-
-
-def _achieved(achieved: Achieved) -> AchievedJson:
-    return _made(
-        AchievedJson,
-        achieved,
-        is_lower_bound=achieved.basis == "shapes",
-        peak_flops_per_second=achieved.peak,
-        peak_share_ratio=achieved.share,
     )
 
 

@@ -1,7 +1,4 @@
-"""A profile on one screen: the verdict and its evidence, in 24 lines.
-
-How the time of a step was spent, of one card or of the ranks of a job; and the kernels that took most of it.
-"""
+"""A profile on one screen of 24 lines: the verdict, the parts of a step, the ranks, and the kernels that took most of the time."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.slowest_rank import longer, slow_links, spread_of, straggler_of
-from telemetry_profile.verdict.summary import Achieved, Answer, KernelSum, Then, kernel_sums
+from telemetry_profile.verdict.summary import Answer, KernelSum, Then, kernel_sums
 from telemetry_profile.verdict.usual_step import Usual, mean
 
 LINES, COLUMNS = 24, 80
@@ -28,9 +25,9 @@ _BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes"
 _LEAST_SECONDS = 10**9
 _LEAST_RATE = 1e9  # FLOP/s
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
-_WIDE, _NARROW_COLUMNS = 120, 5  # from this width on there is room for the launch, too
+_WIDE, _NARROW_COLUMNS = 120, 5  # at this width or more the table also has the launch shape
 _LEAST_NAME = 20
-# The least length from which on a unit is used, its name, and its nanoseconds.
+# The shortest length for which a unit is used, its name, and its nanoseconds.
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
 _PARTS = (
     ("compute_ns", "compute"),
@@ -54,7 +51,7 @@ _COLUMNS = (
 
 
 def screen(answer: Answer, width: int, colour: Colour) -> str:
-    """The answer in at most 24 lines, each at most as wide as `width`; of several runs a few lines each."""
+    """Return the answer in at most 24 lines of at most `width` columns; several runs get a few lines each."""
     runs = answer.runs
     if len(runs) > 1:
         brief = [_brief(run, number, len(runs), width, colour) for number, run in enumerate(runs, 1)]
@@ -70,7 +67,7 @@ def screen(answer: Answer, width: int, colour: Colour) -> str:
 
 
 def _brief(run: Answer, number: int, count: int, width: int, colour: Colour) -> str:
-    """One of several runs that do not belong together."""
+    """Return the lines of one of several independent runs."""
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
     heading = f"RUN {number} OF {count}: {named(files, ', ', 3)}"
     return _painted([heading, *_head(run, width), *_parts_line(run.ranks, width)], frozenset({0}), width, colour)
@@ -84,7 +81,7 @@ def _painted(lines: Sequence[str], bold: frozenset[int], width: int, colour: Col
 
 
 def _head(answer: Answer, width: int) -> list[str]:
-    """What was read, the verdict, and what to try."""
+    """Return the title, the verdict and the advice."""
     verdict = verdict_of(answer.profile, answer.ranks, answer.then)
     if verdict.is_slow:
         words = f"Slow because: {verdict.text}"
@@ -95,13 +92,13 @@ def _head(answer: Answer, width: int) -> list[str]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """The first cell to the left, the others to the right."""
+    """Return a line with the first cell aligned left and the others aligned right."""
     others = zip(cells[1:], widths[1:], strict=True)
     return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in others)
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:
-    """The text in at most so many lines; what does not fit is cut off, visibly."""
+    """Return the text in at most so many lines; the last line shows by `…` that the text is cut."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) <= most:
         return lines
@@ -127,12 +124,12 @@ def _steps(answer: Answer) -> str:
 def _cards(answer: Answer) -> str:
     devices = [member.device for member in answer.profile.members]
     models = list(dict.fromkeys(device.card.model for device in devices if device.card.model))
-    named = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
-    known, size = len({device.rank for device in devices} - {None}), answer.profile.ranks
-    ranks = f"{known} ranks, " if known > 1 else ""
-    if size and 0 < known < size:
-        ranks = f"{known} of {size} ranks, "
-    return f"{ranks}{len(devices)} card{'' if len(devices) == 1 else 's'}{named}"
+    model = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
+    count, size = len({device.rank for device in devices} - {None}), answer.profile.ranks
+    ranks = f"{count} ranks, " if count > 1 else ""
+    if size and 0 < count < size:
+        ranks = f"{count} of {size} ranks, "
+    return f"{ranks}{len(devices)} card{'' if len(devices) == 1 else 's'}{model}"
 
 
 def _moment(answer: Answer) -> str:
@@ -143,7 +140,7 @@ def _moment(answer: Answer) -> str:
 
 
 def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
-    """The parts of the mean step in one unit; two lines where one is too short for them."""
+    """Return the parts of the mean step in one unit, on one or two lines."""
     split = mean([rank.split for rank in ranks]) if ranks else Split()
     longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
     unit, scale = _unit(longest)
@@ -163,14 +160,14 @@ def _parts_line(ranks: Sequence[Usual], width: int) -> list[str]:
 
 
 def _says_nothing(name: str, value: int, split: Split) -> bool:
-    """What is no more than a repetition: no communication is exposed, and no rank waits."""
+    """Return whether a part is a zero that follows from the other parts."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
 def _rank_table(ranks: Sequence[Usual], width: int) -> list[str]:
-    """The median, the slowest and the fastest rank, and the one that holds up the others; nothing for a single card."""
+    """Return the table of the median, slowest and fastest rank and of the straggler; nothing for a single card."""
     spread = spread_of(ranks)
     if spread is None:
         return []
@@ -197,10 +194,10 @@ def _rank_table(ranks: Sequence[Usual], width: int) -> list[str]:
 def _fitting(
     heading: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Split]], scale: int, width: int
 ) -> list[str]:
-    """The table without as many of its last columns as make it too wide: a number is never cut."""
+    """Return the table without the columns for which there is no room: a number is never cut."""
     lines = [[heading, *(words for _, words in columns)]]
     lines += [[words, *(_number(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
         unimportant = next((item for item in columns if item[0] in _UNIMPORTANT), columns[-1])
         return _fitting(heading, [item for item in columns if item != unimportant], rows, scale, width)
@@ -232,14 +229,14 @@ def _number(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
-    """A heading and at most so many kernels; nothing without kernels."""
+    """Return a table of at most so many lines; nothing without kernels."""
     sums = kernel_sums(members)
     if not sums:
         return []
     columns = len(_KERNEL_HEADINGS) if width >= _WIDE else _NARROW_COLUMNS
     whole = sum(kernel.total_ns for kernel in sums)
     heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, whole)[: columns - 1] for kernel in sums[: most - 1]]
-    widths = [max(len(row[place]) for row in [heading[1:], *rows]) for place in range(len(heading) - 1)]
+    widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
     room = max(_LEAST_NAME, width - sum(widths) - 2 * len(widths))
     names = distinct([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], room)
     lines = [
@@ -250,7 +247,7 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
 
 
 def _kinds(sums: Sequence[KernelSum], whole: int, width: int) -> list[str]:
-    """Which kinds of kernels took the time; nothing where there is one kind only."""
+    """Return the shares of the kinds of kernels; nothing if there is only one kind."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work
@@ -275,16 +272,16 @@ def _cells(kernel: KernelSum, whole: int) -> tuple[str, ...]:
 
 
 def _notes(answer: Answer) -> list[str]:
-    """What is below the kernels: links, FLOP/s, telemetry, what is left out, what could not be read."""
+    """Return the lines below the kernels: links, FLOP/s, telemetry, omissions and problems."""
     left_out = list(dict.fromkeys(text for rank in answer.ranks for text in rank.left_out))
-    notes = [*_slow_link(answer), _achieved(answer.achieved), _telemetry(answer)]
+    notes = [*_slow_link(answer), _achieved(answer), _telemetry(answer)]
     if left_out:
         notes.append(f"left out: {'; '.join(left_out)}")
     return [*notes, *_left_out(answer.profile)]
 
 
 def _left_out(profile: Profile) -> list[str]:
-    """What readers should know of the files, and what could not be read."""
+    """Return the remarks about the files, and the first problem."""
     notes = list(profile.remarks[:2])
     if profile.problems:
         more = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
@@ -302,20 +299,24 @@ def _slow_link(answer: Answer) -> list[str]:
     return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s, the median is {worst.median_rate / 1e9:.2f}{more}"]
 
 
-def _achieved(achieved: Sequence[Achieved | None]) -> str:
-    known = [rank for rank in achieved if rank is not None]
-    if not known:
+def _achieved(answer: Answer) -> str:
+    pairs = zip(answer.ranks, answer.achieved, strict=True)
+    found = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
+    if not found:
         return f"achieved {ABSENT}  (no FLOPs in the file: --flops-per-step)"
-    rate = sum(rank.flops_per_second for rank in known) / len(known)
+    (first, model), basis = found[0], _BASES[found[0][0].basis]
+    rate = sum(achieved.flops_per_second for achieved, _ in found) / len(found)
     if rate < _LEAST_RATE:
-        return f"achieved FLOP/s are negligible ({_BASES[known[0].basis]})"
-    shares = [rank.share for rank in known if rank.share is not None]
-    dtype = f" {known[0].dtype}" if known[0].dtype else ""
-    of_peak = f", {known[0].unknown}"
-    if len(shares) == len(known):
+        return f"achieved FLOP/s are negligible ({basis})"
+    shares = [achieved.peak_share_ratio for achieved, _ in found if achieved.peak_share_ratio is not None]
+    dtype = f" {first.dtype}" if first.dtype else ""
+    of_peak = f", the{dtype} peak of {model or 'the card'} is not known"
+    if len(shares) == len(found):
         of_peak = f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
-    per_card = " a card" if len(known) > 1 else ""
-    return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({_BASES[known[0].basis]})"
+    elif not first.dtype:
+        of_peak = ", of an unknown data type (--dtype), so that the peak is not known"
+    per_card = " a card" if len(found) > 1 else ""
+    return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({basis})"
 
 
 def _telemetry(answer: Answer) -> str:

@@ -13,7 +13,7 @@ _SELDOM = frozenset({"graph_launches", "launching_ns", "gaps", "gap_ns", "fused_
 def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
     """Return the lines of all that one file says."""
     names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
-    counts = ("remarks", "problems", "rank_places", "node_folders")
+    counts = ("remarks", "problems", "rank_cards", "node_folders")
     known = {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
     yield f"  {shown(known)}"
     for device in facts.devices:

@@ -155,11 +155,11 @@ def test_a_throttled_card_of_a_prometheus_is_named_for_the_same_seconds_only(tmp
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"hello\n", "is no result of a profiler"),
-        (b'{"a": 1}', "is no result of a profiler"),
+        (b"hello\n", "is not a result of a"),
+        (b'{"a": 1}', "is not a result of a"),
         (b"QDSTRM\x00\x01", "nsys export --type sqlite"),
         (b"NVR\x00\x01", "ncu --import"),
-        (b"\x0a\x1c\x00\x08\x01", "needs a library"),
+        (b"\x0a\x1c\x00\x08\x01", "needs its own library"),
         (b"device,HBMBw,HBMBwLow\n0,1,1\n", "measured peaks"),
         (b"SQLite format 3\x00" + b"\xff" * 200, "database"),
     ],
@@ -202,10 +202,10 @@ def test_without_a_device_the_status_says_so(file: Path) -> None:
     ("arguments", "words"),
     [
         (["--prometheus", "http://127.0.0.1:1"], "did not answer"),
-        (["--prometheus", "ftp://x"], "is no address of a Prometheus"),
+        (["--prometheus", "ftp://x"], "is not an address of Prometheus"),
         (["--recording", "/no/such/file"], "No such file"),
-        (["--begin", "yesterday"], "is no time"),
-        (["--flops-per-step", "0"], "is no number above 0"),
+        (["--begin", "yesterday"], "is not a time"),
+        (["--flops-per-step", "0"], "is not a number above 0"),
     ],
 )
 def test_bad_arguments_are_named(file: Path, arguments: list[str], words: str) -> None:
@@ -230,7 +230,7 @@ def test_the_first_interrupt_shows_what_was_read(file: Path) -> None:
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 2, err
     assert "TOP KERNELS" in out
-    assert "ended before all files were read" in err
+    assert "interrupted before all files were read" in err
 
 
 def _stopped_in(parent: psutil.Process, path: Path) -> bool:

@@ -89,7 +89,7 @@ def test_what_lies_in_a_journal_is_told_to_be_missing(tmp_path: Path) -> None:
         )
         writer.commit()
         with open_database(path, 10.0) as tables:
-            assert "made.db-wal beside it is not read" in tables.problems[0].text
+            assert "made.db-wal is not read" in tables.problems[0].text
     with open_database(path, 10.0) as tables:
         assert tables.problems == []  # the writer has ended, and put all into the file
     assert read(path).devices[0].kernels[0].calls == 3

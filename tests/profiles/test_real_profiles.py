@@ -44,7 +44,7 @@ def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: C
 def lines_of(outcome: Outcome) -> Iterator[str]:
     yield outcome.found.shown
     if outcome.facts is None:
-        yield f"  is_known={outcome.is_known} {outcome.trouble.partition(';')[0][:80]}"
+        yield f"  is_recognised={outcome.is_recognised} {outcome.trouble.partition(';')[0][:80]}"
     else:
         yield from of_facts(outcome.facts)
 

@@ -1,1 +1,1 @@
-"""What formats share to find facts: tables, traces, printed numbers, intervals on devices, and the kinds of kernels."""
+"""Functions that several formats use: tables, traces, printed numbers, intervals of devices, and the kinds of kernels."""

@@ -1,8 +1,4 @@
-"""The csv of profilers.
-
-`tables` finds tables among other lines, their columns by what the headings mean, their times by unit. `Rows` has the rows of a
-table whose headings a format knows, as the tools of Ascend and MindSpore write them.
-"""
+"""The csv files of profilers: `tables` finds tables by the meaning of their headings, `Rows` reads a table with exactly known headings."""
 
 from __future__ import annotations
 
@@ -21,10 +17,10 @@ UNITS: Mapping[str, int] = {
     "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": _MINUTE, "min": _MINUTE,
 }  # fmt: skip
 _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
-# A row of numbers; no heading has such a cell.
+# A cell with a number, which no heading has.
 _HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
-# What the words of a heading mean, in every tool and version; a heading is compared in lower case, without blanks and underscores.
+# The meaning of headings in all tools and versions, in lower case and without blanks and underscores.
 _ROLES: Mapping[str, str] = {
     "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
     "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
@@ -47,7 +43,7 @@ _ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading: what it means, "" if nothing here, and the unit that it names, 0 if none."""
+    """A heading: its meaning, "" if it has none here, and the unit that it names, 0 if it names none."""
 
     role: str
     unit: int
@@ -56,25 +52,25 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of one row by their roles, and the unit of each that has one."""
+    """The cells of a row and their units, by their roles."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
 
     def text(self, role: str) -> str:
-        """The cell, "" where there is none."""
+        """Return the cell, "" if there is none."""
         return self.cells.get(role, "")
 
     def time(self, role: str) -> int | None:
-        """The nanoseconds in a cell, None where there is no time."""
+        """Return the nanoseconds of a cell, None if it is not a time."""
         return _time_in(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
-        """The whole number in a cell."""
+        """Return the whole number of a cell, None if it is not such a number."""
         return count_of(self.cells.get(role, "").replace(",", "").strip())
 
     def shape(self, role: str) -> str:
-        """The sizes of a launch, such as `128×1×1`."""
+        """Return the sizes of a launch, such as `128×1×1`."""
         sizes = [
             self.cells[f"{role}{axis}"].strip() for axis in range(3) if self.cells.get(f"{role}{axis}", "").strip()
         ]
@@ -83,34 +79,32 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its columns, and its rows."""
+    """A table."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Row] | Iterator[Row]
 
     def has(self, *roles: str) -> bool:
-        """Whether the table has all of these columns."""
+        """Return whether the table has all of these columns."""
         return {column.role for column in self.columns}.issuperset(roles)
 
     def headings(self) -> frozenset[str]:
-        """The headings as compared."""
+        """Return the headings in lower case, without blanks and underscores."""
         return frozenset(_plain(column.heading) for column in self.columns)
 
 
 def _time_in(cell: str, unit: int) -> int | None:
-    """The nanoseconds of a cell, whose own unit goes before that of its column; None where there is no time or no unit.
-
-    A tool that writes the unit in the cell chooses it so that there are no thousands: a comma is then a decimal one.
-    """
+    """Return the nanoseconds of a cell; its unit precedes that of its column. None if there is no time or no unit."""
     found = _TIME_IN_CELL.match(cell.strip())
     if found is None:
         return None
     number = found["number"]
     if not found["unit"]:
         return nanoseconds(number.replace(",", ""), unit) if unit else None
-    own = UNITS.get(found["unit"].lower(), 0)
+    unit = UNITS.get(found["unit"].lower(), 0)
+    # A tool that writes the unit in the cell chooses a unit that avoids thousands: a comma is then a decimal comma.
     has_decimal_comma = number.count(",") == 1 and "." not in number
-    return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), own) if own else None
+    return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
 
 
 def _column(heading: str) -> Column:
@@ -129,22 +123,22 @@ def _plain(heading: str) -> str:
 
 
 def split_line(line: str) -> list[str]:
-    """The cells of a line; none where a quote is not closed: the line is torn."""
+    """Return the cells of a line; none if a quote is not closed, since the line is incomplete."""
     if line.count('"') % 2:
         return []
     try:
         return next(csv.reader([line]), [])
-    except csv.Error:  # a cell longer than csv takes
+    except csv.Error:  # a cell is longer than csv allows
         return []
 
 
 def columns_of(line: str) -> tuple[Column, ...]:
-    """What the cells of a line mean as headings."""
+    """Return the columns of a line of headings."""
     return tuple(_column(cell.strip()) for cell in split_line(line))
 
 
 def tables(lines: Iterable[str], least: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """The tables whose headings tell one of the sets of roles in `least`. Each is to be read before the next."""
+    """Yield the tables whose headings have all roles of any set in `least`; read each table before the next."""
     waiting = iter(lines)
     line = next(waiting, None)
     while line is not None:
@@ -170,7 +164,7 @@ class _Body:
         units = {column.role: column.unit for column in self._columns if column.role and column.unit}
         is_first = True
         for line in self._lines:
-            if is_first and not line.strip():  # rocprofv2 leaves a line below its headings
+            if is_first and not line.strip():  # rocprofv2 writes a blank line below its headings
                 continue
             cells = self._cells(line)
             if cells is None:
@@ -179,21 +173,21 @@ class _Body:
                 units = {**units, **units_below}
             elif len(cells) == len(self._columns):
                 pairs = zip(self._columns, cells, strict=True)
-                # Of two columns with one role the first counts.
+                # The first of two columns with the same role counts.
                 yield Row({column.role: cell for column, cell in reversed(list(pairs)) if column.role}, units)
-            elif "," in line:  # a row that is garbled: nothing in it counts
+            elif "," in line:  # a garbled row, none of whose cells counts
                 yield Row({}, units)
             is_first = False
         self._is_over = True
 
     def finish(self) -> None:
-        """Skip the rows that were not read."""
+        """Skip the unread rows."""
         if not self._is_over:
             for _ in self.rows():
                 pass
 
     def _cells(self, line: str) -> list[str] | None:
-        """The cells of a row; None at the end of the table."""
+        """Return the cells of a row; None at the end of the table."""
         if not line.strip() or line.startswith("=="):
             self._is_over = True
             self.following = next(self._lines, None) if not line.strip() else line
@@ -209,13 +203,13 @@ class _Body:
         return cells
 
     def _has_cut_name(self, cells: Sequence[str]) -> bool:
-        """Whether a name without quotes goes on beyond its cell: a row that is cut within a template's arguments."""
+        """Return whether a name without quotes is cut at a comma between template arguments."""
         names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoined(self, line: str) -> list[str]:
-        """The cells where a name with commas in it has no quotes: rocprof of ROCm 5 writes so."""
-        names = [place for place, column in enumerate(self._columns) if column.role == "name"]
+        """Return the cells of a row whose name has commas and no quotes, as rocprof of ROCm 5 writes them."""
+        names = [number for number, column in enumerate(self._columns) if column.role == "name"]
         if not names:
             return []
         after = len(self._columns) - names[0] - 1
@@ -224,7 +218,7 @@ class _Body:
         return [*parts[: names[0]], ",".join(parts[names[0] : end]), *parts[end:]] if end > names[0] else []
 
     def _units_row(self, cells: Sequence[str]) -> dict[str, int]:
-        """The units that nvprof and ncu print below the headings."""
+        """Return the units that nvprof and ncu print below the headings."""
         if len(cells) != len(self._columns) or any(character.isdigit() for cell in cells for character in cell):
             return {}
         pairs = zip(self._columns, cells, strict=True)
@@ -236,33 +230,32 @@ class _Body:
 
 
 def kernel(row: Row, work: Work) -> Kernel | None:
-    """The kernel of a row of sums; None where its numbers are none, or contradict each other."""
+    """Return the kernel of a row of sums; None if its numbers are invalid or contradict each other."""
     calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
     if calls is None or total is None or total < 0 or not row.text("name"):
         return None
-    # Means are rounded: to a nanosecond, or to a few digits.
+    # Means are rounded to a nanosecond or to a few digits.
     if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDED:
         return None
     return Kernel(row.text("name"), work, calls, total, row.time("longest"))
 
 
 def left_out(bad: int) -> tuple[Problem, ...]:
-    """That so many rows say nothing that holds together; nothing where there are none."""
-    return (
-        Problem("rows", f"{bad} have no whole numbers, or such as contradict each other, and are left out"),
-    ) * bool(bad)
+    """Return a problem for so many invalid rows; nothing for 0."""
+    words = f"{bad} have no whole numbers, or numbers that contradict each other, and are left out"
+    return (Problem("rows", words),) if bad else ()
 
 
 @dataclass(slots=True)
 class Sums:
-    """Collects rows of sums: kernels of the device, calls of the host, and how many rows say nothing that holds together."""
+    """Collects rows of sums: kernels of the device, calls of the host, and the number of invalid rows."""
 
     kernels: list[Kernel] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     bad: int = 0
 
     def add(self, row: Row, work: Work, *, is_host: bool) -> None:
-        """Take one row."""
+        """Add a row."""
         found = kernel(row, work)
         if found is None:
             self.bad += 1
@@ -273,7 +266,7 @@ class Sums:
 
 
 def device_of_sums(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """The one device of a file of sums; nothing where there are no kernels."""
+    """Return the device of a file of sums; nothing if there are no kernels."""
     ordered = largest_first(kernels)
     return (Device(kernels=ordered),) if ordered else ()
 
@@ -282,16 +275,12 @@ IsHeading = Callable[[Sequence[str]], bool]
 
 
 class Rows:
-    """The rows below the first line that is a heading, by their headings; blanks and tabs around cells are gone.
-
-    What is not read is counted: rows with too few or too many cells, and those that the reader calls `bad`. `place` is the
-    number of the last row among all, from 1.
-    """
+    """The rows below the first heading, as mappings without blanks around the cells; `number` counts the rows, invalid ones too."""
 
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading
         self._bad = 0
-        self.place = 0
+        self.number = 0
 
     def __iter__(self) -> Iterator[Mapping[str, str]]:
         names: list[str] | None = None
@@ -300,54 +289,52 @@ class Rows:
             if names is None:
                 names = cells if self._is_heading(cells) else None
                 continue
-            self.place += bool(line.strip())
+            self.number += bool(line.strip())
             if len(cells) == len(names):
                 yield dict(zip(names, cells, strict=True))
             elif line.strip():
                 self._bad += 1
 
     def bad(self) -> None:
-        """The last row cannot be used."""
+        """Count the last row as damaged."""
         self._bad += 1
 
     def problems(self) -> tuple[Problem, ...]:
-        """What was not read, when all rows have been asked for."""
-        if not self._bad:
-            return ()
-        return (Problem("rows", f"{self._bad} are damaged, and are left out"),)
+        """Return a problem if rows were damaged or had too few or too many cells."""
+        return (Problem("rows", f"{self._bad} are damaged, and are left out"),) if self._bad else ()
 
 
 def with_headings(*names: str) -> IsHeading:
-    """Whether a line has all of these headings."""
+    """Return a test for lines that have all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
 def begins_with(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Whether the first line of a file that is not empty is such a heading."""
+    """Return a test for files whose first line with content is such a heading."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 
 def first_cells(text: str) -> list[str]:
-    """The cells of the first line that is not empty."""
+    """Return the cells of the first line with content."""
     return _cells(next((line for line in text.splitlines() if line.strip()), ""))
 
 
 def _cells(line: str) -> list[str]:
     try:
         cells = next(csv.reader([line]), [])
-    except csv.Error:  # a cell beyond 128 KiB: MindSpore's lists of collectives are longer
+    except csv.Error:  # a cell of more than 128 KiB, such as MindSpore's lists of collectives
         cells = _long_cells(line)
     return [cell.strip() for cell in cells]
 
 
 def _long_cells(line: str) -> list[str]:
-    """The cells of a line of any length, quoted or not."""
+    """Return the cells of a line of any length, quoted or not."""
     cells: list[list[str]] = [[]]
     parts = line.split('"')
     for number, part in enumerate(parts):
         if number % 2:  # within quotes
             cells[-1].append(part)
-        elif not part and 0 < number < len(parts) - 1:  # two quotes within quotes are one
+        elif not part and 0 < number < len(parts) - 1:  # two quotes within quotes mean a quote
             cells[-1].append('"')
         else:
             first, *others = part.split(",")

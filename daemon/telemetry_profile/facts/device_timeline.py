@@ -1,4 +1,4 @@
-"""Intervals on devices become splits, steps and kernels. It keeps device intervals only, as arrays of numbers."""
+"""Collects the intervals of one file, as arrays of numbers, and makes splits, steps and kernels of them."""
 
 from __future__ import annotations
 
@@ -23,28 +23,26 @@ from telemetry_profile.format_contract import (
     Link,
     Split,
     Step,
-    StepBasis,
     Work,
 )
 
-# Names are shown whole: the longest of real kernels have some thousands. What is longer is a file that was made to fill the memory.
+# The longest names of real kernels have some thousands of characters; longer names only fill the memory.
 MOST_NAME_CHARACTERS = 1 << 16
 MOST_NAMES = 100_000
 OTHERS = "(others)"
-LONGEST_NS = 400 * 86_400 * 10**9  # no run is longer; what broken times give
+LONGEST_NS = 400 * 86_400 * 10**9  # longer than any run; the result of broken times
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 Launched = Literal["kernel", "graph", "copy"]
 
 
 class _Marked(NamedTuple):
-    """A step as the host marked it."""
+    """A step that the host marked."""
 
     process: Hashable
     name: str
     begin: int
     end: int
-    is_cut: bool
 
 
 @dataclass(slots=True)
@@ -59,7 +57,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Lane:
-    """What one device did."""
+    """The work of one device."""
 
     card: Card
     rank: int | None = None
@@ -75,39 +73,30 @@ class _Lane:
 
 
 class LinkSums:
-    """Adds up what went over each link."""
+    """Adds up the transfers over each link."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], list[int]] = {}
 
     def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
-        """One transfer; one without a length, or with an impossible one, tells no speed."""
+        """Add a transfer; one without a possible length is left out, since it has no speed."""
         key = (kind, source, target)
-        if (
-            length_ns is None
-            or not 0 < length_ns < LONGEST_NS
-            or (key not in self._sums and len(self._sums) >= MOST_NAMES)
-        ):
+        if length_ns is None or not 0 < length_ns < LONGEST_NS:
             return
-        counted = self._sums.setdefault(key, [0, 0])
-        counted[0] += size
-        counted[1] += length_ns
+        if key in self._sums or len(self._sums) < MOST_NAMES:
+            counted = self._sums.setdefault(key, [0, 0])
+            counted[0] += size
+            counted[1] += length_ns
 
     def links(self) -> tuple[Link, ...]:
-        """All links, in the order of the file."""
+        """Return all links in the order of the file."""
         return tuple(Link(*key, *counted) for key, counted in self._sums.items())
 
 
 class Timeline:
-    """Collects the intervals of one file; `devices()` says what they come to.
+    """Collects the intervals of one file; keys identify devices. Steps and waits belong to the devices that their process used."""
 
-    A device is named by any key. Steps and waits for data belong to a process of the host, thus to the devices that this
-    process used; those of an unknown process belong to every device of the file. `step_basis` says how the file's steps are those of
-    the device; where their launches are known, they decide.
-    """
-
-    def __init__(self, step_basis: StepBasis = "host") -> None:
-        self.step_basis: StepBasis = step_basis
+    def __init__(self) -> None:
         self._lanes: dict[Hashable, _Lane] = {}
         self._steps: list[_Marked] = []
         self._data_waits: dict[Hashable, Runs] = {}
@@ -118,7 +107,7 @@ class Timeline:
         self._impossible = 0
 
     def card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
-        """Say which card a key means, and which rank and process used it; before or after its first interval."""
+        """Set the card of a key, its rank, and a process that used it, before or after its first interval."""
         lane = self._lanes.setdefault(key, _Lane(card))
         lane.card, lane.rank = card, rank
         if process is not None:
@@ -136,7 +125,7 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch: int = -1,
     ) -> None:
-        """Something ran on a device, by the launch of this number; what has impossible times is counted as a problem and adds nothing."""
+        """Add work of a device, by the launch of this number; an impossible time is only counted as a problem."""
         span = self._span(begin_ns, length_ns)
         if span is None:
             return
@@ -152,38 +141,30 @@ class Timeline:
         if length_ns > tally.longest_ns:
             tally.longest_ns, tally.grid, tally.block, tally.occupancy_ratio = length_ns, grid, block, occupancy_ratio
 
-    def step(  # the columns of one row
-        self,
-        name: str,
-        begin_ns: int | None,
-        length_ns: int | None,
-        *,
-        is_cut: bool = False,
-        process: Hashable = None,
-    ) -> None:
-        """The host ran one step."""
+    def step(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
+        """Add a step of the host."""
         span = self._span(begin_ns, length_ns)
         if span is not None and len(self._steps) < MOST_NAMES:
-            self._steps.append(_Marked(process, name[:MOST_NAME_CHARACTERS], *span, is_cut))
+            self._steps.append(_Marked(process, name[:MOST_NAME_CHARACTERS], *span))
 
     def data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
-        """The host waited for its data."""
+        """Add a wait of the host for its data."""
         span = self._span(begin_ns, length_ns)
         if span is not None:
             self._data_waits.setdefault(process, Runs()).add(*span)
 
     def marked(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
-        """The program marked a range; whether it is a step or a wait for data, which alone are kept."""
+        """Add a range that the program marked; return whether it was a step or a wait for data, other ranges are dropped."""
         if is_step(name):
-            self.step(name.strip(), begin_ns, length_ns, process=process)
-            return True
-        if is_data_wait(name):
+            self.step(name.strip(), begin_ns, length_ns, process)
+        elif is_data_wait(name):
             self.data_wait(begin_ns, length_ns, process)
-            return True
-        return False
+        else:
+            return False
+        return True
 
     def call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
-        """The host called a function, or did so many times in this time."""
+        """Add calls of a function of the host."""
         if length_ns is None or not 0 <= length_ns < LONGEST_NS:
             self._impossible += calls
             return
@@ -195,7 +176,7 @@ class Timeline:
         counted[1] += length_ns
 
     def launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
-        """The host launched a kernel, a graph of them, or a copy, with the number that also stands beside what ran."""
+        """Add a launch of the host, with the number that the launched work also has."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -206,15 +187,15 @@ class Timeline:
             self._graphs.append(begin_ns)
 
     def host_steps(self) -> list[Interval]:
-        """The spans of the steps on the host, in the order of a device's."""
+        """Return the spans of the steps on the host, in the order of the steps of a device."""
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, format_name: str, tool: str, clock: Clock) -> Facts:
-        """All that the file says where it says nothing else."""
+        """Return the facts of a file that contains nothing else."""
         return Facts(format_name, tool, clock, devices=self.devices(), calls=self.calls(), problems=self.problems())
 
     def devices(self) -> tuple[Device, ...]:
-        """Each device on which something ran, in the order of their numbers."""
+        """Return the devices that did any work, in the order of their numbers."""
         self._steps.sort(key=lambda step: step.begin)
         self._launches, self._graphs = (array("q", sorted(times)) for times in (self._launches, self._graphs))
         lanes = [lane for lane in self._lanes.values() if any(runs.begins for runs in lane.runs.values())]
@@ -224,24 +205,22 @@ class Timeline:
         )
 
     def calls(self) -> tuple[Call, ...]:
-        """The calls of the host, largest total first."""
+        """Return the calls of the host, largest total first."""
         return tuple(
             sorted((Call(name, *counted) for name, counted in self._calls.items()), key=lambda call: -call.total_ns)
         )
 
     def problems(self) -> tuple[Problem, ...]:
-        """What was left out."""
-        if not self._impossible:
-            return ()
-        return (Problem("events", f"{self._impossible} have an impossible time or length, and are left out"),)
+        """Return a problem if events were left out."""
+        words = f"{self._impossible} have an impossible time or length, and are left out"
+        return (Problem("events", words),) if self._impossible else ()
 
     def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Begin and end; None, and counted, where they are impossible."""
+        """Return begin and end; count impossible values and return None for them."""
         if (
             begin_ns is None
             or length_ns is None
-            or not 0 <= length_ns < LONGEST_NS
-            or not _EARLIEST_NS < begin_ns < _LATEST_NS
+            or not (0 <= length_ns < LONGEST_NS and _EARLIEST_NS < begin_ns < _LATEST_NS)
         ):
             self._impossible += 1
             return None
@@ -257,20 +236,20 @@ class Timeline:
             host = step.begin, step.end
             window = windows[number] if windows else host
             split = self._with_launches(splitter.split(*window, host), host, is_alone=is_alone)
-            steps.append(Step(step.name, split, window[0], step.is_cut or (window[0] >= window[1])))
+            steps.append(Step(step.name, split, window[0], window[0] >= window[1]))
         begin, end = splitter.span()
         first = first_collective_of(lane.runs["communication"], splitter)
         gaps, rest = gaps_of(splitter, first and first[0])
         return Device(
             lane.card, lane.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_alone=is_alone), tuple(steps), _kernels(lane),
             first_collective=first and first[1],
-            step_basis="launch" if windows else self.step_basis if marked else "",
+            step_basis="launch" if windows else "host" if marked else "",
             gaps=gaps,
             without_gaps=rest,
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host: Interval | None, *, is_alone: bool) -> Split:
-        """The split with what the host launched in this span of its clock, or in all; of several cards it is unknown on which."""
+        """Return the split with the launches in a span of the host's clock, or in all; unchanged if there are several cards."""
         if not self._launches or not is_alone:
             return split
         first, last = _within(self._launches, host)
@@ -280,12 +259,12 @@ class Timeline:
 
 
 def _within(times: array[int], span: Interval | None) -> Interval:
-    """Which of these times lie in a span: the place of the first, and the place behind the last."""
+    """Return the range of the times that lie in a span."""
     return (0, len(times)) if span is None else (bisect_left(times, span[0]), bisect_left(times, span[1]))
 
 
 def _used(process: Hashable, lane: _Lane) -> bool:
-    """Whether a process may have used a device: it may, unless both are known and it is none of those that did."""
+    """Return whether a process may have used a device, which is true if either is unknown."""
     return process is None or not lane.processes or process in lane.processes
 
 

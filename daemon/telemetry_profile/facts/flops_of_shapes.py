@@ -1,7 +1,4 @@
-"""Floating-point operations from the shapes of matrix operators: a lower bound of what a device did.
-
-Counted are operators of PyTorch whose launch is seen in their time (what runs on the CPU launches nothing), each once, and not those inside another.
-"""
+"""Floating-point operations from the shapes of PyTorch's matrix operators: a lower bound of the work of a device."""
 
 from __future__ import annotations
 
@@ -9,17 +6,15 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from telemetry_profile.facts.intervals import Interval
+from telemetry_profile.facts.intervals import Interval, ascending
 from telemetry_profile.format_contract import Flops
 
-_MOST_FLOPS = 10**21
-"""More in one operator is nonsense: an hour of a thousand of the fastest cards."""
-
+_MOST_FLOPS = 10**21  # of an operator: an hour of a thousand of the fastest cards
 _LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
@@ -31,29 +26,27 @@ _DTYPES = {
     "c10::Float8_e5m2": "fp8",
     "c10::Float8_e5m2fnuz": "fp8",
     "signed char": "int8",
-    "float": "float",
+    "float": "float",  # multiplied as fp32 or as tf32, which the trace does not show
 }
-"""`float` is multiplied as fp32 or as tf32: a trace does not tell which."""
-
 _Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The inputs of one operator: their shapes, and the printed values of those that are no tensors."""
+    """The inputs of one operator: the shapes of tensors, and the printed values of other inputs."""
 
     shapes: Sequence[_Shape | None]
     printed: Sequence[str]
 
-    def shape(self, place: int, least: int) -> _Shape | None:
-        found = self.shapes[place] if place < len(self.shapes) else None
+    def shape(self, index: int, least: int) -> _Shape | None:
+        found = self.shapes[index] if index < len(self.shapes) else None
         return found if found is not None and len(found) >= least else None
 
-    def text(self, place: int) -> str:
-        return self.printed[place] if place < len(self.printed) else ""
+    def text(self, index: int) -> str:
+        return self.printed[index] if index < len(self.printed) else ""
 
-    def numbers(self, place: int) -> _Shape:
-        return tuple(int(number) for number in _NUMBER.findall(self.text(place)[:200]))
+    def numbers(self, index: int) -> _Shape:
+        return tuple(int(number) for number in _NUMBER.findall(self.text(index)[:200]))
 
 
 def _product(left: int) -> Callable[[_Inputs], int | None]:
@@ -67,7 +60,7 @@ def _product(left: int) -> Callable[[_Inputs], int | None]:
 
 
 def _convolution(inputs: _Inputs) -> int | None:
-    """Without the printed stride, padding and so on, the size of the output is not known."""
+    """Return the FLOPs; None without the printed stride and padding, which determine the size of the output."""
     data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
     if data is None or weight is None or len(data) != len(weight):
         return None
@@ -85,14 +78,14 @@ def _convolution(inputs: _Inputs) -> int | None:
 
 
 def _backward(gradient: int, data: int) -> Callable[[_Inputs], int | None]:
-    """The gradients of data and weight cost a forward pass each. Where the file does not say which were asked for, it was one."""
+    """Count a forward pass for each requested gradient of data and weight; one if the file does not show the request."""
 
     def count(inputs: _Inputs) -> int | None:
         out, given, weight = inputs.shape(gradient, 3), inputs.shape(data, 3), inputs.shape(2, 3)
         if out is None or given is None or weight is None or not len(out) == len(given) == len(weight):
             return None
-        asked = inputs.text(len(inputs.printed) - 1) if inputs.printed else ""
-        times = min(2, asked.split(",")[:2].count("[True") + asked.count(", True", 0, 12)) or 1
+        requested = inputs.text(len(inputs.printed) - 1) if inputs.printed else ""
+        times = min(2, requested.split(",")[:2].count("[True") + requested.count(", True", 0, 12)) or 1
         if inputs.text(7) == "True":
             return 2 * times * prod(given) * prod(weight[1:])
         return 2 * times * out[0] * prod(out[2:]) * prod(weight) if out[1] == weight[0] else None
@@ -118,7 +111,7 @@ MATRIX_OPERATORS = frozenset(_COUNTS)
 
 
 def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
-    """The operations of one operator; None where its shapes are unknown or do not fit."""
+    """Return the operations of an operator; None if its shapes are unknown or do not fit."""
     shapes, printed = arguments.get("Input Dims"), arguments.get("Concrete Inputs")
     if not isinstance(shapes, list):
         return None
@@ -142,26 +135,17 @@ class _Thread:
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def counted(self) -> Iterator[tuple[int, float]]:
-        """Begin and FLOPs of each operator that launched something and is inside no other."""
-        launches, until = _in_order(self.launches), -(2**63)
-        places: Iterable[int] = range(len(self.begins))
-        if not _is_in_order(self.begins):
-            places = sorted(places, key=lambda place: (self.begins[place], -self.ends[place]))
-        for place in places:
-            begin, end = self.begins[place], self.ends[place]
+        """Yield begin and FLOPs of the outermost operators that launched work; operators on the CPU launch none."""
+        launches, until = array("q", (self.launches[index] for index in ascending(self.launches))), -(2**63)
+        indices = ascending(self.begins)
+        if not isinstance(indices, range):  # of operators with the same begin, the longest is the outermost
+            indices = sorted(indices, key=lambda index: (self.begins[index], -self.ends[index]))
+        for index in indices:
+            begin, end = self.begins[index], self.ends[index]
             launch = bisect_left(launches, begin)
             if begin >= until and launch < len(launches) and launches[launch] <= end:
-                yield begin, self.flops[place]
+                yield begin, self.flops[index]
                 until = end
-
-
-def _is_in_order(times: Sequence[int]) -> bool:
-    """Most files are: then nothing is sorted, which would take ten times the memory."""
-    return all(times[place - 1] <= times[place] for place in range(1, len(times)))
-
-
-def _in_order(times: array[int]) -> Sequence[int]:
-    return times if _is_in_order(times) else sorted(times)
 
 
 class MatrixWork:
@@ -172,7 +156,7 @@ class MatrixWork:
         self._dtypes: Counter[str] = Counter()
 
     def operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
-        """One of MATRIX_OPERATORS ran on the host."""
+        """Add an operator of MATRIX_OPERATORS that ran on the host."""
         flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:
             return
@@ -185,22 +169,22 @@ class MatrixWork:
             self._dtypes[types[0]] += flops
 
     def launch(self, thread: Hashable, begin: int) -> None:
-        """The host launched something on a device."""
+        """Add a launch of the host."""
         if 0 <= begin < _LATEST_NS:
             self._threads.setdefault(thread, _Thread()).launches.append(begin)
 
     def flops(self, steps: Sequence[Interval]) -> Flops | None:
-        """All of the file, and the mean of its steps; None where nothing is known."""
+        """Return the FLOPs of the file and the mean of its steps; None if there are none."""
         ordered = sorted(steps)
         begins, total, inside = [begin for begin, _ in ordered], 0.0, 0.0
         for thread in self._threads.values():
             for begin, flops in thread.counted():
                 total += flops
-                place = bisect_right(begins, begin) - 1
-                if place >= 0 and begin < ordered[place][1]:
+                step = bisect_right(begins, begin) - 1
+                if step >= 0 and begin < ordered[step][1]:
                     inside += flops
         return Flops("shapes", total, inside / len(steps) if inside else None) if total else None
 
     def dtype(self) -> str:
-        """The data type of most of the work, "" where the file does not tell."""
+        """Return the data type of most of the work, "" if it is unknown."""
         return _DTYPES.get(self._dtypes.most_common(1)[0][0], "") if self._dtypes else ""

@@ -1,4 +1,4 @@
-"""Intervals of time, and their unions, as arrays of numbers."""
+"""Intervals of time and their unions, as arrays of numbers."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class Runs:
-    """Begins, ends and launches of one kind of work, in the order of the file, and their union when it is asked for."""
+    """The begins, ends and launches of one kind of work, in the order of the file."""
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, begin: int, end: int, launch: int = -1) -> None:
-        """Keep one interval, with the number of its launch where that is known."""
+        """Add an interval with the number of its launch, -1 if it is unknown."""
         self.begins.append(begin)
         self.ends.append(end)
         self.launches.append(launch)
 
     def union(self) -> Union:
-        """The time in which any of them ran."""
+        """Return the union of the intervals."""
         return Union.of_ordered((self.begins[number], self.ends[number]) for number in ascending(self.begins))
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Disjoint intervals in ascending order, and the time covered before each."""
+    """Disjoint intervals in ascending order, and the time covered before each of them."""
 
     begins: Sequence[int]
     ends: Sequence[int]
@@ -42,12 +42,12 @@ class Union:
 
     @staticmethod
     def of(intervals: Iterable[Interval]) -> Union:
-        """The union of any intervals."""
+        """Return the union of intervals in any order."""
         return Union.of_ordered(sorted(intervals))
 
     @staticmethod
     def of_ordered(intervals: Iterable[Interval]) -> Union:
-        """The union of intervals in the order of their begins."""
+        """Return the union of intervals in the order of their begins."""
         begins, ends = array("q"), array("q")
         for begin, end in intervals:
             if ends and begin <= ends[-1]:
@@ -62,11 +62,11 @@ class Union:
         return Union(begins, ends, before)
 
     def within(self, begin: int, end: int) -> int:
-        """How much of a span is covered."""
+        """Return the covered time of a span."""
         return self._until(end) - self._until(begin)
 
     def gaps(self, begin: int, end: int) -> Iterator[Interval]:
-        """The parts of a span that are not covered, in their order."""
+        """Yield the uncovered parts of a span in ascending order."""
         since = begin
         for number in range(max(0, bisect_right(self.begins, begin) - 1), bisect_left(self.begins, end)):
             if self.begins[number] > since:
@@ -82,7 +82,7 @@ class Union:
         return self.before[number] - max(0, self.ends[number - 1] - time)
 
     def joined(self, *others: Union) -> Union:
-        """The union of several."""
+        """Return the union with others."""
         unions = [union for union in (self, *others) if union.begins]
         if len(unions) == 1:
             return unions[0]
@@ -90,7 +90,7 @@ class Union:
 
 
 def ascending(numbers: Sequence[int]) -> Sequence[int]:
-    """The places of numbers from the smallest to the largest; most files have them so, which takes no memory."""
+    """Return the indices of numbers in ascending order; a range, which takes no memory, if they are ordered, as in most files."""
     if all(map(le, numbers, islice(numbers, 1, None))):
         return range(len(numbers))
     return sorted(range(len(numbers)), key=numbers.__getitem__)

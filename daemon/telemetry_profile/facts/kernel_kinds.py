@@ -1,4 +1,4 @@
-"""What names mean: whether a kernel or an operator computes, communicates or copies, and which ranges are steps or waits for data."""
+"""The meaning of names: the work of kernels and operators, and ranges that are steps or waits for data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBRARY = re.compile(
     r"|Ep(Dispatch|Combine)\w*Kernel|moe_?distribute_?(dispatch|combine)|moe_?alltoall|\bmoe(Prepare)?(Dispatch|Combine)Kernel",
     re.IGNORECASE,
 )
-# Collectives by their own names, wherever they stand; a reduction within a warp or a block goes over no link.
+# Collectives anywhere in a name; a reduction within a warp or a block uses no link.
 _COLLECTIVE = re.compile(
     r"(?<!warp)(?<!warp_)(?<!block)(?<!block_)(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
     r"|cross_device_reduce|(^|::)(ncclx?|symm)?(send_?recv|barrier_all)|^(send|receive|broadcast)-op\d|^broadcast_(?!\w*(elementwise|binary|unary|to(_|\b)|in_dim))",
@@ -35,7 +35,7 @@ _COPY = re.compile(
 )
 _NAMESPACE = re.compile(r"\b[A-Za-z_]\w*::")
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
-# What a kernel is for, by words in its name; the first that fits.
+# The kind of computation by words in the name of a kernel; the first row that matches counts.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (family, re.compile(words, re.IGNORECASE))
     for family, words in (
@@ -53,7 +53,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-# `ProfilerStep#12`, `step 12`, `train_step_12`, `Iteration 3`, `iter:7`; a word alone, such as `step`, may be any part of one.
+# `ProfilerStep#12`, `step 12`, `train_step_12`, `Iteration 3`, `iter:7`; `step` without a number may be a part of a step.
 _STEP = re.compile(
     r"(profiler ?step|(train(ing)?|global|optimi[sz]ation)?[ _-]?(step|iteration|iter))[ _#:=-]*\d+\Z", re.IGNORECASE
 )
@@ -64,36 +64,36 @@ _DATA = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """What runs under this name: a collective, a copy, a wait, or else computation; `fused` is a collective within a computation."""
+    """Return the kind of work of a kernel; `fused` is a computation that includes a collective."""
     if _COPY.match(name):
         return "copy"
-    own = _own_name(name)
-    if _COLLECTIVE.search(own) and not _LIBRARY.match(own):
-        return "fused" if _MULTIPLIES.search(own) else "communication"
-    if _LIBRARY.search(own):
+    function = _function_name(name)
+    if _COLLECTIVE.search(function) and not _LIBRARY.match(function):
+        return "fused" if _MULTIPLIES.search(function) else "communication"
+    if _LIBRARY.search(function):
         return "communication"
-    return "wait" if _WAIT.match(own) else "compute"
+    return "wait" if _WAIT.match(function) else "compute"
 
 
 def family_of(name: str) -> str:
-    """The kind of computation, such as `GEMM`; "other" where the name does not say."""
+    """Return the kind of computation, such as `GEMM`; "other" if the name does not show it."""
     return next((family for family, words in _FAMILIES if words.search(name)), "other")
 
 
 def short_name(name: str) -> str:
-    """A C++ name without its result, parameters, namespaces and the words that all names have."""
+    """Return a C++ name without its result type, parameters and namespaces."""
     plain = name.replace("(anonymous namespace)::", "").removeprefix("void ")
     depth = 0
-    for place, character in enumerate(plain):
-        depth += (character == "<") - (character == ">" and plain[place - 1] != "-")
-        if character == "(" and depth <= 0 and plain[:place].strip() == plain[:place] != "":
-            plain = plain[:place]
+    for position, character in enumerate(plain):
+        depth += (character == "<") - (character == ">" and plain[position - 1] != "-")
+        if character == "(" and depth <= 0 and plain[:position].strip() == plain[:position] != "":
+            plain = plain[:position]
             break
     return _NAMESPACE.sub("", plain) or name
 
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
-    """The names in so many columns; those that begin alike are shown by the part that differs."""
+    """Return the names in so many columns; names with the same beginning are shown by the part that differs."""
     shown = [cut(name, width) for name in names]
     found, head = [], width // 3
     for name, short in zip(names, shown, strict=True):
@@ -103,17 +103,17 @@ def distinct(names: Sequence[str], width: int) -> list[str]:
     return found
 
 
-def _own_name(name: str) -> str:
-    """The function's own name, without the type that it returns, template arguments and parameters."""
+def _function_name(name: str) -> str:
+    """Return the name of a function without its result type, template arguments and parameters."""
     plain = name.replace("(anonymous namespace)", "anonymous").removeprefix("void ")
     return _ARGUMENTS.sub("", plain) or plain
 
 
 def is_step(name: str) -> bool:
-    """Whether a range of this name is one training step."""
+    """Return whether a range of this name is a step."""
     return bool(_STEP.match(name.strip()))
 
 
 def is_data_wait(name: str) -> bool:
-    """Whether the program waits for its data in a range of this name."""
+    """Return whether the program waits for its data in a range of this name."""
     return bool(_DATA.match(name.strip()))

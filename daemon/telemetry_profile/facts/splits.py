@@ -1,4 +1,4 @@
-"""Divides the time of one device: a span into its parts, steps by what was launched in them, and long gaps from the rest."""
+"""Divides the time of one device into parts, steps and long gaps."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from itertools import pairwise
 from telemetry_profile.facts.intervals import Interval, Runs, Union, ascending
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_FAR_LONGER = 2
-"""No collective of the same program takes so many times as long as each of the others without a reason outside it."""
-
-# A gap is long where it takes this part of its span, and is not one of those that a single call of the host makes.
+_FAR_LONGER = 2  # times each other collective: the reason must be outside of the collective
+# The least part of the span of a long gap, and its least length, which exceeds those that a single call of the host causes.
 _LONG_GAP, _LEAST_GAP_NS = 0.05, 1_000_000
-_KNOWN_LAUNCHES = 0.5  # with less of them the steps are those of the host's clock
+_LEAST_LAUNCHED = 0.5  # with fewer the host's clock decides
 
 
 class Splitter:
-    """Divides any span of one device."""
+    """Divides spans of one device into their parts."""
 
     def __init__(self, runs: Mapping[Work, Runs], waits: Union | None) -> None:
         self._fused = runs["fused"].union()
@@ -34,11 +32,11 @@ class Splitter:
         self._begins = array("q", (begins[number] for number in ascending(begins)))
 
     def span(self) -> Interval:
-        """From the begin of the first thing that the device did to the end of the last."""
+        """Return the span from the first begin to the last end of the device's work."""
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host: Interval | None = None) -> Split:
-        """The parts of a span; `host` is the span of the host's clock, if it is another one."""
+        """Return the parts of a span; `host` is the corresponding span of the host's clock if it differs."""
         compute, kernels, busy = (union.within(begin, end) for union in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
@@ -59,24 +57,24 @@ class Splitter:
         )
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
-        """The times in which nothing ran, each a large part of the span."""
+        """Return the times without work that are a large part of the span."""
         least = max(_LEAST_GAP_NS, round((end - begin) * _LONG_GAP))
         return [(since, until) for since, until in self._busy.gaps(begin, end) if until - since >= least]
 
     def without(self, left_out: Sequence[Interval]) -> Split:
-        """The split of all the time but these."""
+        """Return the split of the whole time without these intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(left_out) for time in interval), end]
         rest = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
                 rest = rest.joined(self.split(since, until))
-        # What is long in a piece is not long in all of the time.
+        # A gap that is long in a piece is not long in the whole time.
         return replace(rest, gaps=0, gap_ns=0)
 
 
 def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Which of these collectives is the first and far longer than each of the others; None where that one is not."""
+    """Return the number of the first collective; None if it is not far longer than each of the others."""
     if len(begins) < 2:
         return None
     first = min(range(len(begins)), key=begins.__getitem__)
@@ -85,7 +83,7 @@ def waiting_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
 
 
 def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """When it was, and what the device did in the rest of the time; None where the first collective is like the others."""
+    """Return the span of an unusually long first collective and the rest of the time; None if there is none."""
     lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
     first = waiting_first(runs.begins, lengths)
     if first is None:
@@ -95,7 +93,7 @@ def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, First
 
 
 def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """The long gaps of all the time, and what is left without them and the first collective."""
+    """Return the long gaps of the whole time, and the split without them and the first collective."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -105,46 +103,43 @@ def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...]
 
 
 class Launches:
-    """The launches of a file: when each was, and by its number which step its work belongs to."""
+    """The launches of a file: their times by their numbers, which assign work to steps."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")
         self._is_ordered = True
 
     def add(self, number: int, time: int) -> None:
-        """The host launched something on a device."""
+        """Add a launch."""
         self._numbers.append(number)
         self._times.append(time)
         self._is_ordered = False
 
     def windows(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
-        """When the device worked on each of the host's steps: from the end of its work on the step before to that on this one.
-
-        None where the steps overlap, or the launches of most of the work are unknown.
-        """
+        """Return the spans of a device's work on the host's steps; None if steps overlap or most launches are unknown."""
         if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
             return None
-        own, total, known = _OwnWork(steps), 0, 0
+        work_of_steps, total, launched = _WorkOfSteps(steps), 0, 0
         for work, run in runs.items():
             for begin, end, number in zip(run.begins, run.ends, run.launches, strict=True):
                 time = self._time(number)
-                if time is not None or work != "copy":  # MTIA's requests of DMA have no launch
-                    total, known = total + 1, known + (time is not None)
-                own.take(begin, end, time)
-        return own.windows() if known and known >= total * _KNOWN_LAUNCHES else None
+                if time is not None or work != "copy":  # DMA requests of MTIA have no launch
+                    total, launched = total + 1, launched + (time is not None)
+                work_of_steps.add(begin, end, time)
+        return work_of_steps.windows() if launched and launched >= total * _LEAST_LAUNCHED else None
 
     def _time(self, number: int) -> int | None:
         if not self._is_ordered:
             order = ascending(self._numbers)
-            self._times = array("q", (self._times[place] for place in order))
-            self._numbers = array("q", (self._numbers[place] for place in order))
+            self._times = array("q", (self._times[index] for index in order))
+            self._numbers = array("q", (self._numbers[index] for index in order))
             self._is_ordered = True
-        place = bisect_left(self._numbers, number)
-        return self._times[place] if place < len(self._numbers) and self._numbers[place] == number else None
+        index = bisect_left(self._numbers, number)
+        return self._times[index] if index < len(self._numbers) and self._numbers[index] == number else None
 
 
-class _OwnWork:
-    """The end of the last thing that was launched in each step."""
+class _WorkOfSteps:
+    """The end of the last work that was launched in each step."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
@@ -152,24 +147,24 @@ class _OwnWork:
         self._ends = [end for _, end in steps]
         self._first: int | None = None
         self._before = steps[0][0]
-        self._of_unknown: list[Interval] = []
+        self._unlaunched: list[Interval] = []
 
-    def take(self, begin: int, end: int, launched: int | None) -> None:
-        """Something ran."""
+    def add(self, begin: int, end: int, launched: int | None) -> None:
+        """Add work, with the time of its launch."""
         if launched is None:
-            self._of_unknown.append((begin, end))
+            self._unlaunched.append((begin, end))
             return
-        place = bisect_left(self._begins, launched + 1) - 1
-        if place < 0:
+        step = bisect_left(self._begins, launched + 1) - 1
+        if step < 0:
             self._before = max(self._before, end)
-        elif launched < self._steps[place][1]:
-            self._ends[place] = max(self._ends[place], end)
+        elif launched < self._steps[step][1]:
+            self._ends[step] = max(self._ends[step], end)
             self._first = begin if self._first is None else min(self._first, begin)
 
     def windows(self) -> list[Interval]:
-        """One for each step, none of which overlaps another."""
+        """Return a span for each step, each from the end of the previous span."""
         first = self._first if self._first is not None else self._steps[0][0]
-        since = max([self._before, *(end for begin, end in self._of_unknown if begin < first)])
+        since = max([self._before, *(end for begin, end in self._unlaunched if begin < first)])
         found = []
         for (begin, _), end in zip(self._steps, self._ends, strict=True):
             window = max(begin, since), max(begin, since, end)

@@ -1,4 +1,4 @@
-"""Queries that ask only for the columns that a version of a tool has."""
+"""Queries of the columns that exist in a version of a tool."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Row = tuple[Any, ...]
 
 
 def quoted(name: str) -> str:
-    """A name as SQL wants it."""
+    """Return a quoted name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def named(schema: Schema, beginning: str) -> list[str]:
-    """The tables whose names begin so, in any case."""
+    """Return the tables whose names have this beginning, in any case."""
     return [name for name in schema if name.lower().startswith(beginning.lower())]
 
 
 def column_of(schema: Schema, table: str, name: str) -> str | None:
-    """The column of this name, in any case, as SQL wants it; None where the table does not have it."""
+    """Return the quoted column of this name, in any case; None if the table does not have it."""
     return next((quoted(column) for column in schema.get(table, ()) if column.lower() == name.lower()), None)
 
 
 def records(tables: Tables, table: str, wanted: Sequence[str]) -> Iterator[Row]:
-    """The wanted columns of a table's rows, None where it does not have them; nothing where there is no such table."""
+    """Return the wanted columns of a table's rows, None for missing columns; nothing if the table is missing."""
     return selected(tables, table, columns_of(tables.schema, table, wanted))
 
 
 def selected(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
-    """What these SQL expressions give for a table's rows, None where there is none; nothing where there is no such table."""
+    """Return the values of SQL expressions for a table's rows; nothing if the table is missing."""
     if table not in tables.schema:
         return iter(())
     columns = ", ".join(expression or "NULL" for expression in expressions)
@@ -51,24 +51,22 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Put the calls of a table into the timeline, from its begin, end and name, which may be a number; sqlite adds them up."""
+    """Add the sums of a table's calls to the timeline, from its begin, end and name, which may be a number."""
     begin, end, name = expressions
     if begin and end and name:
-        both_told = (
-            f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
-        )
-        for called, calls, total in selected(tables, table, (name, "count(*)", f"sum({end} - {begin})"), both_told):
-            if words := text(called) if names is None else names.get(called):
+        valid = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
+        for function, calls, total in selected(tables, table, (name, "count(*)", f"sum({end} - {begin})"), valid):
+            if words := text(function) if names is None else names.get(function):
                 timeline.call(words, integer(total), calls)
 
 
 def columns_of(schema: Schema, table: str, wanted: Sequence[str]) -> list[str | None]:
-    """The columns of these names as SQL wants them, None for those that the table does not have."""
+    """Return the quoted columns of these names, None for those that the table does not have."""
     return [column_of(schema, table, name) for name in wanted]
 
 
 def integer(value: object) -> int | None:
-    """A whole number, also one that is stored as text or as a floating-point number."""
+    """Return a whole number, which may be stored as text or as a floating-point number; None for another value."""
     if isinstance(value, int):
         return value
     if isinstance(value, float):
@@ -77,18 +75,18 @@ def integer(value: object) -> int | None:
 
 
 def text(value: object) -> str:
-    """A text; "" where it is none."""
+    """Return a text; "" for another value."""
     return value if isinstance(value, str) else ""
 
 
 def interval(begin: object, end: object) -> tuple[int | None, int | None]:
-    """When something began and how long it took; None where that is not known, or both are 0, as of what was never recorded."""
+    """Return begin and length; None if they are unknown or both times are 0, which means that they were not recorded."""
     begins, ends = integer(begin), integer(end)
     return (None, None) if begins is None or ends is None or begins == ends == 0 else (begins, ends - begins)
 
 
 @lru_cache(maxsize=1000)
 def shape(*sizes: object) -> str:
-    """Three sizes of a launch as `1×2×3`, "" where one is unknown."""
+    """Return the sizes of a launch as `1×2×3`, "" if any is unknown."""
     numbers = [integer(size) for size in sizes]
     return "×".join(map(str, numbers)) if numbers and None not in numbers else ""

@@ -1,4 +1,4 @@
-"""What readers of Chrome traces share: the rank in a file's name, whose file it is, and the clock of the file."""
+"""Functions that several readers of Chrome traces use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.format_contract import Clock, Clue, Device, Step, TraceSample
+from telemetry_profile.format_contract import Clock, Clue, Device, TraceSample
 
 _OF_PYTORCH = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)
@@ -15,37 +15,37 @@ _YEAR_2001_NS, _YEAR_2100_NS = 978_307_200 * 10**9, 4_102_444_800 * 10**9
 
 
 def rank_in_name(clue: Clue) -> int | None:
-    """The rank that the name of a file tells, as `rank-3.json` and `worker3.pt.trace.json` do."""
+    """Return the rank in the name of a file, such as `rank-3.json` and `worker3.pt.trace.json`."""
     found = _RANK_IN_NAME.search(clue.name)
     return int(found[1] or found[2]) if found else None
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Whether there are only PyTorch's own operators in a list: the first megabytes of a large trace_view.json. Kineto writes an object."""
+    """Return whether a trace is a list of PyTorch's operators, like the begin of a large trace_view.json; Kineto writes an object."""
     categories = {event.cat for event in sample.events if event.cat}
     return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _OF_PYTORCH
 
 
 def whole(value: Any, most: int) -> int | None:
-    """A whole number from 0 to `most`; None for anything else."""
+    """Return a whole number from 0 to `most`; None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
 
 
 def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
-    """The same devices, all their times later by so much."""
+    """Return the devices with all times later by this length."""
     return tuple(
         replace(
             device,
             begin_ns=_later(device.begin_ns, by_ns),
             end_ns=_later(device.end_ns, by_ns),
-            steps=tuple(_later_step(step, by_ns) for step in device.steps),
+            steps=tuple(replace(step, begin_ns=_later(step.begin_ns, by_ns)) for step in device.steps),
         )
         for device in devices
     )
 
 
 def clock_of(devices: Sequence[Device], otherwise: Clock = "none") -> Clock:
-    """Unix time where all that happened lies in this century."""
+    """Return the clock of devices: Unix time if all begins are in this century."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
     if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
         return "unix"
@@ -54,7 +54,3 @@ def clock_of(devices: Sequence[Device], otherwise: Clock = "none") -> Clock:
 
 def _later(time: int | None, by_ns: int) -> int | None:
     return None if time is None else time + by_ns
-
-
-def _later_step(step: Step, by_ns: int) -> Step:
-    return replace(step, begin_ns=_later(step.begin_ns, by_ns))

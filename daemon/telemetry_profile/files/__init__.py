@@ -1,1 +1,1 @@
-"""All that touches the outside: finds, unpacks, recognises and reads files, each in a process of its own, and asks telemetry of the same seconds."""
+"""Input and output: finds, unpacks, recognises and reads files, each in its own process, and queries telemetry of the same time."""

@@ -1,4 +1,4 @@
-"""The readings of cards over time, from a recording or a Prometheus, and those within the seconds of a profile."""
+"""The readings of cards at the time of a profile, from a recording or from Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from telemetry_profile.verdict.summary import Match, Spread, Then
 if TYPE_CHECKING:  # for recordings only, and large
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
-# A step is shorter than the time between two polls: then the nearest sample tells.
+# A step may be shorter than the time between two polls: then the nearest sample counts.
 _NEAREST_SECONDS = 15.0
 _MOST_ERRORS = 10
 _ANSWER_SECONDS = 20.0
@@ -34,7 +34,7 @@ _Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A card at one time; None for missing readings. `throttled` has the reasons that held at that time."""
+    """The readings of a card at one time; `throttled` contains the active reasons."""
 
     time: float
     clock: float | None = None
@@ -45,7 +45,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Track:
-    """One card of one node. `errors` are times with sentences."""
+    """The readings of one card of one node; `errors` are times with messages."""
 
     node: str
     device: str
@@ -61,7 +61,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A card of the profile, and its seconds; times are Unix seconds."""
+    """A card of the profile, and the Unix times of the profile."""
 
     card: Card
     rank: int | None
@@ -70,38 +70,31 @@ class Wanted:
 
 
 def then_of(wanted: Wanted, tracks: Sequence[Track]) -> Then | None:
-    """What telemetry reported of the card in these seconds; None where no card fits, or nothing was reported."""
+    """Return the telemetry of the card at the time of the profile; None if no card matches or nothing was reported."""
     for match, fits in _WAYS:
         found = [track for track in tracks if fits(wanted, track)]
         if len(found) == 1:
-            return _told(wanted, found[0], match)
-        if found:  # several nodes have such a card: it is unknown which is meant
+            return _then(wanted, found[0], match)
+        if found:  # several nodes have such a card
             return None
     return None
 
 
-def _same_uuid(wanted: Wanted, track: Track) -> bool:
-    return bool(wanted.card.uuid) and _bare(wanted.card.uuid) == _bare(track.uuid)
-
-
-def _same_bus_id(wanted: Wanted, track: Track) -> bool:
-    return bool(wanted.card.bus_id) and wanted.card.bus_id.lower()[-12:] == track.bus_id.lower()[-12:]
-
-
-def _same_rank(wanted: Wanted, track: Track) -> bool:
-    return wanted.rank is not None and track.rank == str(wanted.rank)
-
-
 def _same_index(wanted: Wanted, track: Track) -> bool:
-    """The number of the card among those of the job, which may be another's among those of the node."""
-    known = wanted.card.uuid or wanted.card.bus_id  # then it is known that none of these cards is meant
-    return not known and wanted.card.index is not None and track.device == str(wanted.card.index)
+    """Return whether the numbers are equal: a guess, only for a card without uuid and bus address, which did not match."""
+    card = wanted.card
+    return not (card.uuid or card.bus_id) and card.index is not None and track.device == str(card.index)
 
 
 _WAYS: tuple[tuple[Match, Callable[[Wanted, Track], bool]], ...] = (
-    ("uuid", _same_uuid),
-    ("bus_id", _same_bus_id),
-    ("rank", _same_rank),
+    ("uuid", lambda wanted, track: bool(wanted.card.uuid) and _bare(wanted.card.uuid) == _bare(track.uuid)),
+    (
+        "bus_id",
+        lambda wanted, track: (
+            bool(wanted.card.bus_id) and wanted.card.bus_id.lower()[-12:] == track.bus_id.lower()[-12:]
+        ),
+    ),
+    ("rank", lambda wanted, track: wanted.rank is not None and track.rank == str(wanted.rank)),
     ("index", _same_index),
 )
 
@@ -110,7 +103,7 @@ def _bare(uuid: str) -> str:
     return uuid.lower().removeprefix("gpu-").removeprefix("mlu-")
 
 
-def _told(wanted: Wanted, track: Track, match: Match) -> Then | None:
+def _then(wanted: Wanted, track: Track, match: Match) -> Then | None:
     moments = _within(wanted, track.moments)
     if not moments:
         return None
@@ -131,7 +124,7 @@ def _told(wanted: Wanted, track: Track, match: Match) -> Then | None:
 
 
 def _within(wanted: Wanted, moments: Sequence[Moment]) -> list[Moment]:
-    """The moments in the seconds; where there is none, the nearest one that is near enough."""
+    """Return the moments at the time of the profile; otherwise the nearest moment if it is near enough."""
     inside = [moment for moment in moments if wanted.begin <= moment.time <= wanted.end]
     if inside or not moments:
         return inside
@@ -140,42 +133,26 @@ def _within(wanted: Wanted, moments: Sequence[Moment]) -> list[Moment]:
 
 
 def _spread(values: Sequence[float | None]) -> Spread | None:
-    known = [value for value in values if value is not None]
-    return Spread(min(known), sum(known) / len(known), max(known)) if known else None
+    found = [value for value in values if value is not None]
+    return Spread(min(found), sum(found) / len(found), max(found)) if found else None
 
 
 def _throttled(moments: Sequence[Moment], seconds: float) -> dict[str, float]:
-    """Each reason with its part of the seconds, the longest first."""
+    """Return the seconds of each reason, the longest first."""
     at_moments = [moment.throttled for moment in moments if moment.throttled is not None]
     reasons = {reason for held in at_moments for reason in held}
     parts = ((reason, seconds * sum(reason in held for held in at_moments) / len(at_moments)) for reason in reasons)
     return dict(sorted(parts, key=lambda part: (-part[1], part[0])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    begin: float
-    end: float
-
-    @property
-    def step(self) -> float:
-        """So that there are not too many points."""
-        return max(1.0, (self.end - self.begin) / _MOST_POINTS)
-
-
-def _span(wanted: Sequence[Wanted]) -> _Span:
-    """The seconds that matter."""
-    return _Span(
-        min((card.begin for card in wanted), default=0.0) - _NEAREST_SECONDS,
-        max((card.end for card in wanted), default=0.0) + _NEAREST_SECONDS,
-    )
+def _span(wanted: Sequence[Wanted]) -> tuple[float, float]:
+    """Return the time of all cards, extended to the nearest samples."""
+    begin, end = min(card.begin for card in wanted), max(card.end for card in wanted)
+    return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
 
 def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[Track]:
-    """Each card with its moments near the wanted seconds. Raises RecordingError, and CommandError if no parser reads it.
-
-    The captures go through their parsers and the merge, as they do in the daemon.
-    """
+    """Return the readings of each card, parsed and merged as in the daemon. Raise RecordingError, or CommandError without a parser."""
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_of
@@ -183,7 +160,7 @@ def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[T
     from telemetry_daemon.state.store import Store
     from telemetry_daemon.times import Clock
 
-    span = _span(wanted)
+    begin, end = _span(wanted)
     tracks: dict[str, Track] = {}
     survey = Survey.of(tape)
     monotonic = wall = 0.0
@@ -194,16 +171,16 @@ def tracks_of_recording(tape: RecordingFile, wanted: Sequence[Wanted]) -> list[T
         stage.set()
         for placed in placed_captures(tape):
             monotonic, wall = placed.position, placed.capture.wall_time + placed.capture.seconds
-            if placed.capture.wall_time > span.end:
+            if placed.capture.wall_time > end:
                 continue
             stage.put(placed.capture, placed.age)
-            if placed.capture.wall_time >= span.begin:
+            if placed.capture.wall_time >= begin:
                 for device in store.snapshot().devices:
-                    _note_device(device, placed.capture.wall_time, tracks)
+                    _add_moment(device, placed.capture.wall_time, tracks)
     return list(tracks.values())
 
 
-def _note_device(device: MergedDevice, time: float, tracks: dict[str, Track]) -> None:
+def _add_moment(device: MergedDevice, time: float, tracks: dict[str, Track]) -> None:
     if device.parent is not None:
         return
     track = tracks.setdefault(
@@ -238,11 +215,11 @@ def _highest(readings: Mapping[tuple[str, str], float], metric: str, labels: Seq
 
 
 class PrometheusError(Exception):
-    """A Prometheus that gave no answer; says why, and what to do."""
+    """Prometheus did not answer; the message states the reason and the remedy."""
 
 
 def tracks_of_prometheus(url: str, wanted: Sequence[Wanted]) -> list[Track]:
-    """Each card that was scraped then, with its moments. Raises PrometheusError."""
+    """Return the readings of each card that was scraped at that time. Raise PrometheusError."""
     span = _span(wanted)
     cards = _range(url, 'accelerator_info{parent=""}', span)
     tracks = {_key(labels): _card(labels) for labels, _ in cards}
@@ -255,15 +232,15 @@ def tracks_of_prometheus(url: str, wanted: Sequence[Wanted]) -> list[Track]:
         track.rank = labels.get("rank", "")
     for track, labels, points in query("increase(accelerator_events_total[1m]) > 0"):
         track.errors.append((points[0][0], f"event {labels.get('code', '')}"))
-    for text, take in _READINGS:
+    for text, updated in _READINGS:
         for track, labels, points in query(text):
             at_times = {moment.time: moment for moment in track.moments}
-            at_times |= {time: take(at_times.get(time, Moment(time)), labels, value) for time, value in points}
+            at_times |= {time: updated(at_times.get(time, Moment(time)), labels, value) for time, value in points}
             track.moments = [at_times[time] for time in sorted(at_times)]
     return list(tracks.values())
 
 
-# How a moment takes up the value of each query.
+# The queries, and how their values update a moment.
 _READINGS: tuple[tuple[str, Callable[[Moment, _Labels, float], Moment]], ...] = (
     (
         f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",
@@ -289,9 +266,9 @@ def _card(labels: _Labels) -> Track:
 
 
 def _of_cards(
-    url: str, span: _Span, tracks: Mapping[tuple[str, str], Track], query: str
+    url: str, span: tuple[float, float], tracks: Mapping[tuple[str, str], Track], query: str
 ) -> Iterator[tuple[Track, _Labels, _Points]]:
-    """Each series of a known card, with its labels and points."""
+    """Yield each series of a listed card with its labels and points."""
     for labels, points in _range(url, query, span):
         if points and (track := tracks.get(_key(labels))):
             yield track, labels, points
@@ -301,12 +278,11 @@ def _key(labels: _Labels) -> tuple[str, str]:
     return labels.get("instance", ""), labels.get("id", "")
 
 
-def _range(url: str, query: str, span: _Span) -> Iterator[tuple[_Labels, _Points]]:
-    """Each series with its points."""
-    asked = urllib.parse.urlencode(
-        {"query": query, "start": f"{span.begin:.3f}", "end": f"{span.end:.3f}", "step": f"{span.step:.3f}"}
-    )
-    answer = _get(url, f"{url.rstrip('/')}/api/v1/query_range?{asked}")
+def _range(url: str, query: str, span: tuple[float, float]) -> Iterator[tuple[_Labels, _Points]]:
+    """Yield the labels and points of each series."""
+    step = max(1.0, (span[1] - span[0]) / _MOST_POINTS)
+    times = {"start": f"{span[0]:.3f}", "end": f"{span[1]:.3f}", "step": f"{step:.3f}"}
+    answer = _get(url, f"{url.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode({'query': query, **times})}")
     try:
         for series in answer["data"]["result"]:
             points = [(float(time), float(value)) for time, value in series["values"]]
@@ -317,13 +293,13 @@ def _range(url: str, query: str, span: _Span) -> Iterator[tuple[_Labels, _Points
 
 def _get(url: str, address: str) -> Any:  # JSON of any shape
     if not address.startswith(("http://", "https://")):
-        raise PrometheusError(f"'{url}' is no address of a Prometheus, such as http://prometheus:9090")
+        raise PrometheusError(f"'{url}' is not an address of Prometheus, such as http://prometheus:9090")
     try:
         with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http or https, as the user said
             document = json.loads(answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
-            f"{url} refused the query with status {error.code}; does it want a password, or a longer path?"
+            f"{url} refused the query with status {error.code}; check the password and the path in the address"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error

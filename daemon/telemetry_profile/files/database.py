@@ -1,4 +1,4 @@
-"""Sqlite databases of others: opened without trust, and asked for a bounded time. Only what is stored is read, nothing is run."""
+"""Untrusted sqlite databases: only stored data is read, nothing in the file is executed, and the time is bounded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_UNPACKED_BYTES = 8 << 30
 _MOST_COLUMNS = 200_000
 _STEPS_BETWEEN_LOOKS = 100_000
 _PIECE_BYTES = 1 << 20
-# Functions in the file's own schema are not trusted, and nothing is written, also not beside the file.
+# Functions in the schema of the file are not trusted, and nothing is written, not even beside the file.
 _PRAGMAS = (
     "trusted_schema = OFF",
     "query_only = ON",
@@ -30,19 +30,19 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "cache_size = -8000",
 )
-# Views, virtual tables and computed columns are programs: some never end, or grow while sqlite prepares them, where no limit reaches.
+# Views, virtual tables and computed columns are programs: some never end, or grow while sqlite prepares them, which no limit stops.
 _STORED = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
-# The second, where the text of the first quotes bytes of the file. Their texts have its names, some of which are private.
+# UnicodeDecodeError occurs if the message of an sqlite error quotes bytes of the file. The messages may contain private names.
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
-_DAMAGED = Problem("database", "it is damaged, or not as its tool writes it; what could be read of it is shown")
-_CUT = Problem("database", "it is cut off; what could be read of it is shown")
+_DAMAGED = Problem("database", "it is damaged, or not as its tool writes it; the readable part is shown")
+_CUT = Problem("database", "it is cut off; the readable part is shown")
 
 
 class Database:
-    """The tables of one file. `problems` tells what was damaged."""
+    """The tables of one file; `problems` describes damage."""
 
     def __init__(self, connection: sqlite3.Connection, seconds: float) -> None:
         self.problems: list[Problem] = []
@@ -56,7 +56,7 @@ class Database:
         self.schema: Schema = self._read_schema()
 
     def rows(self, query: str, parameters: Sequence[float | str] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, as far as they can be read; NotReadError when the time is over."""
+        """Yield the readable rows of a query. Raise NotReadError after a timeout."""
         try:
             yield from self._connection.execute(query, parameters)
         except _ERRORS:
@@ -78,7 +78,7 @@ class Database:
 
 @contextlib.contextmanager
 def open_database(path: Path, seconds: float) -> Iterator[Database]:
-    """The tables of a database, packed with gzip or not. Raises OSError, NotReadError."""
+    """Yield the tables of a database, which may be packed with gzip. Raise OSError, NotReadError."""
     with os.fdopen(open_file(str(path)), "rb") as stream:
         packed = is_packed(stream.read(2))
         stream.seek(0)
@@ -97,12 +97,12 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 
 
 def _missing(stream: BinaryIO) -> list[Problem]:
-    """A problem where a file is shorter than its header says; sqlite notices only those missing pages that it comes across."""
+    """Return a problem if a file is shorter than its header states; sqlite notices only the missing pages that it reads."""
     head = os.pread(stream.fileno(), 100, 0)
-    is_told = head[24:28] == head[92:96]  # else an old version wrote last, which does not tell the size
+    is_valid = head[24:28] == head[92:96]  # otherwise an old version, which does not store the size, wrote last
     page_bytes = int.from_bytes(head[16:18], "big")
     stated = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
-    return [_CUT] if is_told and os.fstat(stream.fileno()).st_size < stated else []
+    return [_CUT] if is_valid and os.fstat(stream.fileno()).st_size < stated else []
 
 
 def _database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:
@@ -120,7 +120,7 @@ def _database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) 
 
 @contextlib.contextmanager
 def _connected(path: str) -> Iterator[sqlite3.Connection]:
-    """Read only; immutable: nothing is locked, written, or replayed from a journal that lies beside it."""
+    """Yield a read-only connection; `immutable` means that nothing is locked, written, or replayed from a journal."""
     try:
         connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)  # noqa: PTH100  # a link may be meant
     except sqlite3.Error as error:
@@ -130,12 +130,10 @@ def _connected(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _unfinished(path: Path) -> list[Problem]:
-    """A problem for each journal beside a database: what it holds is in no table yet."""
+    """Return a problem for each journal beside a database, whose content is not in the tables yet."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
-        Problem(
-            "database", f"{journal.name} beside it is not read: end the profiler, or open the file once with sqlite3"
-        )
+        Problem("database", f"{journal.name} is not read: end the profiler, or open the database once with sqlite3")
         for journal in journals
         if journal.is_file() and journal.stat().st_size
     ]
@@ -143,11 +141,11 @@ def _unfinished(path: Path) -> list[Problem]:
 
 def _unpack(stream: BinaryIO, into: BinaryIO) -> None:
     unpacked = Unpacked(stream)
-    given = 0
+    size = 0
     buffer = bytearray(_PIECE_BYTES)
     while count := unpacked.readinto(buffer):
-        given += count
-        if given > MOST_UNPACKED_BYTES:
+        size += count
+        if size > MOST_UNPACKED_BYTES:
             raise NotReadError(
                 f"the database unpacks to more than {MOST_UNPACKED_BYTES >> 30} GiB; unpack it yourself and give that file"
             )

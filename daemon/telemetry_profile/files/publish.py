@@ -1,4 +1,4 @@
-"""Writes a file of steps for the daemon, as a job does: whole or not at all."""
+"""Writes a file of steps for the daemon atomically, like the files of jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 
 def publish(folder: Path, counts: StepCounts) -> Path:
-    """Put the counts where the daemon reads them; returns the file. Raises OSError."""
+    """Write the counts into the folder that the daemon reads; return the file. Raise OSError."""
     card = {counts.card.way: counts.card.value} if counts.card is not None else {}
     if "index" in card:
         card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON takes both
@@ -30,13 +30,13 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "flops": counts.flops,
         "seconds": {spent.part: spent.seconds for spent in counts.seconds},
     }
-    # A name of its own: replacing the file of a job that goes on would show as a counter that restarts twice.
+    # The name is unique: if it replaced the file of a running job, the counters of the job would restart twice.
     path = folder / f"profile-{_plain(counts.job_id)}-{_plain(counts.rank)}.json"
     named.replace(path, json.dumps(document).encode(), _READABLE)
     return path
 
 
-# The parts of a split, and the words of `telemetry.steps/1` for them.
+# The parts of a split, and their names in `telemetry.steps/1`.
 _PARTS = (
     ("compute_ns", "compute"),
     ("exposed_communication_ns", "communication"),
@@ -46,7 +46,7 @@ _PARTS = (
 
 
 def counts_of(member: Member, job_id: str) -> StepCounts | None:
-    """The whole steps of a rank as a job would count them; None without steps or a card."""
+    """Return the complete steps of a rank as a job counts them; None without steps or a card."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
     card = _card(device.card)

@@ -1,7 +1,4 @@
-"""Finds the files that a command line means, and turns each into facts: recognised by its content, read by its format.
-
-Each is read in a process of its own, side by side: a file that kills its reader costs itself.
-"""
+"""Finds the files of a command line, recognises their formats, and reads each in its own process, so that a bad file harms no other."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ _SQLITE = b"SQLite format 3\0"
 _LONGEST_LINE = 1 << 20
 _DATABASE_SECONDS = 120.0
 MOST_FILES, DEEPEST = 20_000, 12
-# What no honest file needs: 5 GB took 90 s and 200 MiB.
+# Limits that no valid file reaches: 5 GB took 90 s and 200 MiB.
 MOST_CPU_SECONDS = 900
 MOST_BYTES = 4 << 30
 GROUP = "telemetry.profiles"
@@ -50,7 +47,7 @@ _KINDS = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file to read. `shown` is how it is called towards the user; `is_named` says that the user named it, not its folder."""
+    """A file to read; `shown` is its name for the user, and `is_named` means that the user named the file, not its folder."""
 
     path: str
     shown: str
@@ -58,12 +55,12 @@ class Found:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The names of the folders above, the nearest last."""
+        """Return the names of the folders above the file, the nearest last."""
         return Path(os.path.abspath(self.path)).parent.parts[1:]  # noqa: PTH100  # resolve() would follow links
 
 
 def find(paths: Sequence[str]) -> list[Found]:
-    """The files in the order of their names. Raises OSError for a path that is not there, and for a folder with too many files."""
+    """Return the files in the order of their names. Raise OSError for a missing path or a folder with too many files."""
     found: dict[str, Found] = {}
     for path in paths:
         if Path(path).is_dir():
@@ -79,7 +76,7 @@ def find(paths: Sequence[str]) -> list[Found]:
 
 
 def _files(folder: str, depth: int) -> Iterator[str]:
-    """Regular files below; what is hidden, and links to folders, are passed over."""
+    """Yield the regular files below a folder, without hidden ones and without following links to folders."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -92,17 +89,17 @@ def _files(folder: str, depth: int) -> Iterator[str]:
 
 
 class BadFormatError(Exception):
-    """An entry point is no format."""
+    """An entry point is not a format."""
 
 
 def installed() -> tuple[ProfileFormat, ...]:
-    """All formats, in the order of their names. Raises BadFormatError."""
+    """Return all formats in the order of their names. Raise BadFormatError."""
     found: list[ProfileFormat] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         loaded = entry.load()
         if not isinstance(loaded, _KINDS):
             raise BadFormatError(
-                f"the entry point '{entry.name}' of {GROUP} is no format of profiles; update or remove its package"
+                f"the entry point '{entry.name}' of {GROUP} is not a format of profiles; update or remove its package"
             )
         found.append(loaded)
     return tuple(found)
@@ -110,73 +107,66 @@ def installed() -> tuple[ProfileFormat, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one file: facts, or why there are none. `is_known` is false where no format knows the file."""
+    """The result of reading one file: facts, or the reason why there are none."""
 
     found: Found
     facts: Facts | None = None
     trouble: str = ""
-    is_known: bool = True
+    is_recognised: bool = True
 
 
 Read = Callable[[Found], Outcome]
 
 
-@dataclass(slots=True)
-class _Running:
-    found: Found
-    process: BaseProcess
-
-
 def read_all(files: Sequence[Found], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """The outcomes as they come, at most so many at a time (default: a process per core). Closing it ends the readers."""
+    """Yield the outcomes in the order in which the processes end (default: a process per core). Closing it ends the processes."""
     waiting = deque(files)
-    running: dict[Connection, _Running] = {}
+    running: dict[Connection, tuple[Found, BaseProcess]] = {}
     most = processes or len(os.sched_getaffinity(0))
     try:
         while waiting or running:
             while waiting and len(running) < most:
-                connection, started = _start(waiting.popleft(), read)
-                running[connection] = started
+                found = waiting.popleft()
+                connection, process = _start(found, read)
+                running[connection] = found, process
             for ready in wait(list(running)):
                 connection = next(ours for ours in running if ours is ready)
-                yield _outcome(connection, running[connection])
+                yield _outcome(connection, *running[connection])
                 running.pop(connection)
     finally:
-        for connection, reader in running.items():
-            reader.process.kill()
-            reader.process.join()
+        for connection, (_, process) in running.items():
+            process.kill()
+            process.join()
             connection.close()
 
 
-def _start(found: Found, read: Read) -> tuple[Connection, _Running]:
+def _start(found: Found, read: Read) -> tuple[Connection, BaseProcess]:
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_child, args=(found, read, theirs), daemon=True)
     process.start()
     theirs.close()
-    return ours, _Running(found, process)
+    return ours, process
 
 
-def _outcome(connection: Connection, reader: _Running) -> Outcome:
+def _outcome(connection: Connection, found: Found, process: BaseProcess) -> Outcome:
     outcome: Outcome | None = None
-    with contextlib.suppress(EOFError):  # it ended without an answer
+    with contextlib.suppress(EOFError):  # the process ended without an answer
         outcome = connection.recv()
     connection.close()
-    reader.process.join()
-    if outcome is not None:
-        return outcome
-    return Outcome(reader.found, trouble=_ending(reader.process.exitcode))
+    process.join()
+    return outcome or Outcome(found, trouble=_ending(process.exitcode))
 
 
 def _ending(status: int | None) -> str:
     if status == -signal.SIGXCPU:
         return f"cannot be read: it took more than {MOST_CPU_SECONDS} s"
     if status == -signal.SIGKILL:
-        return "cannot be read: its reader was killed, perhaps for want of memory"
+        return "cannot be read: its reader was killed, perhaps because the machine ran out of memory"
     return f"cannot be read: its reader ended with status {status}; report this file's tool and version"
 
 
 def _child(found: Found, read: Read, answer: Connection) -> None:
-    # ^C ends the reading, which the parent does: it prints what it has.
+    # The parent handles ^C: it prints what has been read.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
@@ -189,7 +179,7 @@ def _child(found: Found, read: Read, answer: Connection) -> None:
 
 
 def read_one(found: Found, formats: Sequence[ProfileFormat]) -> Outcome:
-    """The facts of one file; trouble with it is in the outcome."""
+    """Return the facts of one file, or the reason why it cannot be read."""
     try:
         with _content(found.path) as content:
             head = content.read(HEAD_BYTES)
@@ -205,14 +195,14 @@ def read_one(found: Found, formats: Sequence[ProfileFormat]) -> Outcome:
     except NotReadError as error:
         return Outcome(found, trouble=str(error))
     if facts is None:
-        return Outcome(found, trouble=_looked_for(clue, formats), is_known=False)
+        return Outcome(found, trouble=_looked_for(clue, formats), is_recognised=False)
     if damage:
         facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; what comes before is shown")))
     return Outcome(found, facts)
 
 
 def _of_database(found: Found, formats: Sequence[ProfileFormat]) -> Facts | None:
-    from telemetry_profile.files.database import open_database  # sqlite3 is for these alone
+    from telemetry_profile.files.database import open_database  # only databases need sqlite3
 
     with open_database(Path(found.path), _DATABASE_SECONDS) as tables:
         for profile_format in formats:
@@ -234,7 +224,7 @@ def _of_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) ->
 def _of_trace(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     if clue.text.lstrip()[:1] not in ("{", "["):
         return None
-    from telemetry_profile.files.trace import read_trace  # msgspec is for these alone
+    from telemetry_profile.files.trace import read_trace  # only traces need msgspec
 
     def reader(sample: TraceSample) -> TraceReader | None:
         for profile_format in formats:
@@ -250,7 +240,7 @@ def _looked_for(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
         return "is empty"
     readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, Refusal)]
     tools = dict.fromkeys(", ".join(readable).split(", "))
-    return f"is no result of a profiler that is known here; looked for {', '.join(tools)}"
+    return f"is not a result of a supported profiler; looked for {', '.join(tools)}"
 
 
 @contextlib.contextmanager
@@ -262,7 +252,7 @@ def _content(path: str) -> Iterator[_Content]:
 
 
 class _Content(io.BufferedReader):
-    """What a file holds, unpacked."""
+    """The unpacked content of a file."""
 
     def __init__(self, raw: Unpacked | BinaryIO) -> None:
         super().__init__(raw, HEAD_BYTES)  # type: ignore[arg-type]  # a BufferedReader reads as a raw stream does
@@ -270,21 +260,21 @@ class _Content(io.BufferedReader):
 
     @property
     def damage(self) -> str:
-        """Why it ended early, "" if it did not."""
+        """Return why the content ended early, "" if it is complete."""
         return "" if self._unpacked is None else self._unpacked.damage
 
     def lines(self) -> Iterator[str]:
-        """The lines without their ends; of a longer one than any tool writes, the beginning."""
+        """Yield the lines without their ends; a line longer than any tool writes is cut."""
         encoding = "utf-8-sig"
         while line := self.readline(_LONGEST_LINE):
             if not line.endswith(b"\n"):
-                self._pass_over_the_rest()
+                self._skip_rest_of_line()
                 if self.damage:  # the line is torn, and so may be a number in it
                     return
             yield line.decode(encoding, "replace").rstrip("\r\n")
             encoding = "utf-8"
 
-    def _pass_over_the_rest(self) -> None:
+    def _skip_rest_of_line(self) -> None:
         while rest := self.readline(_LONGEST_LINE):
             if rest.endswith(b"\n"):
                 return

@@ -1,7 +1,4 @@
-"""A Chrome trace from its first byte to its last: led to the reader that knows it.
-
-A JSON trace consists of blocks of events, and of keys beside them, in any order. Memory holds one block.
-"""
+"""Reads a Chrome trace, which has events and keys in any order, and keeps one block of events in memory."""
 
 from __future__ import annotations
 
@@ -25,29 +22,22 @@ from telemetry_profile.files.trace_events import (
     value_at,
     walk,
 )
-from telemetry_profile.format_contract import Clue, Device, Facts, Split, TraceReader, TraceSample
+from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
 
 _MOST_EVENTS = 100_000_000
-MOST_EVENT_BYTES = 32 * 2**20
-"""An event is no larger; names of 10 MB have been tried."""
-
-_MOST_KEY_BYTES = 2**20
-"""A key beside the events that is larger is passed over."""
-
+MOST_EVENT_BYTES = 32 * 2**20  # no event is larger; the tests have names of 10 MB
+_MOST_KEY_BYTES = 2**20  # larger values of keys are skipped
 _NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
-_TAIL = 64  # what the look of a next event may need
+_TAIL = 64  # what the recognition of a next event may need
 _MOST_KEYS = 1000
 Choose = Callable[[TraceSample], TraceReader | None]
 
 
 def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """What the reader says that `choose` gives for the first events; None where it gives none, or where this is no trace.
-
-    The stream holds unpacked JSON; it is read once, forwards. Where it raises, what came before counts.
-    """
+    """Return the facts of a stream of unpacked JSON, up to its end or first error; None if `choose` returns no reader for the first events."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in members(Window(stream, damage, block_bytes), damage):
@@ -59,13 +49,13 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
             return None
         if reader is not None:
             reader.events(member)
-    if reader is None and has_events:  # an empty trace is known by its keys
+    if reader is None and has_events:  # an empty trace is recognised by its keys
         reader = _reader(choose, TraceSample(clue, keys, []))
     return None if reader is None else _lower_bounds(reader.facts(), _problems_of(damage))
 
 
 def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
-    """Who reads the trace, with the keys that came before the first events."""
+    """Return the reader of the trace, after it has read the keys before the first events."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -74,7 +64,7 @@ def _reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
 
 
 def _take_key(key: Key, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Hand a key to the reader, or keep it until the first events have shown which reader takes them."""
+    """Let the reader read a key, or keep the key until there is a reader."""
     if reader is not None:
         reader.key(key.name, key.value)
     elif len(keys) < _MOST_KEYS:
@@ -91,7 +81,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _lower_bounds(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Facts of a file with these problems. Idle time and what is not hidden need every interval, so they are unknown, and each step is cut."""
+    """Return the facts of a file with these problems: without idle and exposed times, which need every interval, and with cut steps."""
     if not problems:
         return facts
     devices = tuple(_partial(device) for device in facts.devices)
@@ -99,25 +89,21 @@ def _lower_bounds(facts: Facts, problems: Sequence[Problem]) -> Facts:
 
 
 def _partial(device: Device) -> Device:
-    steps = tuple(replace(step, split=_counted(step.split), is_cut=True) for step in device.steps)
+    device = device.without("exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     flops = device.flops and replace(device.flops, per_step=None, per_second=None)
-    return replace(device, split=_counted(device.split), steps=steps, flops=flops)
-
-
-def _counted(split: Split) -> Split:
-    return replace(split, exposed_communication_ns=None, exposed_copy_ns=None, idle_ns=None)
+    return replace(device, steps=tuple(replace(step, is_cut=True) for step in device.steps), flops=flops)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key beside the events."""
+    """A key of the document, with its value."""
 
     name: str
     value: Any
 
 
 def members(window: Window, damage: Damage) -> Iterator[Key | list[Event]]:
-    """The keys and events of a trace, as an object or a list; nothing where the stream holds neither."""
+    """Yield the keys and events of a trace, which is an object or a list; nothing if the stream contains neither."""
     window.grow()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
     opening = window.first()
@@ -169,7 +155,7 @@ def _member(name: str, window: Window, damage: Damage) -> Iterator[Key | list[Ev
 
 
 def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """The blocks of a list that was opened; an empty one at least."""
+    """Yield the blocks of an opened list, first an empty block."""
     count = 0
     yield []
     while count < _MOST_EVENTS:
@@ -192,7 +178,7 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """What is found one by one, and whether the list ends behind it."""
+    """Return the events that can be found separately, and whether the list ends after them."""
     text = _text(window.data)
     found = walk(text)
     window.data = _bytes(text[found.used :])
@@ -207,13 +193,13 @@ def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
 
 
 def _leave_event(window: Window) -> None:
-    """Go on behind an event without an end."""
+    """Skip an event without an end."""
     text = _text(window.data)
     window.data = _bytes(text[min(next_event(text, 1), len(text) - _TAIL) :])
 
 
 def _value(window: Window) -> Any:
-    """The next value, or what stands for one that is too large or too deep to be decoded."""
+    """Return the next value; `_NOT_READ` if it is too large or too deep to be decoded."""
     while True:
         text = _text(window.data[:_MOST_KEY_BYTES])
         try:
@@ -226,53 +212,53 @@ def _value(window: Window) -> Any:
         except UnreadableError:
             return _NOT_READ
         else:
-            if end + NEAR_THE_END > len(text) and window.grow():  # a number may go on
+            if end + NEAR_THE_END > len(text) and window.grow():  # a number may continue
                 continue
             window.use(len(_bytes(text[:end])))
             return value
 
 
 def _skip_value(window: Window) -> None:
-    """Go to what follows a value, without keeping it."""
+    """Skip a value."""
     depth = 0
-    for place, char in _structure(window):
+    for position, char in _structure(window):
         if depth == 0 and char in b",]}":
-            window.use(place)
+            window.use(position)
             return
         depth += (char in b"[{") - (char in b"]}")
 
 
 def _structure(window: Window) -> Iterator[tuple[int, bytes]]:
-    """The brackets and commas outside of strings, and where they are in the window, which moves on."""
-    is_string, place = False, 0
+    """Yield the brackets and commas outside of strings with their positions in the window, which advances."""
+    is_string, position = False, 0
     while True:
-        found = (_IN_STRING if is_string else _STRUCTURE).search(window.data, place)
+        found = (_IN_STRING if is_string else _STRUCTURE).search(window.data, position)
         if found is None:
-            place = max(0, place - len(window.data))
+            position = max(0, position - len(window.data))
             window.use(len(window.data))
             if not window.grow():
                 return
         elif found[0] == b'"':
-            is_string, place = not is_string, found.end()
-        elif is_string:  # what is escaped is passed over
-            place = found.end() + 1
+            is_string, position = not is_string, found.end()
+        elif is_string:  # skip the escaped character
+            position = found.end() + 1
         else:
-            place = found.end()
+            position = found.end()
             yield found.start(), found[0]
 
 
 def _seek(window: Window, sought: bytes) -> bool:
-    """Go to the next place where these bytes stand; whether there is one."""
-    while (place := window.data.find(sought)) < 0:
+    """Advance to the next occurrence of these bytes; return whether there is one."""
+    while (position := window.data.find(sought)) < 0:
         window.use(max(0, len(window.data) - len(sought)))
         if not window.grow():
             return False
-    window.use(place)
+    window.use(position)
     return True
 
 
 def _text(data: bytes) -> str:
-    """Text that goes back to the same bytes, whatever they are."""
+    """Return text that `_bytes` converts back to the same bytes."""
     return data.decode("utf-8", "surrogateescape")
 
 

@@ -1,1 +1,1 @@
-"""The formats of profilers, a module for each; they never import each other."""
+"""The formats of profilers; their modules do not import each other."""

@@ -1,8 +1,4 @@
-"""Ascend's documents in JSON, and files beside the results of Ascend and MindSpore.
-
-communication.json and communication_matrix.json of a rank, cluster_communication.json and its matrix of all ranks; clocks, ranks, and which card
-a rank had; and files that add nothing here.
-"""
+"""Ascend's JSON documents: the communication of a rank or of all ranks, clocks and rank tables; and files of Ascend and MindSpore without use here."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ from telemetry_profile.format_contract import (
     Kernel,
     NodeFolder,
     NotReadError,
-    RankPlace,
+    RankCard,
     Split,
     Step,
     TextFormat,
@@ -38,9 +34,9 @@ _TOOL = "Ascend profiler"
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
-_SUM_OF_KINDS = "SDMA"  # of HCCS, PCIE and SIO, where the file has all of them
+_SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO, if the file has them all
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# What repeats others: all of a group added up, and of a matrix the slowest and fastest calls beside the sum of them (`allreduce-total@…`).
+# Entries that repeat others: the sum of a group, and in a matrix the slowest and fastest calls beside their sum (`allreduce-total@…`).
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # hcom_allReduce__445_0_1@6297232067196334501: the number of the call and the group follow the name.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
@@ -51,12 +47,12 @@ _LARGEST_MIB, _LARGEST_SIDE_MIB, _MOST_NODES = 256, 16, 100_000
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
-# What people find beside the results, and nothing of which tells how the time was spent.
+# Files beside the results that do not contain how the time was spent.
 _SILENT = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
-    # msprof's tables of other things than the time of a step, as its manual lists them, and task_time, of which op_summary tells more
+    # Tables of msprof without the time of a step, as its manual lists them, and task_time, which has less than op_summary.
     r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
     r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
 )
@@ -76,7 +72,7 @@ class _Rank:
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Count one collective; outside of steps begin, length and wait of each are kept."""
+        """Count one collective; keep the begin, length and wait of one outside of steps."""
         call, before = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
         self.kernels[name] = call if before is None else before.joined(call)
         begin, waited = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
@@ -86,7 +82,7 @@ class _Rank:
             self.calls.append((round(begin * US), elapsed, waited))
 
     def first_collective(self) -> FirstCollective | None:
-        """The one in which the rank waits for the others' profilers, and how long it waits in the others."""
+        """Return the collective in which the rank waits for other profilers, with the wait in the other collectives."""
         first = waiting_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
         if first is None:
             return None
@@ -112,7 +108,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _infos(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """The numbers of each operation, with the keys above: ranks, step, operation, and the rank or the two ends."""
+    """Yield the numbers of each operation with the keys above them: ranks, step, operation, and the rank or the two ends."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
@@ -127,7 +123,7 @@ def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
-    # Of all ranks, the rank is the innermost key; of one, the operation is.
+    # The innermost key is the rank in a file of all ranks, and the operation in a file of one rank.
     is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
     rank = found.ranks.setdefault(int(path[-1]) if is_ranked else None, _Rank())
     step = next((numbered[1] for key in path if (numbered := _STEP.match(key))), "")
@@ -136,7 +132,7 @@ def _take_times(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -
 
 
 def _name(printed: str) -> str:
-    """A collective without the number of the call, and without its group, which may hold the address of a node."""
+    """Return the collective without the number of the call and without its group, which may contain the address of a node."""
     return _CALL.sub("", printed.partition("@")[0])[:MOST_NAME_CHARACTERS] or "collective"
 
 
@@ -147,7 +143,7 @@ def _take_transports(transports: Any, rank: str, found: _Found) -> None:
 
 
 def _take_link(path: tuple[str, ...], info: Mapping[str, Any], found: _Found) -> None:
-    """One link of a matrix. A rank's own file counts the ranks within the group of the collective, and that of all ranks from 0 to the last."""
+    """Add a link of a matrix; the file of a rank numbers ranks within their group, the file of all ranks within the job."""
     ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_of_all = not path[0].lower().startswith("step")
@@ -182,23 +178,21 @@ def _device(rank: int | None, sums: _Rank) -> Device:
 
 
 def _recognises_clock(clue: Clue) -> bool:
-    document = _document_in(clue.text)
+    document = _parsed(clue.text)
     return isinstance(document, dict) and document.keys() >= _CLOCK_KEYS
 
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Unix time and the node's own clock at one moment."""
+    """Read Unix time and the node's boot clock at the same moment."""
     document = _object(lines)
-    unix, boot = (
-        nanoseconds(str(document.get("collectionTimeBegin", "")), US),
-        nanoseconds(str(document.get("clockMonotonicRaw", "")), NS),
-    )
+    unix = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
+    boot = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
     offset = None if unix is None or boot is None else unix - boot
     return Facts("ascend-clock", _TOOL, devices=_device_of_folder(clue, None), boot_to_unix_ns=offset)
 
 
 def _recognises_info(clue: Clue) -> bool:
-    # A rank table of a thousand cards is longer than the beginning that is seen here.
+    # A rank table of a thousand cards is longer than the clue.
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False
@@ -222,18 +216,18 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _rank_table(document: dict[str, Any]) -> Facts:
-    """The card of each rank, as hccl.json of the job says. The addresses beside it are not kept."""
-    places = tuple(_places(document["server_list"]))
+    """Return the card of each rank from the job's hccl.json, without the addresses in it."""
+    cards = tuple(_rank_cards(document["server_list"]))
     return Facts(
         "ascend-info",
         _TOOL,
-        ranks=len(places) or None,
-        devices=tuple(Device(Card(index=place.index), rank=place.rank) for place in places),
-        rank_places=places,
+        ranks=len(cards) or None,
+        devices=tuple(Device(Card(index=card.index), rank=card.rank) for card in cards),
+        rank_cards=cards,
     )
 
 
-def _places(servers: Any) -> Iterator[RankPlace]:  # JSON of any shape
+def _rank_cards(servers: Any) -> Iterator[RankCard]:  # JSON of any shape
     for server in servers if isinstance(servers, list) else ():
         devices = server.get("device") if isinstance(server, dict) else None
         for device in devices if isinstance(devices, list) else ():
@@ -242,33 +236,29 @@ def _places(servers: Any) -> Iterator[RankPlace]:  # JSON of any shape
                 for key in ("rank_id", "device_id")
             )
             if rank is not None and index is not None:
-                yield RankPlace(_node(str(server.get("server_id", ""))), index, rank)
+                yield RankCard(_node(str(server.get("server_id", ""))), index, rank)
 
 
 def _node(address: str) -> str:
-    """What stands for an address: equal for equal ones, and nothing that tells it."""
+    """Return a digest that identifies an address without revealing it."""
     return hashlib.blake2s(address.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _recognises_nodes(clue: Clue) -> bool:
-    return clue.name == "host_ips_mapping.txt"
-
-
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """In which folder the results of each node lie: its address and the folder's name in each line."""
+    """Read the folder of each node: each line has an address and the name of a folder."""
     pairs = [line.split() for line in islice(lines, _MOST_NODES)]
     folders = tuple(NodeFolder(_node(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
 
 
 def _object(lines: Iterable[str]) -> dict[str, Any]:
-    """The object that the file is. Raises NotReadError."""
+    """Return the object of a file, empty if the document is another type. Raise NotReadError."""
     document = _document(lines, _LARGEST_SIDE_MIB)
     return document if isinstance(document, dict) else {}
 
 
 def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
-    """The device whose folder holds the file."""
+    """Return the device whose folder contains the file."""
     folder = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder[1]) if folder else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
@@ -278,38 +268,35 @@ def _is_small(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6
 
 
-def _recognises_silent(clue: Clue) -> bool:
-    return bool(_SILENT.match(clue.name))
-
-
-def _read_silent(_clue: Clue, _lines: Iterable[str]) -> Facts:
-    return Facts("ascend-other", _TOOL)
-
-
 def _document(lines: Iterable[str], largest_mib: int) -> Any:  # JSON of any shape
-    """The document that a file is. Raises NotReadError."""
+    """Return the document of a file. Raise NotReadError."""
     text, length = [], 0
     for line in lines:
         text.append(line)
         length += len(line) + 1
         if length > largest_mib << 20:
             raise NotReadError(f"it is larger than {largest_mib} MiB; give the folder of fewer steps")
-    found = _document_in("\n".join(text))
+    found = _parsed("\n".join(text))
     if found is None:
         raise NotReadError("its JSON is damaged or cut off; copy the file again")
     return found
 
 
-def _document_in(text: str) -> Any:  # JSON of any shape
-    """The document; None where the text is none."""
+def _parsed(text: str) -> Any:  # JSON of any shape
+    """Return the document; None if the text is not JSON."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # the caller says whether that is damage or another format
+    except (ValueError, RecursionError):  # the caller decides whether that is damage or another format
         return None
 
 
 COMMUNICATION = TextFormat("ascend-communication", _TOOL, _recognises_communication, _read_communication)
 CLOCK = TextFormat("ascend-clock", _TOOL, _recognises_clock, _read_clock)
 INFO = TextFormat("ascend-info", _TOOL, _recognises_info, _read_info)
-NODES = TextFormat("ascend-nodes", _TOOL, _recognises_nodes, _read_nodes)
-OTHER = TextFormat("ascend-other", _TOOL, _recognises_silent, _read_silent)
+NODES = TextFormat("ascend-nodes", _TOOL, lambda clue: clue.name == "host_ips_mapping.txt", _read_nodes)
+OTHER = TextFormat(
+    "ascend-other",
+    _TOOL,
+    lambda clue: bool(_SILENT.match(clue.name)),
+    lambda _clue, _lines: Facts("ascend-other", _TOOL),
+)

@@ -1,14 +1,8 @@
-"""Ascend's tables, in csv and in databases.
-
-Operators: kernel_details.csv and op_summary.csv, a row for each run, and op_statistic.csv with their sums. Steps: step_trace_time.csv of a
-rank, msprof-analyze's cluster_step_trace_time.csv of all, and msprof's step_trace_TIME.csv. analysis.db of a rank, and cluster_analysis.db of
-all: steps as sums, and what went over links.
-"""
+"""Ascend's tables: csv files of operators (kernel_details, op_summary, op_statistic) and steps (step_trace…), and the databases of msprof-analyze."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from telemetry_profile.facts.csv_tables import Rows, begins_with, with_headings
 from telemetry_profile.facts.device_timeline import LinkSums, Timeline
@@ -44,7 +38,7 @@ _STEP_HEADINGS = with_headings("Step", "Computing", "Communication", "Free")
 _EXPOSED = "Communication(Not Overlapped)"
 _ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
 _ITERATION_HEADINGS = with_headings(_ITERATION, _ITERATION_LENGTH)
-_DATA_WAIT = "Data Aug Bound(us)"  # from the end of the iteration before to the begin of this one
+_DATA_WAIT = "Data Aug Bound(us)"  # from the end of the previous iteration to the begin of this iteration
 _STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
 _STEP_COLUMNS = (
     "step",
@@ -58,7 +52,7 @@ _STEP_COLUMNS = (
 )
 _LINK_TABLES = ("ClusterCommAnalyzerMatrix", "CommAnalyzerMatrix")
 _LINK_COLUMNS = ("src_rank", "dst_rank", "transport_type", "transit_size", "transit_time", "hccl_op_name")
-_ALL_OPERATORS = "Total Op Info"  # the others, added up
+_ALL_OPERATORS = "Total Op Info"  # the sum of the other rows
 _MEGABYTE = 10**6
 
 
@@ -78,7 +72,8 @@ def _read_runs(_clue: Clue, lines: Iterable[str]) -> Facts:
             index, _work(_first(row, _CORE), name), decimal_ns(_first(row, _BEGIN), US), decimal_ns(_first(row, _LENGTH), US), name,
             block=_block(_first(row, ("Block Dim", "Block Num"))),
         )  # fmt: skip
-    devices = tuple(_without_copies(device) for device in timeline.devices())
+    # These files contain operators only: copies and idle time are unknown.
+    devices = tuple(device.without("copy_ns", "exposed_copy_ns", "idle_ns") for device in timeline.devices())
     is_unix = any((device.begin_ns or 0) >= _UNIX_SINCE_NS for device in devices)
     return Facts(
         "ascend-runs",
@@ -90,14 +85,9 @@ def _read_runs(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work(core: str, name: str) -> Work:
-    """What a task does. What runs on a core is no copy: MemSet is an operator of the vector cores."""
+    """Return what a task does. A task on a core is not a copy: MemSet is an operator of the vector cores."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
-
-
-def _without_copies(device: Device) -> Device:
-    """These files have operators only: neither copies nor idle time are known."""
-    return replace(device, split=replace(device.split, copy_ns=None, exposed_copy_ns=None, idle_ns=None))
 
 
 def _is_of_sums(cells: Sequence[str]) -> bool:
@@ -122,7 +112,7 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _sum(row: Mapping[str, str], count: int, time: int) -> Kernel:
-    """All runs of one type of operator. communication_statistic.csv has collectives alone, and no type of core."""
+    """Return the runs of one type of operator; communication_statistic.csv has only collectives, and no type of core."""
     name = row["OP Type"]
     work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
     return Kernel(name.rstrip("_"), work, count, time, decimal_ns(row.get("Max Time(us)", ""), US))
@@ -133,19 +123,19 @@ def _first(row: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 def _block(printed: str) -> str:
-    """On how many cores a task ran; collectives print 0."""
+    """Return the number of cores of a task; collectives print 0."""
     return printed if count_of(printed) else ""
 
 
 class _Ranks:
-    """The steps of each rank and card, and the sums beside them."""
+    """Collects the steps of each rank and card, and the sums of the whole time."""
 
     def __init__(self) -> None:
         self._wholes: dict[tuple[int | None, int | None], Split] = {}
         self._steps: dict[tuple[int | None, int | None], list[Step]] = {}
 
     def add(self, rank: int | None, card: int | None, step: str, split: Split) -> None:
-        """Take one row; that of no step has all of the time."""
+        """Add a row; a row without a step contains the whole time."""
         steps = self._steps.setdefault((rank, card), [])
         if step:
             steps.append(Step(f"step {step}", split))
@@ -153,14 +143,14 @@ class _Ranks:
             self._wholes[rank, card] = split
 
     def devices(self) -> tuple[Device, ...]:
-        """What the file says of each."""
+        """Return a device for each rank and card."""
         return tuple(
             Device(Card(card), rank, split=self._wholes.get((rank, card), Split()), steps=tuple(steps))
             for (rank, card), steps in self._steps.items()
         )
 
     def size(self) -> int | None:
-        """How many ranks there are; None if the file does not say."""
+        """Return the number of ranks; None if the file has no rank numbers."""
         return len({rank for rank, _ in self._steps if rank is not None}) or None
 
 
@@ -174,7 +164,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     rows, ranks = Rows(lines, _STEP_HEADINGS), _Ranks()
     for row in rows:
-        if row.get("Type", "rank") != "rank":  # a stage is a group of ranks that have rows of their own
+        if row.get("Type", "rank") != "rank":  # a stage is a group of ranks, each of which has its own row
             continue
         step, exposed = row["Step"], decimal_ns(row.get(_EXPOSED, ""), US)
         compute, communication, free = (decimal_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
@@ -187,7 +177,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Each iteration of each device, from the end of the one before where the wait for data lies between."""
+    """Read the iterations of each device; each includes the wait for data before it."""
     rows = Rows(lines, _ITERATION_HEADINGS)
     devices: dict[int | None, list[Step]] = {}
     for row in rows:
@@ -211,7 +201,10 @@ def _read_analysis(tables: Tables) -> Facts:
     for table in _STEP_TABLES:
         for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
             split = _split(*(_scaled(time, US) for time in times))
-            if split is not None and kind in (None, "rank"):  # a stage is a group of ranks that have rows of their own
+            if split is not None and kind in (
+                None,
+                "rank",
+            ):  # a stage is a group of ranks, each of which has its own row
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:
         for source, target, kind, size, time, operation in records(tables, table, _LINK_COLUMNS):
@@ -222,7 +215,7 @@ def _read_analysis(tables: Tables) -> Facts:
 
 
 def _scaled(value: object, unit: int) -> int | None:
-    """A number in a unit, as so many of the smallest; None where it is none, or negative."""
+    """Return a number in multiples of the smallest unit; None if it is negative or not a number."""
     found = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
     return found if found is not None and found >= 0 else None
 

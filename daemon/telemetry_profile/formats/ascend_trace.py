@@ -1,7 +1,4 @@
-"""Chrome traces of Ascend cards: trace_view.json of the PyTorch profiler, and the timelines of msprof (msprof, task_time, hccl, step_trace).
-
-Lanes are known by the names of their processes. Tasks run on `Ascend Hardware`; a collective is one event of `HCCL` beside the tasks it consists of.
-"""
+"""Chrome traces of Ascend cards: trace_view.json of the PyTorch profiler, and the timelines of msprof (msprof, task_time, hccl, step_trace)."""
 
 from __future__ import annotations
 
@@ -27,6 +24,7 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
+# The names of processes tell their lanes apart; a collective is an event of `HCCL` besides the tasks that it consists of.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # the second until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # the second since CANN 8
 _OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
@@ -36,22 +34,22 @@ _MARKS = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "Iteration Time", "FP_BP Time"}
 )
 
-# Types of tasks. The others wait, signal or mark: NOTIFY_WAIT, EVENT_RECORD, PROFILER_TRACE_EX and so on.
+# Types of tasks. Other types wait, signal or mark: NOTIFY_WAIT, EVENT_RECORD, PROFILER_TRACE_EX and so on.
 _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS|Other\Z)")
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
 _CALL = re.compile(
     r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
-)  # of hcom_allReduce__428_0_1: which call it was, and of which group
-_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # those that the profiler marks itself
-_NO_RANK = 2**16  # the field holds all ones where there is no partner
+)  # the number of the call and its group, as in hcom_allReduce__428_0_1
+_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
+_NO_RANK = 2**16  # all bits of the field are ones if there is no partner
 _WAIT = "Data_aug Bound"
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A task or collective whose meaning shows at the end of the file."""
+    """A task or collective, kept until the end of the file shows whether it counts."""
 
     work: Work
     process: int | str
@@ -77,7 +75,7 @@ class _Reader:
         self._waits: dict[int, int] = {}
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """These files have no keys that matter beside the events."""
+        """Ignore the keys of the document."""
 
     def events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -95,7 +93,7 @@ class _Reader:
 
     def facts(self) -> Facts:
         self._settle()
-        devices = tuple(self._told(device) for device in self._timeline.devices()) or self._steps_alone()
+        devices = tuple(self._limited(device) for device in self._timeline.devices()) or self._steps_alone()
         if len(devices) == 1:
             devices = (replace(devices[0], card=Card(self._index)),)
         return Facts(
@@ -108,22 +106,18 @@ class _Reader:
         )
 
     def _part(self) -> str:
-        """Which part of a timeline the file is: msprof writes each in a file of its own, beside one of all."""
+        """Return the name of the part of a timeline: msprof writes a file for each part, and one for the whole."""
         if self._is_whole:
             return _NAME
         return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
 
-    def _told(self, device: Device) -> Device:
-        """What other files hold is not known here."""
+    def _limited(self, device: Device) -> Device:
+        """Return the device without the figures that need the other parts of the timeline."""
         if self._is_whole:
             return device
-        split = device.split
-        known = Split(
-            span_ns=split.span_ns,
-            compute_ns=split.compute_ns if self._hardware else None,
-            communication_ns=split.communication_ns if self._collectives else None,
-        )
-        return replace(device, split=known, steps=())
+        compute_ns = device.split.compute_ns if self._hardware else None
+        communication_ns = device.split.communication_ns if self._collectives else None
+        return replace(device, split=Split(device.split.span_ns, compute_ns, communication_ns), steps=())
 
     def _name(self, event: TraceEvent) -> None:
         name = event.args().get("name")
@@ -155,7 +149,7 @@ class _Reader:
             self._timeline.add(event.pid, "compute", event.begin_ns(), event.length_ns(), event.name)
 
     def _plane(self, event: TraceEvent) -> None:
-        """A task of a collective: one stream of its own, and what went over a link."""
+        """Read a task of a collective: its stream, and its transfer over a link."""
         arguments = event.args()
         stream = arguments.get("stream id")
         if isinstance(stream, int | str):
@@ -178,14 +172,14 @@ class _Reader:
             self._iterations[number] = begin, begin + length
 
     def _wait(self, event: TraceEvent) -> None:
-        """How long the next iteration waited for its data, which is between the two."""
+        """Read how long the next iteration waited for its data."""
         printed = event.args().get(f"{_WAIT}(us)")
         number = event.name.rpartition(" ")[2]
         if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:
             self._waits[int(number) + 1] = round(printed * 1000)
 
     def _spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Number, begin and end of each iteration with the wait before it, and that wait where the file has it."""
+        """Return the number, begin, end and wait for data of each iteration, which includes the wait before it."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iterations.items()):
             wait = self._waits.get(number)
@@ -197,7 +191,7 @@ class _Reader:
         return spans
 
     def _settle(self) -> None:
-        """Give each collective and copy to its device. What runs on the streams of a collective is part of it."""
+        """Add the collectives, copies and steps to the timeline; a copy on the stream of a collective is part of the collective."""
         for run in self._collectives or [task for task in self._tasks if task.work == "communication"]:
             self._add(run)
         for task in self._tasks:
@@ -213,7 +207,7 @@ class _Reader:
         self._timeline.add(key, run.work, run.begin_ns, run.length_ns, run.name)
 
     def _steps_alone(self) -> tuple[Device, ...]:
-        """A file of steps tells nothing else of its device."""
+        """Return the device of a file that contains steps only."""
         steps = tuple(
             Step(f"Iteration {number}", Split(span_ns=end - begin, data_wait_ns=wait), begin)
             for number, begin, end, wait in self._spans()
@@ -228,7 +222,7 @@ def _run(work: Work, event: TraceEvent, stream: int | str) -> _Run:
 
 
 def _index(clue: Clue) -> int | None:
-    """The number of the device, as msprof names files and folders."""
+    """Return the number of the device in the name that msprof gives a file or folder."""
     named = _DEVICE_IN_NAME.search(clue.name)
     folders = [found for folder in clue.folders if (found := _DEVICE_FOLDER.match(folder))]
     found = folders[-1] if folders else named

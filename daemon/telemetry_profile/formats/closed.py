@@ -1,4 +1,4 @@
-"""Closed formats, and formats that need a library of their own: known, never read, each with the export to make instead."""
+"""Formats that are closed or need their own library: recognised and never read; the message names the export to make."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _is(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """By the first bytes; by the ending of the name where these tell nothing."""
+    """Return a test by the first bytes, or by the ending of the name."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 
 def _is_roofline(clue: Clue) -> bool:
-    """rocprofiler-compute's measured peaks of a node: no profile of a run."""
-    cells = {cell.lower() for cell in first_cells(clue.text)}
-    return {"device", "hbmbw"} <= cells
+    """Return whether a file has the measured peaks of a node, as rocprofiler-compute writes them."""
+    return {"device", "hbmbw"} <= {cell.lower() for cell in first_cells(clue.text)}
 
 
 def _is_perfetto(clue: Clue) -> bool:
-    """A stream of packets: field 1 of a protobuf, which no text begins with."""
+    """Return whether a file is a stream of packets: field 1 of a protobuf, with which no text begins."""
     return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
         clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]
     )
@@ -42,11 +41,11 @@ PERFETTO = Refusal(
     "perfetto",
     "Perfetto",
     _is_perfetto,
-    "this format needs a library of its own; have rocprofv3 write `--output-format csv` or rocpd, and hipprof its json or db",
+    "this format needs its own library; have rocprofv3 write `--output-format csv` or rocpd, and hipprof its json or db",
 )
 ROOFLINE = Refusal(
     "roofline",
     "rocprofiler-compute",
     _is_roofline,
-    "this file has measured peaks of cards, and no run; docs/configuration.md says how the daemon takes peaks",
+    "this file contains measured peaks of cards, not a run; docs/configuration.md describes how the daemon reads peaks",
 )

@@ -1,15 +1,10 @@
-"""What hipprof (Hygon DTK) writes; and the Chrome traces of rocprof up to ROCm 6, which are alike.
-
-Its database has a table for each kind of event, host and process, of several processes when merged; the tables' names hold the node's address,
-which is never shown. Its performance counters are a block for each dispatch, with the name of the kernel, its launch and its time. In the traces
-the printed nanoseconds of each event stand in its arguments.
-"""
+"""The databases, counters and Chrome traces of hipprof (Hygon DTK), and the similar Chrome traces of rocprof up to ROCm 6."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -26,7 +21,6 @@ from telemetry_profile.format_contract import (
     Device,
     Facts,
     Kernel,
-    Schema,
     Tables,
     TextFormat,
     TraceEvent,
@@ -36,10 +30,10 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "hipprof"
+# The tables of each kind of event, host and process; their names contain the address of the node, which is never shown.
 _KERNELS, _COPIES, _RANGES, _MPI = "HIPOPS_", "HIPCOPY_", "HIPTX_", "MPI_"
 _COPY_COLUMNS = ("BeginNs", "EndNs", "dev_id", "Kind", "MemoryType")
-# The command of the copy, as OpenCL numbers them (CL_COMMAND_READ_BUFFER and so on), in the words of hipprof's JSON;
-# MemoryType says the same in short, of those kinds that it was seen with.
+# The command of the copy as a number of OpenCL (CL_COMMAND_READ_BUFFER and so on), in the words of hipprof's JSON; and the known MemoryTypes.
 _COMMANDS: Mapping[int | None, str] = {
     0x11F3: "DeviceToHost", 0x11F4: "HostToDevice", 0x11F5: "DeviceToDevice", 0x1207: "Memset",
     0x1201: "DeviceToHost", 0x1202: "HostToDevice", 0x1203: "DeviceToDevice",
@@ -47,11 +41,7 @@ _COMMANDS: Mapping[int | None, str] = {
 _MEMORY_TYPES: Mapping[int | None, str] = {0: "Memset", 4: "HostToDevice", 6: "DeviceToHost"}
 # address _ process _ time
 _PROCESS = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
-_DEVICE_BITS = 2 | 4  # the kinds of events, of which STR_TABLE.TYPE is a sum: 2 kernels, 4 copies
-
-
-def _recognises_database(schema: Schema) -> bool:
-    return "CONFIG" in schema and "SUMMARY" in schema
+_DEVICE_BITS = 2 | 4  # STR_TABLE.TYPE is a sum of kinds of events: 2 kernels, 4 copies
 
 
 def _read_database(tables: Tables) -> Facts:
@@ -63,7 +53,7 @@ def _read_database(tables: Tables) -> Facts:
     for process, (start, end, device, command, kind) in _rows(tables, _COPIES, _COPY_COLUMNS):
         name = _COMMANDS.get(integer(command)) or _MEMORY_TYPES.get(integer(kind)) or "Memcpy"
         timeline.add(cards.key(process, device), "copy", *interval(start, end), name)
-    # The names of HIP's functions are not in the database, only their numbers.
+    # The calls of HIP are left out: the database has the numbers of functions, and not their names.
     for process, (start, end, number) in _rows(tables, _RANGES, ("BeginNs", "EndNs", "Name")):
         timeline.marked(names.of_range(process, number), *interval(start, end), process)
     for _, (name, elapsed) in _rows(tables, _MPI, ("MPI_TYPE", "Elapse")):
@@ -72,7 +62,7 @@ def _read_database(tables: Tables) -> Facts:
 
 
 def _rows(tables: Tables, kind: str, wanted: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """The rows of one kind of event, each with the process whose table it is in."""
+    """Yield the rows of one kind of event with the processes of their tables."""
     for table in named(tables.schema, kind):
         process = table[len(kind) :]
         if _PROCESS.match(process):
@@ -81,7 +71,7 @@ def _rows(tables: Tables, kind: str, wanted: Sequence[str]) -> Iterator[tuple[st
 
 
 class _Cards:
-    """The cards: the processes of one node share them; but each rank counts those that it may use."""
+    """The cards: the processes of a node share their numbers, but each rank numbers the cards that it may use."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -89,7 +79,7 @@ class _Cards:
         self._keys: dict[tuple[str, object], Hashable] = {}
 
     def key(self, process: str, device: object) -> Hashable:
-        """The key of the card on which something ran."""
+        """Return the key of a card in the timeline."""
         seen = process, device
         if seen not in self._keys:
             rank, number = self._ranks.get(process), integer(device)
@@ -101,7 +91,7 @@ class _Cards:
 
 
 class _Names:
-    """The words that other tables name by number, which each process numbers for itself."""
+    """The strings that other tables refer to by number; each process has its own numbers."""
 
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}
@@ -114,16 +104,18 @@ class _Names:
             names[process, str(number)] = text(name)
 
     def of_kernel(self, process: str, number: object) -> str:
-        """The name of a kernel."""
+        """Return the name of a kernel."""
         return self._on_device.get((process, str(number))) or NO_NAME
 
     def of_range(self, process: str, number: object) -> str:
-        """The name of a range that the program marked, which may stand there itself."""
+        """Return the name of a range that the program marked, which may be stored instead of a number."""
         key = process, str(number)
         return self._on_host.get(key) or self._on_device.get(key) or text(number)
 
 
-DATABASE = DatabaseFormat("hipprof-database", _TOOL, _recognises_database, _read_database)
+DATABASE = DatabaseFormat(
+    "hipprof-database", _TOOL, lambda schema: "CONFIG" in schema and "SUMMARY" in schema, _read_database
+)
 
 
 _KERNEL_NAME = re.compile(r'\s*kernel-name\s*:\s*"(?P<name>.*)"')
@@ -150,7 +142,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """The values below each kernel's name, with its units."""
+    """Yield the values below each kernel's name, with their units."""
     block: dict[str, str] = {}
     for line in lines:
         if found := _KERNEL_NAME.match(line):
@@ -166,12 +158,9 @@ def _blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
 
 def _count(kernels: dict[str, Kernel], block: Mapping[str, str], length: int) -> None:
     name = block["name"]
-    known = kernels.get(name) or Kernel(name, work_of(name), 0, 0)
-    if length > (known.longest_ns if known.longest_ns is not None else -1):
-        known = replace(
-            known, longest_ns=length, grid=block.get("grid size", ""), block=block.get("work group size", "")
-        )
-    kernels[name] = replace(known, calls=known.calls + 1, total_ns=known.total_ns + length)
+    grid, size = block.get("grid size", ""), block.get("work group size", "")
+    kernel, before = Kernel(name, work_of(name), 1, length, length, grid, size), kernels.get(name)
+    kernels[name] = kernel if before is None else before.joined(kernel)
 
 
 COUNTERS = TextFormat("hipprof-pmc", _TOOL, _recognises_counters, _read_counters)
@@ -179,7 +168,7 @@ COUNTERS = TextFormat("hipprof-pmc", _TOOL, _recognises_counters, _read_counters
 
 _Kind = Literal["kernel", "copy", "call", "range", ""]
 
-# hipprof says in the category what an event is.
+# The kind of event by its category, in the traces of hipprof.
 _CATEGORIES: Mapping[str, _Kind] = {
     "HIPOPS": "kernel",
     "HIPCOPY": "copy",
@@ -188,7 +177,7 @@ _CATEGORIES: Mapping[str, _Kind] = {
     "MPI": "call",
     "HIPTX": "range",
 }
-# rocprof says it in the name of the process. Barriers are packets that wait for others, not work.
+# The kind of event by the name of its process, in the traces of rocprof. Barriers are packets that wait, not work.
 _PROCESSES: tuple[tuple[re.Pattern[str], _Kind], ...] = (
     (re.compile(r"GPU ?Barriers"), ""),
     (re.compile(r"GPU ?\d+"), "kernel"),
@@ -201,27 +190,15 @@ _DEVICE_KEYS = ("devId", "dev-id")
 _NUMBER = re.compile(r"\d{1,6}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    format: str
-    name: str
-    clock: Clock
-    """What the printed nanoseconds count from where they are not Unix time."""
-
-
-_HIPPROF = _Tool("hipprof-trace", _TOOL, "none")
-_ROCPROF = _Tool("rocprof-trace", "rocprof", "boot")
-
-
 class _Reader:
-    def __init__(self, tool: _Tool, clue: Clue) -> None:
-        self._tool = tool
+    def __init__(self, format_name: str, tool: str, clock: Clock, clue: Clue) -> None:
+        self._format, self._tool, self._clock = format_name, tool, clock
         self._timeline = Timeline()
         self._processes: dict[int | str, tuple[_Kind, int | None]] = {}
         self._rank = rank_in_name(clue)
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """The keys beside the events describe the node and the command line: nothing is kept."""
+        """Ignore the keys of the document, which describe the node and the command line."""
 
     def events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -235,9 +212,9 @@ class _Reader:
     def facts(self) -> Facts:
         devices = self._timeline.devices()
         return Facts(
-            self._tool.format,
-            self._tool.name,
-            clock_of(devices, otherwise=self._tool.clock),
+            self._format,
+            self._tool,
+            clock_of(devices, otherwise=self._clock),  # what the nanoseconds count from if they are not Unix time
             devices=tuple(replace(device, rank=self._rank) for device in devices),
             calls=self._timeline.calls(),
             problems=self._timeline.problems(),
@@ -258,7 +235,7 @@ class _Reader:
 
 
 def _process(name: object) -> tuple[_Kind, int | None]:
-    """What the events of a process are, and the number of its device."""
+    """Return the kind of the events of a process, and the number of its device."""
     if not isinstance(name, str):
         return "", None
     kind: _Kind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")
@@ -272,7 +249,7 @@ def _index(arguments: Mapping[str, Any], of_process: int | None) -> int | None:
 
 
 def _span(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Begin and length, from the nanoseconds where they are printed."""
+    """Return begin and length, from the nanoseconds among the arguments if they exist."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:
         return event.begin_ns(), event.length_ns()
@@ -291,5 +268,7 @@ def _recognises_rocprof(sample: TraceSample) -> bool:
     return "call" in kinds or {"copy", "kernel"} <= kinds
 
 
-HIPPROF = TraceFormat(_HIPPROF.format, _HIPPROF.name, _recognises_hipprof, partial(_Reader, _HIPPROF))
-ROCPROF = TraceFormat(_ROCPROF.format, _ROCPROF.name, _recognises_rocprof, partial(_Reader, _ROCPROF))
+HIPPROF = TraceFormat("hipprof-trace", _TOOL, _recognises_hipprof, partial(_Reader, "hipprof-trace", _TOOL, "none"))
+ROCPROF = TraceFormat(
+    "rocprof-trace", "rocprof", _recognises_rocprof, partial(_Reader, "rocprof-trace", "rocprof", "boot")
+)

@@ -1,9 +1,4 @@
-"""MindSpore's tables.
-
-Steps: step_trace_raw_RANK_detail_time.csv and ascend_cluster_analyse_KIND_STAGE_SIZE_RANK.csv. Operators: aicore and aicpu csv; FLOPs:
-flops_summary; and the data queue. Communication: hccl_raw_RANK.csv, with what each link moved in each step. In rows there that add operators
-up, the third number of a link is a sum of rates, ten times too high: only size and time are used.
-"""
+"""MindSpore's tables of steps, operators, FLOPs, the data queue, and communication."""
 
 from __future__ import annotations
 
@@ -39,7 +34,7 @@ _MEAN = "mean"
 _STEP_HEADINGS = with_headings("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
 _RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
 _CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
-# What the files of the three kinds of parallelism call the same thing; those in ticks are data-parallel.
+# The headings of the three kinds of parallelism; files in ticks are data-parallel.
 _COMPUTE = ("computation_time", "computation")
 _EXPOSED = "communication_alone_time"
 _DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
@@ -62,7 +57,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
         name, total = _step_name(row["step_num"]), _ticks(row, "total")
         if not name or total is None:
             rows.bad()
-        elif total:  # the mean of no steps is 0
+        elif total:  # 0 is the mean of no steps
             split = Split(
                 span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collectives(row)
             )
@@ -71,13 +66,9 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _collectives(row: Mapping[str, str]) -> int | None:
-    """The time of the step in which any collective ran; None in a file without them. One may have begun in the step before."""
-    names = [
-        column.removesuffix("_start_point")
-        for column in row
-        if column.endswith("_start_point") and column != "start_point"
-    ]
-    pairs = [(_ticks(row, f"{name}_start_point"), _ticks(row, f"{name}_end_point")) for name in names]
+    """Return the time of the step in which a collective ran, which may begin in the previous step; None without collectives."""
+    names = [column.removesuffix("start_point") for column in row if column.endswith("_start_point")]
+    pairs = [(_ticks(row, f"{name}start_point"), _ticks(row, f"{name}end_point")) for name in names]
     intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
     begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
     if not intervals or begin is None or end is None or end < begin:
@@ -97,9 +88,9 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
         if split is None:
             rows.bad()
         else:
-            splits[rows.place] = split
-    # The last row is the mean, but where there is only one step.
-    last = rows.place if rows.place > 1 else 0
+            splits[rows.number] = split
+    # The last row is the mean, unless there is only one row.
+    last = rows.number if rows.number > 1 else 0
     steps = [
         Step(_MEAN if number == last else f"step {number}", split, is_mean=number == last)
         for number, split in splits.items()
@@ -121,7 +112,7 @@ def _cluster_split(row: Mapping[str, str]) -> Split | None:
 
 
 def _step_name(cell: str) -> str:
-    """How a step of this number is called, `_MEAN` for the row of their mean; "" for anything else."""
+    """Return the name of a step of this number, `_MEAN` for the row of the mean, "" for anything else."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if count_of(cell) is not None else ""
@@ -143,7 +134,7 @@ def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[P
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The headings of one kind of file: what a row is of, its time and that one's unit, how often it ran, and its longest run."""
+    """The headings of one kind of file: name, time and its unit, number of runs, and longest run."""
 
     name: str
     time: str
@@ -153,12 +144,12 @@ class _Layout:
     is_host: bool = False
 
     def fits(self, cells: Sequence[str]) -> bool:
-        """Whether a line has all of these headings."""
+        """Return whether a line has all of these headings."""
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
-# The first that fits. What the GPU's files call the time of an operator is what the host needs to launch it (`op_host_cost_time` in
-# MindSpore's data_saver.h); the device's own is that of the CUDA activity.
+# The first layout that fits counts. The time of an operator of a GPU is the host's for the launch (`op_host_cost_time` in MindSpore's
+# data_saver.h); the device's time is that of the CUDA activity.
 _LAYOUTS = (
     _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
     _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
@@ -179,7 +170,7 @@ def _layout(cells: Sequence[str]) -> _Layout | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """By its headings; sums by type of a version with other headings repeat the file of details, and are not needed."""
+    """Return whether a file has known headings, or repeats in sums by type what the file of details contains."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _layout(first_cells(clue.text)) is not None
 
 
@@ -211,7 +202,7 @@ def _recognises_flops(clue: Clue) -> bool:
 
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
-    """FLOPs of a step, and per second. The utilization beside them is a mean over operators: no peak follows from it."""
+    """Read the FLOPs of a step and per second, without the utilization, which is a mean over operators and implies no peak."""
     document = _object("\n".join(lines)) or {}
     operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:
@@ -221,7 +212,7 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """How full the last queue of the data pipeline was: the one that the card takes its batches from."""
+    """Read how full the last queue of the data pipeline was, from which the card takes its batches."""
     row = next(iter(Rows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
@@ -234,10 +225,10 @@ def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The JSON of a small file or of a cell; None where it is damaged."""
+    """Return the JSON object of a small file or of a cell; None if it is damaged."""
     try:
         document = json.loads(text) if len(text) < _LONGEST_JSON else None
-    except (ValueError, RecursionError):  # the caller says what that means
+    except (ValueError, RecursionError):  # the caller reports the damage
         return None
     return document if isinstance(document, dict) else None
 
@@ -269,19 +260,17 @@ def _add_links(links: LinkSums, moved: Mapping[str, Any]) -> None:
         if found is None or not isinstance(kinds, Mapping):
             continue
         for kind, numbers in kinds.items():
-            # A card's copies to itself are no link between cards.
-            own = " within a card" if found[1] == found[2] else ""
-            links.add(f"{str(kind)[:20]}{own}", found[1], found[2], *_size_and_time(numbers))
+            # A card's copies to itself do not use a link between cards.
+            where = " within a card" if found[1] == found[2] else ""
+            links.add(f"{str(kind)[:20]}{where}", found[1], found[2], *_size_and_time(numbers))
 
 
 def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
-    if (
-        isinstance(numbers, list)
-        and len(numbers) >= 2
-        and all(isinstance(number, int | float) and 0 <= number < 1e12 for number in numbers[:2])
-    ):
-        return round(numbers[1] * _KILOBYTE), round(numbers[0] * MS)
-    return 0, 0
+    # The third number is not used: in rows that sum operators it is a sum of rates, ten times too high.
+    time, size = (
+        (_number(number) for number in numbers[:2]) if isinstance(numbers, list) and numbers[1:] else (None, None)
+    )
+    return (0, 0) if time is None or size is None else (round(size * _KILOBYTE), round(time * MS))
 
 
 STEPS = TextFormat("mindspore-steps", _TOOL, begins_with(_STEP_HEADINGS), _read_steps)

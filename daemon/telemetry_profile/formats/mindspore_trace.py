@@ -1,7 +1,4 @@
-"""MindSpore's timelines for MindInsight: ascend_timeline_display_N.json and gpu_timeline_display_N.json.
-
-Which lane holds what is fixed by numbers (`BaseTimelineGenerator` in MindSpore's source): operators have the number of their device.
-"""
+"""MindSpore's timelines for MindInsight: ascend_timeline_display_N.json and gpu_timeline_display_N.json."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from telemetry_profile.format_contract import (
     Clue,
     Device,
     Facts,
-    Split,
     TraceEvent,
     TraceFormat,
     TraceSample,
@@ -27,11 +23,12 @@ from telemetry_profile.format_contract import (
 
 _NAME, _TOOL = "mindspore-timeline", "MindSpore Profiler"
 _FILE = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")
+# The numbers of lanes as in `BaseTimelineGenerator` of MindSpore's source; operators have the number of their device.
 _FIRST_OTHER_PID, _AI_CPU_PID, _COMMUNICATION_PID, _GPU_ACTIVITY_PID = 7000, 9000, 10_000, 13_000
 _STEPS = frozenset({"Steps", "100000"})
 _SCOPES = frozenset({"Scope Name", "GpuOps", "HostCpuOps", "Ops", "100001", "100002", "100003"})
 _MERGED = frozenset(str(number) for number in range(7997, 8003))
-# They fetch data and wait for it: no computation.
+# Operators that fetch data or wait for data, and do not compute.
 _OF_DATA = ("InitData", "GetNext", "EndOfSequence")
 
 
@@ -44,7 +41,7 @@ class _Reader:
         self._index: int | None = None
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """These files have no keys beside the events."""
+        """Ignore the keys of the document: these files have none."""
 
     def events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -57,17 +54,14 @@ class _Reader:
 
     def facts(self) -> Facts:
         self._timeline.card("device", Card(self._index))
-        devices = tuple(self._told(device) for device in self._timeline.devices())
+        devices = tuple(self._limited(device) for device in self._timeline.devices())
         problems = self._timeline.problems()
         return Facts(_NAME, _TOOL, clock_of(devices), devices=devices, problems=problems)
 
-    def _told(self, device: Device) -> Device:
-        """Of Ascend's copies these files tell nothing."""
+    def _limited(self, device: Device) -> Device:
+        """Return the device with its rank, and without copies, which the files of Ascend do not contain."""
         device = replace(device, rank=self._rank)
-        if self._is_gpu:
-            return device
-        steps = tuple(replace(step, split=_without_copies(step.split)) for step in device.steps)
-        return replace(device, split=_without_copies(device.split), steps=steps)
+        return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")
 
     def _run(self, event: TraceEvent) -> None:
         work = self._work(event)
@@ -82,7 +76,7 @@ class _Reader:
         self._timeline.add("device", work, event.begin_ns(), event.length_ns(), event.name, grid, block)
 
     def _work(self, event: TraceEvent) -> Work | None:
-        """What an event is, None where nothing ran on the device."""
+        """Return the kind of work of an event, None if the event is not work of the device."""
         pid = event.pid
         if pid == _COMMUNICATION_PID:
             return "communication"
@@ -93,17 +87,13 @@ class _Reader:
         return None
 
 
-def _without_copies(split: Split) -> Split:
-    return replace(split, copy_ns=None, exposed_copy_ns=None)
-
-
 def _sizes(printed: object) -> str:
     found = re.fullmatch(r"(\d{1,10}),(\d{1,10}),(\d{1,10})", printed) if isinstance(printed, str) else None
     return "×".join(found.groups()) if found else ""
 
 
 def _recognises(sample: TraceSample) -> bool:
-    """By the name of the file, since the events have nothing of their own; copies under other names are known by their lanes."""
+    """Return whether the name of the file or the numbers of the lanes are MindSpore's."""
     if _FILE.search(sample.clue.name):
         return True
     named = [event for event in sample.events if event.ph == "X" and not event.cat]

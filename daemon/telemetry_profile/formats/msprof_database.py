@@ -1,7 +1,4 @@
-"""msprof's database of Ascend devices: `msprof_TIME.db`, and what the Ascend PyTorch Profiler and MindSpore's make of it.
-
-HOST_INFO has the host's name, and the groups of COMMUNICATION_OP its address: neither is asked for.
-"""
+"""The database msprof_TIME.db of msprof, the Ascend PyTorch Profiler and MindSpore, without the columns that contain the host's name or address."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schem
 
 _TOOL = "msprof"
 _TIMES = ("startNs", "endNs")
-# ENUM_MEMCPY_OPERATION of the tool's manual.
+# ENUM_MEMCPY_OPERATION in the manual of msprof.
 _COPIES: dict[int | None, str] = {
     0: "host to host", 1: "host to device", 2: "device to host", 3: "device to device", 4: "managed memory",
     5: "addr device to device", 6: "host to device ex", 7: "device to host ex",
 }  # fmt: skip
 _COPYING = ("MEMCPY_ASYNC", "PCIE_DMA_SQE", "SDMA_SQE")  # of TASK.taskType
-_CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # of hcom_allReduce__428_0_1: which call it was
+_CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # the number of the call, as in hcom_allReduce__428_0_1
 
 
 def _recognises(schema: Schema) -> bool:
@@ -40,7 +37,7 @@ def _recognises(schema: Schema) -> bool:
 
 
 def _read(tables: Tables) -> Facts:
-    timeline, words = Timeline(), _words(tables)
+    timeline, words = Timeline(), {key: text(value) for key, value in records(tables, "STRING_IDS", ("id", "value"))}
     cards = _name_cards(tables, timeline)
     for start, end, card, number in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
         name = words.get(number) or NO_NAME
@@ -50,20 +47,15 @@ def _read(tables: Tables) -> Facts:
         timeline.add(integer(card), "copy", *interval(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = words.get(kind) or _CALL_NUMBER.sub("", words.get(call, "")) or NO_NAME
-        # Older versions do not tell the device: it is the only one, or it is not known.
+        # Older versions do not store the device, which is clear only if there is just one.
         number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(number, "communication", *interval(start, end), name)
     _host(tables, timeline, words)
     return timeline.facts("msprof-database", _TOOL, "unix")
 
 
-def _words(tables: Tables) -> dict[object, str]:
-    """The strings that other tables name by number."""
-    return {number: text(value) for number, value in records(tables, "STRING_IDS", ("id", "value"))}
-
-
 def _name_cards(tables: Tables, timeline: Timeline) -> list[int]:
-    """The numbers of the cards on which tasks ran; the timeline knows their models and ranks."""
+    """Return the numbers of the cards on which tasks ran; add their models and ranks to the timeline."""
     ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
     ranks = {
         integer(number): rank
@@ -73,14 +65,14 @@ def _name_cards(tables: Tables, timeline: Timeline) -> list[int]:
     models = {integer(number): text(name) for number, name in records(tables, "NPU_INFO", ("id", "name"))}
     column = column_of(tables.schema, "TASK", "deviceId")
     rows = selected(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
-    cards = [number for (card,) in rows if (number := integer(card)) is not None]
-    for known in cards or models:
-        timeline.card(known, Card(known, models.get(known, "")), ranks.get(known))
+    cards = [index for (card,) in rows if (index := integer(card)) is not None]
+    for number in cards or models:
+        timeline.card(number, Card(number, models.get(number, "")), ranks.get(number))
     return cards
 
 
 def _copies(tables: Tables, words: Mapping[object, str]) -> Iterator[Row]:
-    """The tasks that copy; where the calls of the runtime were not recorded, those of that type that are not a collective's."""
+    """Yield the tasks that copy; without calls of the runtime, the tasks of such a type outside of collectives."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
@@ -92,7 +84,7 @@ def _copies(tables: Tables, words: Mapping[object, str]) -> Iterator[Row]:
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """The tasks on the device of which a table tells: begin, end, device, and that table's column."""
+    """Return begin, end and device of the tasks in a table, with a column of that table."""
     columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
     if not all(column_of(tables.schema, *column) for column in columns):
         return iter(())
@@ -101,7 +93,7 @@ def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
 
 
 def _host(tables: Tables, timeline: Timeline, words: Mapping[object, str]) -> None:
-    """Steps, what the program marked, its waits for data, and calls of CANN."""
+    """Add the steps, the marked ranges, the waits for data, and the calls of CANN."""
     for start, end, number in records(tables, "STEP_TIME", (*_TIMES, "id")):
         timeline.step(f"step {integer(number)}", *interval(start, end))
     if "STEP_TIME" not in tables.schema:

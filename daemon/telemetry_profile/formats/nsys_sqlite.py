@@ -1,4 +1,4 @@
-"""Nsight Systems: what `nsys export --type sqlite` writes. Tables without data are absent; columns differ by version."""
+"""The databases of `nsys export --type sqlite`, in which empty tables are absent and columns differ by version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUN_COLUMNS = ("start", "end", "globalPid", "deviceId")
 _KERNEL_COLUMNS = ("demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _RANGE_COLUMNS = ("start", "end", "text", "textId", "globalTid")
 _CARD_COLUMNS = ("id", "cuDevice", "name", "busLocation", "uuid")
-# CUpti_ActivityMemcpyKind, in the words of nsys; 11 to 13 are pages that unified memory moves.
+# CUpti_ActivityMemcpyKind, in the words of nsys; 11 to 13 are pages of unified memory.
 _COPIES: Mapping[int | None, str] = {
     1: "Host-to-Device", 2: "Device-to-Host", 3: "Host-to-Array", 4: "Array-to-Host", 5: "Array-to-Array",
     6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer",
@@ -27,7 +27,7 @@ _COPIES: Mapping[int | None, str] = {
 _VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
-# What ran, as the columns tell it; its name and kind; the shape of its launch.
+# The columns of a run, its name and kind of work, and its grid and block.
 _Run = tuple[Sequence[Any], tuple[str, Work], str, str]
 
 
@@ -38,7 +38,8 @@ def _recognises(schema: Schema) -> bool:
 
 
 def _read(tables: Tables) -> Facts:
-    session, timeline = _session_begin(tables), Timeline()
+    sessions = records(tables, "TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))
+    session, timeline = next((integer(begin) for (begin,) in sessions), None), Timeline()
     words: dict[object, object] = dict(records(tables, "StringIds", ("id", "value")))
     cards = _Cards(tables, timeline)
     for (start, end, *card), (name, work), grid, block in chain(_kernels(tables, words), _others(tables)):
@@ -48,19 +49,13 @@ def _read(tables: Tables) -> Facts:
     return timeline.facts("nsys-sqlite", _TOOL, "none" if session is None else "unix")
 
 
-def _session_begin(tables: Tables) -> int | None:
-    for (begin,) in records(tables, "TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",)):
-        return integer(begin)
-    return None
-
-
 def _interval(start: object, end: object, session: int | None) -> tuple[int | None, int | None]:
     begin, length = interval(start, end)
     return None if begin is None else begin + (session or 0), length
 
 
 class _Cards:
-    """The cards, by the number that a process has for each: where CUDA_VISIBLE_DEVICES differs, every process counts its own."""
+    """The cards: nsys numbers them for each process if CUDA_VISIBLE_DEVICES differs."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -78,7 +73,7 @@ class _Cards:
         self._keys: dict[tuple[object, object], Hashable] = {}
 
     def key(self, of_process: object, device: object) -> Hashable:
-        """The key of the card on which something ran."""
+        """Return the key of a card in the timeline."""
         seen = of_process, device
         if seen not in self._keys:
             process, counted = _process(of_process), integer(device)
@@ -94,26 +89,26 @@ def _uuid(printed: str) -> str:
 
 
 def _process(serialized: object) -> int | None:
-    """The process in one of nsys's global numbers: 24 bits of it, above 24 bits for the thread."""
+    """Return the process in a global number of nsys: 24 bits, above 24 bits for the thread."""
     number = integer(serialized)
     return None if number is None else number >> 24 & 0xFFFFFF
 
 
 def _kernels(tables: Tables, words: Mapping[object, object]) -> Iterator[_Run]:
-    known: dict[tuple[object, object], tuple[str, Work]] = {}
+    seen: dict[tuple[object, object], tuple[str, Work]] = {}
     for table in (f"{_ACTIVITY}KERNEL", f"{_ACTIVITY}CONCURRENT_KERNEL"):
         for *run, demangled, short, x, y, z, of_x, of_y, of_z in records(
             tables, table, (*_RUN_COLUMNS, *_KERNEL_COLUMNS)
         ):
-            name_and_work = known.get((demangled, short))
+            name_and_work = seen.get((demangled, short))
             if name_and_work is None:
                 name = text(words.get(demangled)) or text(words.get(short)) or NO_NAME
-                name_and_work = known[demangled, short] = name, work_of(name)
+                name_and_work = seen[demangled, short] = name, work_of(name)
             yield run, name_and_work, shape(x, y, z), shape(of_x, of_y, of_z)
 
 
 def _others(tables: Tables) -> Iterator[_Run]:
-    """Whole CUDA graphs, where their nodes were not traced, and copies."""
+    """Yield copies, and whole CUDA graphs, whose kernels were not traced."""
     for *run, graph in records(tables, f"{_ACTIVITY}GRAPH_TRACE", (*_RUN_COLUMNS, "graphId")):
         yield run, (f"CUDA graph {integer(graph)}", "compute"), "", ""
     for *run, kind in records(tables, f"{_ACTIVITY}MEMCPY", (*_RUN_COLUMNS, "copyKind")):
@@ -123,11 +118,11 @@ def _others(tables: Tables) -> Iterator[_Run]:
 
 
 def _host(tables: Tables, timeline: Timeline, words: Mapping[object, object], session: int | None) -> None:
-    """Ranges that the program marked, and calls of CUDA."""
-    for start, end, own, word, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
+    """Add the ranges that the program marked, and the calls of CUDA."""
+    for start, end, name, word, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
         if end is not None:
             begin, length = _interval(start, end, session)
-            timeline.marked(text(own) or text(words.get(word)), begin, length, _process(thread))
+            timeline.marked(text(name) or text(words.get(word)), begin, length, _process(thread))
     functions = {number: _VERSION.sub("", text(word)) for number, word in words.items()}
     table = f"{_ACTIVITY}RUNTIME"
     add_calls(timeline, tables, table, columns_of(tables.schema, table, ("start", "end", "nameId")), functions)

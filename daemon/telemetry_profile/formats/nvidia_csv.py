@@ -1,10 +1,4 @@
-"""Nvidia's profilers in csv.
-
-`nsys stats --format csv`: several reports in one stream, each below what the tool says of itself, or each in a file. nvprof: sums with their
-units in the cells or in a row below the headings, or a row for each run on the card. Nsight Compute: a row for each kernel and metric, or `--page
-raw`, a row for each kernel with units below the headings; it replays each kernel many times: its durations say nothing of a step, so only
-kernels come from it.
-"""
+"""The csv of Nvidia's profilers: one or several reports of `nsys stats`, sums or runs of nvprof, and the kernels of Nsight Compute."""
 
 from __future__ import annotations
 
@@ -38,11 +32,11 @@ _UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
 
 
 def _recognises_nsys(clue: Clue) -> bool:
-    return any(_is_ours(line) for line in clue.text.splitlines()[:_SEARCHED_LINES])
+    return any(_is_heading(line) for line in clue.text.splitlines()[:_SEARCHED_LINES])
 
 
-def _is_ours(line: str) -> bool:
-    """Nsight's headings name the unit of each time."""
+def _is_heading(line: str) -> bool:
+    """Return whether a line has Nsight's headings, which name the unit of each time."""
     if "," not in line or not _UNIT.search(line):
         return False
     table = Table(columns_of(line), ())
@@ -70,12 +64,12 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             if found is None:
                 bad += 1
             elif _is_of_device(table, row):
-                # Reports by grid have a row for each.
+                # Reports by grid have a row for each grid.
                 before = of_table.get(found.name)
                 of_table[found.name] = found if before is None else before.joined(found)
             else:
                 calls.append(Call(found.name, found.calls, found.total_ns))
-        # One report has kernels and copies together, which others have apart.
+        # A report of kernels and copies repeats the reports of each.
         kernels = of_table | kernels
     devices = timeline.devices() or device_of_sums(kernels.values())
     problems = (*timeline.problems(), *left_out(bad))
@@ -83,12 +77,12 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work(row: Row) -> Work:
-    """What runs: by its kind where there is one, else by its name."""
+    """Return the kind of work: by the column for the kind if it exists, otherwise by the name."""
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
 
 def _is_of_device(table: Table, row: Row) -> bool:
-    """Kernels are counted as instances, copies as counts of operations; what the host does as calls, its ranges by their style."""
+    """Return whether a row is the device's: instances of kernels or counts of copies, not calls and ranges of the host."""
     words = table.headings()
     if "range" in words or "style" in words or "numcalls" in words or row.text("kind").upper().endswith("API"):
         return False
@@ -96,7 +90,7 @@ def _is_of_device(table: Table, row: Row) -> bool:
 
 
 def _run(name: str, row: Row, timeline: Timeline) -> None:
-    """One run, of nsys or nvprof; what the host did has no card."""
+    """Add a run of nsys or nvprof to the timeline; a run of the host has no device."""
     device = _DEVICE.match(row.text("device").strip())
     if device is None:
         timeline.call(name, row.time("length"))
@@ -114,7 +108,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 _NVPROF_SEARCHED_LINES = 200
 _RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # behind the name of each run
 _HOST_TYPE = "API calls"
-# Without a column for the type: the runtime's and the driver's functions.
+# The functions of the runtime and the driver, for files without a column for the type.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
@@ -125,7 +119,7 @@ def _headings(clue: Clue) -> Iterator[frozenset[str]]:
 
 
 def _recognises_nvprof(clue: Clue) -> bool:
-    """Both have the name last; nsys has its units in the headings, and rocprof other words."""
+    """Return whether a line has nvprof's headings, which differ from those of nsys and rocprof."""
     return any(
         {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= words
         or {"start", "duration", "device", "context", "stream", "name"} <= words
@@ -155,13 +149,9 @@ NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)
 
 
 _LONG, _NCU_RAW = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}, {"ID", "Kernel Name"}
-_DURATIONS = (
-    "gpu__time_duration.sum",
-    "Duration",
-    "gpu__time_duration_measured_wallclock",
-    "gpu__time_duration_measured_user",
-)
-# What the launch shape allows, as other profilers estimate it; what was measured is another thing.
+_MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
+_DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
+# The occupancy that the launch shape allows, which other profilers estimate too; the measured occupancy is not used.
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
@@ -179,12 +169,12 @@ class _Run:
 
 @dataclass(slots=True)
 class _Signs:
-    """Which sign divides decimals, as far as the numbers of a file show it."""
+    """The decimal sign, as far as the numbers of a file show it."""
 
     decimal: str = ""
 
     def learn(self, printed: str) -> None:
-        """Take what one number shows."""
+        """Learn the decimal sign from a number that shows it."""
         text = printed.strip()
         signs = [sign for sign in text if sign in ",."]
         if not signs or not text[-1].isdigit() or text.strip("0123456789,.-"):
@@ -197,21 +187,21 @@ class _Signs:
             self.decimal = signs[0]
 
     def plain(self, printed: str, unit: str) -> str | None:
-        """The number in plain digits; None where a sign may divide thousands as well as decimals, "" where there is none."""
+        """Return the number in plain digits; None if a sign may divide thousands or decimals, "" if there is no number."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
         if not _GROUPS.match(text) or self.decimal:
             decimal = self.decimal or "."
             return re.sub(r"[^\d.eE+-]", "", text.replace("." if decimal == "," else ",", "").replace(decimal, "."))
-        # Nanoseconds are whole: what divides them are thousands.
+        # Nanoseconds are whole: their sign divides thousands.
         if unit.strip().lower() in _NANOSECONDS or not re.search(r"[.,]", text):
             return re.sub(r"\D", "", text)
         return None
 
 
 def _ncu_heading(lines: Iterable[str]) -> list[str] | None:
-    """The headings, below what the tool and the program print first."""
+    """Return the headings, which follow the output of the tool and the program."""
     for line in lines:
         if '"ID"' in line or line.startswith("ID,"):
             cells = [cell.strip() for cell in split_line(line)]
@@ -249,20 +239,14 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
         for cell in cells:
             signs.learn(cell)
         for name, unit, value in _metrics(row, units):
-            _take(run, name, unit, value)
+            _keep(run, name, unit, value)
     kernels, unclear = _ncu_kernels(runs.values(), signs)
-    said = (
+    troubles = (
         (unclear, "numbers may be thousands or decimals, and are left out; export in the C locale"),
         (garbled, "are garbled, and are left out"),
     )
-    problems = tuple(Problem("rows", f"{count} {words}") for count, words in said if count)
-    return Facts(
-        "ncu-csv",
-        "Nsight Compute",
-        devices=device_of_sums(kernels),
-        remarks=(_REMARK,),
-        problems=problems,
-    )
+    problems = tuple(Problem("rows", f"{count} {words}") for count, words in troubles if count)
+    return Facts("ncu-csv", "Nsight Compute", devices=device_of_sums(kernels), remarks=(_REMARK,), problems=problems)
 
 
 def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -274,8 +258,8 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
             yield name, units.get(name, ""), row[name]
 
 
-def _take(run: _Run, name: str, unit: str, value: str) -> None:
-    """Keep what a kernel needs as it is printed: how numbers are written shows only at the end."""
+def _keep(run: _Run, name: str, unit: str, value: str) -> None:
+    """Keep the printed duration and occupancy: the decimal sign may show only at the end of the file."""
     if name in _DURATIONS and run.duration is None:
         run.duration = value, unit
     elif name in _OCCUPANCY and run.occupancy is None:
@@ -288,7 +272,7 @@ def _shape(printed: str) -> str:
 
 
 def _ncu_kernels(runs: Iterable[_Run], signs: _Signs) -> tuple[list[Kernel], int]:
-    """The kernels, and how many durations were not clear."""
+    """Return the kernels, and the number of ambiguous durations."""
     sums: dict[str, list[tuple[int, _Run]]] = {}
     unclear = 0
     for run in runs:

@@ -1,15 +1,10 @@
-"""The csv of AMD's profilers, and of hipprof, whose sums are alike.
-
-The runs that rocprofv3 and rocpd write: one row for each kernel, copy or call, in nanoseconds of the boot clock. rocprof's results.csv has one row
-for each dispatch, with counters. Columns grow with versions, and capitals vary. The sums: name, calls and total nanoseconds; which side they are
-of, device or host, only the names say: files are renamed. rocprofiler-compute's list of kernels (pmc_kernel_top.csv).
-"""
+"""The csv files of rocprof, rocprofv3 and hipprof: runs in nanoseconds of the boot clock, and sums; and the kernels of rocprofiler-compute."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import Row, Sums, Table, columns_of, device_of_sums, left_out, tables
@@ -18,9 +13,9 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# What the host does of a device's memory: it names the device, too.
+# Work of the host on the memory of a device, which also names the device.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
-_ONLY_KERNELS = "copies are in another file, so that idle time is not told"
+_ONLY_KERNELS = "copies are in another file, so that idle time is unknown"
 
 
 def _first_line(clue: Clue) -> str:
@@ -49,10 +44,10 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
                 bad += 1
             elif _is_new(row, seen):
                 works.add(_add(row, begin, end - begin, timeline))
-    devices = tuple(_honest(device, works) for device in timeline.devices())
+    devices = tuple(_limited(device, works) for device in timeline.devices())
     problems = (Problem("rows", f"{bad} have no times, and are left out"),) if bad else ()
     return Facts(
-        # Copies are in a file of their own, beside that of the kernels.
+        # Copies are in another file than kernels.
         "runs-csv" if works != {"copy"} else "runs-csv-of-copies",
         "rocprof" if "gpuid" in _headings(clue).headings() else "rocprofv3",
         "boot",
@@ -69,7 +64,7 @@ def _time(row: Row, role: str) -> int | None:
 
 
 def _is_new(row: Row, seen: set[int]) -> bool:
-    """Counters make a row each of the same dispatch."""
+    """Return whether a dispatch is new: each counter has its own row of the same dispatch."""
     dispatch = row.text("dispatch")
     if not dispatch:
         return True
@@ -81,7 +76,7 @@ def _is_new(row: Row, seen: set[int]) -> bool:
 
 
 def _add(row: Row, begin: int, length: int, timeline: Timeline) -> str:
-    """Put a run where it belongs; the kind of work it was, "host" for what the host did."""
+    """Add a run to the timeline; return its kind of work, "host" for the host's."""
     name, kind = row.text("name"), row.text("kind").upper()
     if "COPY" in kind or row.text("source") or row.text("target"):
         timeline.add(_card(_gpu_side(row), timeline), "copy", begin, length, name)
@@ -98,30 +93,26 @@ def _add(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _gpu_side(row: Row) -> str:
-    """Of a copy's two agents the one that is a card: agents of the host come first."""
+    """Return the agent of a copy that is a card."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
 def _card(agent: str, timeline: Timeline) -> str:
-    """The card's key. Agents are numbered with those of the host among them: the number is not the card's own, but tells cards apart."""
+    """Return the key of a card: the number of its agent, which also counts the agents of the host."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
-def _honest(device: Device, works: set[str]) -> Device:
-    """Without copies in the file neither they nor idle time are known; with copies alone nothing of kernels is."""
-    split = device.split
+def _limited(device: Device, works: set[str]) -> Device:
+    """Return the device without the figures that need the kernels or copies of another file."""
     if "copy" not in works:
-        split = replace(split, copy_ns=None, exposed_copy_ns=None, idle_ns=None)
-    elif works.isdisjoint({"compute", "communication"}):
-        split = Split(span_ns=split.span_ns, copy_ns=split.copy_ns)
-    return replace(
-        device,
-        split=split,
-        steps=tuple(replace(step, split=_honest(Device(split=step.split), works).split) for step in device.steps),
-    )
+        return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
+    if works & {"compute", "communication"}:
+        return device
+    others = (field.name for field in fields(Split) if field.name not in ("span_ns", "copy_ns"))
+    return device.without(*others)
 
 
 RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
@@ -129,24 +120,20 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Functions of the runtimes; kernels of the collective libraries begin alike.
+# Functions of the runtimes; the names of collective kernels have the same beginnings.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
-# The domains of rocprofv3's domain_stats that are the host's; the others are sums of what the device did.
+# The host's domains in rocprofv3's domain_stats; other domains are sums of the device's work.
 _HOST_DOMAIN = re.compile(
     r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
 )
-# Files are renamed; one that is not says whose its rows are, which ranges that a user marked do not say.
+# Files may be renamed; an original name shows whether the rows are of the host, which the names of marked ranges do not show.
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-# Neither kernels nor calls: the sum of the others, and rocprof's word for barriers and markers, in its copies.
+# Neither kernels nor calls: the total of the other rows, and rocprof's name of barriers and markers among its copies.
 _SKIPPED = frozenset({"Total", "Unknown command type"})
-
-
-def _recognises_sums(clue: Clue) -> bool:
-    return bool(_HEADING.match(_first_line(clue).strip()))
 
 
 def _tool_of_sums(clue: Clue) -> str:
@@ -171,7 +158,9 @@ def _is_of_host(name: str) -> bool:
     return _HOST.match(name) is not None or _HOST_DOMAIN.match(name) is not None
 
 
-SUMS = TextFormat("sums-csv", "rocprof, rocprofv3, hipprof", _recognises_sums, _read_sums)
+SUMS = TextFormat(
+    "sums-csv", "rocprof, rocprofv3, hipprof", lambda clue: bool(_HEADING.match(_first_line(clue).strip())), _read_sums
+)
 
 
 def _recognises_top_kernels(clue: Clue) -> bool:

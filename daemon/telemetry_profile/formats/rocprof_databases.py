@@ -1,9 +1,4 @@
-"""The databases of AMD's profilers.
-
-rocprofv3 (rocpd, the default since ROCm 7): tables with the suffix of the process that was profiled. The views that join them need functions of
-newer tools, and hide rows without a name. `rocpd_info_process` holds the environment and command line of the job, `rocpd_info_node` the host:
-neither is asked for anything. rocprof (version 1, ROCm 4 to 6): results.db, from which it makes its csv files and its trace.
-"""
+"""The databases of AMD's profilers: rocpd of rocprofv3, the default since ROCm 7, and results.db of rocprof in ROCm 4 to 6."""
 
 from __future__ import annotations
 
@@ -51,8 +46,10 @@ def _read_rocpd(tables: Tables) -> Facts:
     return timeline.facts("rocpd", "rocprofv3", "boot")
 
 
+# The views that join the tables need functions of newer tools, and hide rows without a name. The tables `rocpd_info_process` and
+# `rocpd_info_node`, which have the command line and the host, are not read.
 class _Process:
-    """The tables of one process."""
+    """The tables of one process, whose names end in its suffix."""
 
     def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
         self._tables, self._suffix, self._timeline = tables, suffix, timeline
@@ -60,7 +57,7 @@ class _Process:
         self._cards: dict[int | None, Hashable] = {}
 
     def read(self) -> None:
-        """Put all that it did into the timeline."""
+        """Add the work of the process to the timeline."""
         self._name_cards()
         self._read_kernels()
         for start, end, name_id, *agents in self._rows(
@@ -73,20 +70,20 @@ class _Process:
     def _name_cards(self) -> None:
         for agent, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
             if kind == "GPU":
-                # All processes of a node give a card the same number, whichever of them it may use.
+                # A card has the same number in all processes of a node, whichever cards they may use.
                 key = self._cards[integer(agent)] = (node, number)
                 card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
                 self._timeline.card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """The first of these agents that is a card; an unknown agent of this process where none is."""
+        """Return the key of the first agent that is a card; of an unknown agent of this process if none is."""
         numbers = [integer(agent) for agent in agents]
         return next((self._cards[number] for number in numbers if number in self._cards), (self._suffix, numbers[0]))
 
     def _read_kernels(self) -> None:
         symbols: dict[object, tuple[str, Work]] = {}
-        for number, shown, own in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
-            name = text(shown) or text(own) or NO_NAME
+        for number, shown, mangled in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
+            name = text(shown) or text(mangled) or NO_NAME
             symbols[number] = name, work_of(name)
         rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
         for start, end, agent, kernel, x, y, z, of_x, of_y, of_z in rows:
@@ -96,7 +93,7 @@ class _Process:
             )
 
     def _read_host(self) -> None:
-        """What the program marked, and the calls of the runtime."""
+        """Add the ranges that the program marked, and the calls of the runtime."""
         marked = {number: string for number, string in self._strings.items() if _is_mark(string)}
         for start, end, number, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if number in marked:
@@ -109,13 +106,13 @@ class _Process:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _message(self, event: object) -> str:
-        """The user's words for a marker, which older versions keep beside its event."""
+        """Return the text of a marker, which older versions store with its event."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
-        return next((text(_told(text(extdata), "message")) for (extdata,) in rows), "")
+        return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
 
     def _rows(self, table: str, wanted: Sequence[str]) -> Iterator[Row]:
-        """The rows of a table; where a version keeps times and agents in tables of their own, they are taken from there."""
+        """Return the rows of a table, with the times and agents that some versions store in separate tables."""
         whole = f"{table}{self._suffix}"
         return selected(self._tables, whole, [self._expression(whole, name) for name in wanted])
 
@@ -124,26 +121,28 @@ class _Process:
         if column := column_of(schema, whole, name):
             return f"{quoted(whole)}.{column}"
         for other, column, link in (("rocpd_timestamp", "value", f"{name}_id"), ("rocpd_track", name, "track_id")):
-            place, linked = f"{other}{self._suffix}", column_of(schema, whole, link)
-            if linked and column_of(schema, place, column):
-                return f"(SELECT o.{quoted(column)} FROM {quoted(place)} o WHERE o.id = {quoted(whole)}.{linked})"  # noqa: S608  # quoted names
+            linked_table, linked = f"{other}{self._suffix}", column_of(schema, whole, link)
+            if linked and column_of(schema, linked_table, column):
+                return (
+                    f"(SELECT o.{quoted(column)} FROM {quoted(linked_table)} o WHERE o.id = {quoted(whole)}.{linked})"  # noqa: S608  # quoted names
+                )
         return None
 
 
 def _is_mark(name: str) -> bool:
-    """Whether a range of this name may be one that the program marked; newer versions name it as the program does."""
+    """Return whether the program may have marked a range of this name; newer versions use the program's name."""
     return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 
 def _bus_id(extdata: str) -> str:
-    """The PCI address, which the kernel's topology has as one number: bus, device and function."""
-    location, domain = integer(_told(extdata, "location_id")), integer(_told(extdata, "domain")) or 0
+    """Return the PCI address, whose bus, device and function are one number in the kernel's topology."""
+    location, domain = integer(_value_in(extdata, "location_id")), integer(_value_in(extdata, "domain")) or 0
     if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
         return ""
     return f"{domain:04x}:{location >> 8:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
-def _told(extdata: str, key: str) -> object:
+def _value_in(extdata: str, key: str) -> object:
     try:
         document = json.loads(extdata)
     except (ValueError, RecursionError):  # not JSON
@@ -155,9 +154,9 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 
 _TIMES = ("BeginNs", "EndNs")
-# What tells of kernels, first the trace, then the counters: the table, and its columns for the name and the card.
+# The tables of kernels, first the trace, then the counters, with their columns for the name and the card.
 _OF_KERNELS = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
-# A barrier in a queue is no work: it waits.
+# A barrier in a queue waits and is not work.
 _BARRIERS = ("<barrier packet>", "Marker")
 
 
@@ -169,9 +168,9 @@ def _read_rocprof(tables: Tables) -> Facts:
     timeline = Timeline()
     cards = _kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
-        # Copies of HSA have no device in the table.
+        # The table has no device for the copies of HSA.
         number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
-        timeline.add(_known(timeline, number), "copy", *interval(start, end), _plain(name))
+        timeline.add(_key(timeline, number), "copy", *interval(start, end), _plain(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
         timeline.marked(_plain(name), *interval(start, end))
     for table in ("HIP", "HSA"):
@@ -180,7 +179,7 @@ def _read_rocprof(tables: Tables) -> Facts:
 
 
 def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
-    """The cards on which kernels ran."""
+    """Add the kernels to the timeline; return the numbers of their cards."""
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
         for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):
@@ -188,19 +187,19 @@ def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
             if not name.startswith(_BARRIERS):
                 number = integer(card)
                 cards.add(number)
-                timeline.add(_known(timeline, number), work_of(name), *interval(start, end), name)
+                timeline.add(_key(timeline, number), work_of(name), *interval(start, end), name)
         if cards:
             break
     return cards
 
 
-def _known(timeline: Timeline, number: int | None) -> Hashable:
+def _key(timeline: Timeline, number: int | None) -> Hashable:
     timeline.card(number, Card(number))
     return number
 
 
 def _plain(stored: object) -> str:
-    """A name without the quotes in which some versions store it."""
+    """Return a name without the quotes in which some versions store it."""
     name = text(stored)
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 

@@ -36,10 +36,10 @@ _RUNTIMES = frozenset(
 )
 _RANGES = frozenset({"cuda_profiler_range", "musa_profiler_range"})
 _OTHERS = frozenset({"python_function", "gpu_user_annotation", "cpu_instant_event", "overhead", "cuda_sync", "Trace"})
-_KNOWN = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _RANGES | _OTHERS
+_CATEGORIES = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _RANGES | _OTHERS
 _KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
 
-# The categories that only Ascend's profiler adds to those of Kineto, and those of hipprof and rocprof.
+# The categories of Ascend's profiler, hipprof and rocprof that Kineto does not have.
 _FOREIGN = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
 )
@@ -48,9 +48,9 @@ _REPLAYED = "the trace holds counters of ranges, which the profiler replays: no 
 _NO_DEVICE = "nothing in the trace ran on a device: CPU only, or the profiler could not see the device"
 
 _MARKED = "user_annotation"
-_STEP = "ProfilerStep#"  # where the profiler marks no steps, those that the program marks are taken
+_STEP = "ProfilerStep#"  # if the profiler marks no steps, the steps that the program marks count
 _LOADER = "enumerate(DataLoader)"
-_LEAST_RUN = 0.5  # of what was launched; less than that runs where a graph is captured
+_LEAST_RUN = 0.5  # of the launched kernels; fewer run while a graph is captured
 _MOST_INDEX = 10_000
 _MOST_RANK = 10_000_000
 _MOST_BASE_NS = 4 * 10**18
@@ -70,7 +70,7 @@ class _Reader:
         self._has_ranges = False
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Cards, rank and clock stand beside the events; the other keys name hosts, users and jobs."""
+        """Read the cards, the rank and the clock; other keys name hosts, users and jobs."""
         if name == "deviceProperties" and isinstance(value, list):
             self._cards(value)
         elif name == "distributedInfo" and isinstance(value, Mapping):
@@ -116,7 +116,7 @@ class _Reader:
         )
 
     def _flops(self, device: Device) -> Flops | None:
-        """FLOPs of the shapes of operators; None of a graph's capture, in which what is launched does not run."""
+        """Return the FLOPs of the shapes of operators; None while a graph is captured, since launched kernels do not run then."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
         if runs < (device.split.launches or 0) * _LEAST_RUN:
             return None
@@ -153,41 +153,33 @@ class _Reader:
             self._matrix.launch((event.pid, event.tid), begin)
 
     def _work(self, name: str) -> Work:
-        """What a kernel does; each name is looked at once, since names are long and calls are many."""
-        known = self._works.get(name)
-        if known is None:
-            known = work_of(name)
+        """Return what a kernel does, cached by its name, since names are long and calls are many."""
+        work = self._works.get(name)
+        if work is None:
+            work = work_of(name)
             if len(self._works) < _MOST_INDEX:
-                self._works[name] = known
-        return known
+                self._works[name] = work
+        return work
 
     def _kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
-        known = self._longest.get((device, event.name), -1)
+        longest = self._longest.get((device, event.name), -1)
         number = event.correlation()
         launch = -1 if number is None else number
-        if length is None or length <= known:
+        if length is None or length <= longest:
             self._timeline.add(device, work, begin, length, event.name, launch=launch)
             return
         if len(self._longest) < _MOST_INDEX:
             self._longest[device, event.name] = length
         arguments = event.args()
-        self._timeline.add(
-            device,
-            work,
-            begin,
-            length,
-            event.name,
-            _sizes(arguments.get("grid")),
-            _sizes(arguments.get("block")),
-            _occupancy(arguments.get("est. achieved occupancy %")),
-            launch,
-        )
+        grid, block = _sizes(arguments.get("grid")), _sizes(arguments.get("block"))
+        occupancy = _occupancy(arguments.get("est. achieved occupancy %"))
+        self._timeline.add(device, work, begin, length, event.name, grid, block, occupancy, launch)
 
 
 @lru_cache(maxsize=1000)
 def _launched(function: str) -> Launched | None:
-    """What a function of the runtime launches: cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync; None where it launches nothing."""
+    """Return what a function of the runtime launches (cudaGraphLaunch, hipModuleLaunchKernel, cudaMemcpyAsync); None for nothing."""
     if "aunchHostFunc" in function:
         return None
     if "aunch" in function or function.startswith("runFunction"):
@@ -196,7 +188,7 @@ def _launched(function: str) -> Launched | None:
 
 
 def _without_last(device: Device) -> Device:
-    """The profiler ends a step that has only begun: the last one, in which nothing was launched any more, is cut."""
+    """Return the device with its last step marked as cut if nothing was launched in that step: the profiler ended in it."""
     *before, last = device.steps or (None,)
     if last is None or last.split.launches or not any(step.split.launches for step in before):
         return device
@@ -208,7 +200,7 @@ def _sizes(printed: object) -> str:
 
 
 def _occupancy(percent: object) -> float | None:
-    """0 is what Kineto prints where it does not know."""
+    """Return the ratio of a percentage; None for 0, which Kineto prints for an unknown occupancy."""
     return percent / 100 if isinstance(percent, int | float) and 0 < percent <= 100 else None
 
 
@@ -216,16 +208,7 @@ def _recognises(sample: TraceSample) -> bool:
     categories = {event.cat for event in sample.events}
     if categories & _FOREIGN or any(event.name.startswith("AscendCL@") for event in sample.events):
         return False
-    if begins_like_ascend(sample):
-        return False
-    if sample.keys.keys() & _KEYS:
-        return True
-    return bool(categories & _KNOWN)
+    return not begins_like_ascend(sample) and bool(sample.keys.keys() & _KEYS or categories & _CATEGORIES)
 
 
-FORMAT = TraceFormat(
-    _NAME,
-    "torch.profiler",
-    _recognises,
-    _Reader,
-)
+FORMAT = TraceFormat(_NAME, "torch.profiler", _recognises, _Reader)

@@ -1,1 +1,1 @@
-"""What the facts of all files say together: of each rank, of the slowest rank, and why a step is slow."""
+"""Conclusions from the facts of all files: on each rank, on the slowest rank, and why a step is slow."""

@@ -1,12 +1,10 @@
-"""Why a step is slow: a table of causes, each with its condition, its words and one thing to try.
-
-Causes outside the program come first: a card that is held back, a rank for which the others wait. Of those within it the largest counts.
-"""
+"""The cause of a slow step, from a table of causes. Causes outside the program take precedence: a throttled card, a straggler."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal, NamedTuple
 
 from telemetry_exporters import human
@@ -21,8 +19,8 @@ Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
 ]
 
-_LEAST_PART, _LEAST_DATA = 0.10, 0.05  # below these shares of a step nothing is worth a sentence
-_FEW_KERNELS = 10  # of fewer nothing follows
+_LEAST_PART, _LEAST_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
+_FEW_KERNELS = 10  # fewer kernels allow no conclusion
 _FEW_BLOCKS = 8  # no card for training has fewer multiprocessors
 _MOSTLY = 0.5
 ADDED_LATER = {"added_later": True}  # keys that the first version of the document did not have
@@ -31,7 +29,7 @@ _ABOUT_EQUAL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cause that the evidence shows: what of a step it takes, in words, and one thing to try."""
+    """A cause that the evidence shows: its share of a step, a sentence, and a remedy."""
 
     cause: Cause
     share: float | None
@@ -41,52 +39,52 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a step is slow: the cause, and the sentence that says it with its numbers. `is_slow` is false where the card works all the time."""
+    """Why a step is slow: the cause, and a sentence with its numbers."""
 
     cause: Cause
     text: str
     share: float | None = None
     advice: str | None = field(default=None, metadata=ADDED_LATER)
-    """One thing to try."""
+    """A remedy to try."""
     candidates: tuple[Candidate, ...] = field(default=(), metadata=ADDED_LATER)
     """All causes that the evidence shows, the largest first."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether something else than the work itself takes the time."""
+        """Return whether there is another cause than the work itself."""
         return self.cause not in ("compute", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the ranks did, as sums over them."""
+    """The work of the ranks, as sums over all ranks."""
 
     ranks: Sequence[Usual]
     hints: Sequence[Hint]
 
     def total(self, part: str) -> int | None:
-        """The sum over the ranks; None where one of them does not tell it."""
+        """Return the sum over the ranks; None if it is unknown for any rank."""
         values = [getattr(rank.split, part) for rank in self.ranks]
         return sum(values) if values and None not in values else None
 
     def ratio(self, part: str) -> float | None:
-        """How much of a step a part takes; None where that is unknown."""
+        """Return the share of a part in a step; None if it is unknown."""
         span, length = self.total("span_ns"), self.total(part)
         return length / span if span and length is not None else None
 
     def mean(self, part: str) -> str:
-        """The length of a part on one rank, in words."""
+        """Return the mean length of a part in words."""
         return human.span(round((self.total(part) or 0) / len(self.ranks)))
 
     @property
     def data_ratio(self) -> float | None:
-        """How much of a step the card waits for data: no longer than it is idle."""
+        """Return the share of a step in which the card waits for data, at most the share in which it is idle."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
     def of_span(self) -> str:
-        """Of what a share is."""
+        """Return the words for the time of which shares are."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
@@ -97,7 +95,7 @@ class Evidence:
 
     @property
     def kernels(self) -> list[Kernel]:
-        """Those that are no copies."""
+        """Return the kernels without copies and waits."""
         return [
             kernel
             for rank in self.ranks
@@ -107,7 +105,7 @@ class Evidence:
 
     @property
     def small_ratio(self) -> float | None:
-        """How much of a step kernels of very few blocks compute; None where that is not most of the computation."""
+        """Return the share of a step of kernels with few blocks; None if that is not most of the computation."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         whole = sum(kernel.total_ns for kernel in kernels)
         small = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
@@ -115,7 +113,7 @@ class Evidence:
 
 
 class _Row(NamedTuple):
-    """One cause: the least share from which on it counts, its share, its words and its advice."""
+    """A cause: its smallest reported share, its share, its sentence and its remedy."""
 
     cause: Cause
     least: float
@@ -128,7 +126,7 @@ def _idle_without_data(evidence: Evidence, *, in_gaps: bool) -> float | None:
     idle, gap = evidence.ratio("idle_ns"), evidence.ratio("gap_ns") or 0.0
     if idle is None:
         return None
-    # A wait for data is a long gap, where there is one.
+    # A wait for data is part of a long gap if there is one.
     gap, data = min(gap, idle), evidence.data_ratio or 0.0
     return max(0.0, gap - data) if in_gaps else idle - gap - max(0.0, data - gap)
 
@@ -142,13 +140,11 @@ def _data_words(evidence: Evidence, share: float) -> str:
 
 
 def _hinted(evidence: Evidence) -> Hint | None:
-    """What supports slow data where no wait is measured: how long it waited says more than how full a queue was."""
-    hints = [hint for hint in evidence.hints if hint.cause == "data"]
-    return (
-        None
-        if evidence.total("data_wait_ns") is not None
-        else max(hints, key=lambda hint: hint.share or 0.0, default=None)
-    )
+    """Return the largest hint of slow data; None if the wait for data was measured, which shows more."""
+    if evidence.total("data_wait_ns") is not None:
+        return None
+    hints = (hint for hint in evidence.hints if hint.cause == "data")
+    return max(hints, key=lambda hint: hint.share or 0.0, default=None)
 
 
 def _hint_share(evidence: Evidence) -> float | None:
@@ -224,8 +220,8 @@ _ROWS = (
 
 
 def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | None]) -> Verdict:
-    """The first of the causes that lie outside the program, else the largest within it."""
-    # Beside files that tell the time, those with sums only say nothing of it.
+    """Return the first cause outside the program, otherwise the largest cause in the program."""
+    # If some files contain times, files with sums only add nothing.
     timed = [
         (rank, card)
         for rank, card in zip(ranks, then, strict=True)
@@ -246,7 +242,7 @@ def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | N
 
 
 def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
-    """All causes within the program that the evidence shows, the largest first."""
+    """Return all causes in the program that the evidence shows, the largest first."""
     shares = [(row, row.share(evidence)) for row in _ROWS]
     found = [
         Candidate(row.cause, share, row.words(evidence, share), row.advice(evidence))
@@ -257,7 +253,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
 
 
 def _outside(throttled: HeldBack | None, slow: Straggler | None, found: Sequence[Candidate]) -> Candidate | None:
-    """A card that does what its power limit asks for explains no more than is lost by it."""
+    """Return a cause outside the program; a card at its power limit explains no more than its loss."""
     held_back = throttled and Candidate("throttled", throttled.share, throttled.text, throttled.advice)
     largest = found[0].share or 0.0 if found else 0.0
     if throttled is not None and (not throttled.is_by_limit or slow is not None or throttled.lost >= largest):
@@ -276,7 +272,7 @@ def _largest(found: Sequence[Candidate]) -> Verdict:
 
 
 def _unclear(evidence: Evidence) -> Verdict | None:
-    """Where what ran is no step of the program, or too little of one."""
+    """Return a verdict if the kernels are not a step of the program, or too few."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOSTLY:
@@ -309,14 +305,9 @@ def _working(evidence: Evidence, profile: Profile) -> Verdict:
 
 
 def _blocks(kernel: Kernel) -> int | None:
-    """Of how many blocks the launch consists; None where the file does not say."""
+    """Return the number of blocks of the launch; None if it is unknown."""
     sizes = kernel.grid.split("×")
-    if not all(size.isdecimal() for size in sizes):
-        return None
-    blocks = 1
-    for size in sizes:
-        blocks *= int(size[:9])
-    return blocks
+    return prod(int(size[:9]) for size in sizes) if all(size.isdecimal() for size in sizes) else None
 
 
 def _is_small(kernel: Kernel) -> bool:

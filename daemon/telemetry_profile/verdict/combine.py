@@ -1,8 +1,4 @@
-"""The facts of many files become what is known of each rank.
-
-In MindSpore's cluster folder the number of a file is that of a card, and a rank table says whose it was. MindSpore until 1.3 gathers
-`cluster_profiler/ALIAS/profiler/…`, with the rank table and `host_ips_mapping.txt` beside `cluster_profiler`.
-"""
+"""Combines the facts of many files into a member for each rank and card."""
 
 from __future__ import annotations
 
@@ -27,23 +23,23 @@ from telemetry_profile.format_contract import (
     largest_first,
 )
 
-# Folders inside one result. What lies in them belongs to the folder that holds them.
+# Folders inside a result, whose files belong to the folder of the result.
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
 _NUMBER = re.compile(r"\d+\Z")
 _T = TypeVar("_T", Card, Split)
+# MindSpore until 1.3 gathers `cluster_profiler/ALIAS/profiler/…`, whose files are numbered by card; the rank table is beside the folder.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
+# The rank of each card by its number, for the parent folder of `cluster_profiler` and the alias of a node.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
-"""The rank of each card by its number, for the folder that holds `cluster_profiler`, and the alias of the node."""
-
 _NO_TABLE = f"no rank table with a host_ips_mapping.txt beside {_CLUSTER} says which rank some cards had: they are shown without one"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """One file that was read: the names of the folders that hold it, its own name, and its facts."""
+    """A file that was read: the names of its folders, its name, and its facts."""
 
     folders: tuple[str, ...]
     name: str
@@ -52,7 +48,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of one rank, as all its files together tell it. `begin_unix_ns` is known where a clock is, `job_ranks` is the size of its job."""
+    """A device of a rank, combined from all its files; `job_ranks` is the size of its job."""
 
     device: Device
     tool: str
@@ -66,7 +62,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """All that was read, by rank and card; `ranks` is the size of the job where a file tells it."""
+    """The content of all files by rank and card; `ranks` is the size of the job if a file states it."""
 
     members: tuple[Member, ...]
     ranks: int | None
@@ -79,7 +75,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _Part:
-    """One device of one file."""
+    """A device in one file."""
 
     unit: tuple[str, ...]
     file: ReadFile
@@ -87,7 +83,7 @@ class _Part:
 
 
 def combine(files: Sequence[ReadFile]) -> Profile:
-    """The members in the order of rank and card. Of what several files tell of one member, the most detailed wins."""
+    """Return the members in the order of rank and card; the most detailed file of a member takes precedence."""
     ranks = _ranks_of_nodes(files)
     files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
@@ -117,12 +113,12 @@ def _order(member: Member) -> tuple[bool, int, bool, int, int]:
 
 
 def _says_something(device: Device) -> bool:
-    """Whether there is more than the name of a card."""
+    """Return whether a device has more than a name."""
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
 def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...]:
-    """All links, those of a file that calls its rank `THIS_RANK` with that one's number. Two timelines of one run tell the same."""
+    """Return all links once, with the number of the rank instead of `THIS_RANK`."""
     ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
     return tuple(
         dict.fromkeys(
@@ -138,32 +134,29 @@ def _grouped(parts: Sequence[_Part]) -> list[list[_Part]]:
     indices: dict[tuple[object, ...], set[int]] = {}
     for part in parts:
         if part.device.card.index is not None:
-            indices.setdefault(_place(part), set()).add(part.device.card.index)
+            indices.setdefault(_owner(part), set()).add(part.device.card.index)
     for part in parts:
-        # A card that has no number in one file is the only one of its folder in another, or one of its own.
-        place = _place(part)
-        index = part.device.card.index if len(indices.get(place, ())) > 1 else None
-        groups.setdefault((*place, index), []).append(part)
+        # A card without a number in one file is the same card as the only numbered card of its folder.
+        owner = _owner(part)
+        index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
+        groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())
 
 
-def _place(part: _Part) -> tuple[object, ...]:
-    """What all parts of a card have in common, if it is the only card there."""
+def _owner(part: _Part) -> tuple[object, ...]:
+    """Return the rank of a part, or its folder if the rank is unknown."""
     return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.unit)
 
 
 def _recordings(group: list[_Part]) -> Iterator[list[_Part]]:
-    """The latest recording of a card with all that tells no time, then the earlier ones, each on its own.
-
-    What another format tells of no other time belongs to the latest. Files of one format in one folder that follow each other, and each
-    tell other steps, are parts of one recording.
-    """
+    """Yield the latest recording of a card with all parts without a time, then each earlier recording."""
     runs: list[list[_Part]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
         run = next(
             (run for run in runs if any(_overlaps(part, other) or _continues(part, other) for other in run)), None
         )
+        # The only recording of another format belongs to the latest.
         if run is None and runs and part.file.facts.format not in {other.file.facts.format for other in runs[0]}:
             run = runs[0]
         if run is None:
@@ -180,7 +173,7 @@ def _overlaps(part: _Part, later: _Part) -> bool:
 
 
 def _continues(part: _Part, later: _Part) -> bool:
-    """Whether a file of the same folder and format tells the steps that follow those of this one."""
+    """Return whether a file of the same folder and format contains the next steps of the same recording."""
     device, after = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -191,26 +184,26 @@ def _continues(part: _Part, later: _Part) -> bool:
 
 
 def _joined(run: list[_Part]) -> list[_Part]:
-    """The parts of one recording, those of one format that follow each other as one."""
+    """Return the parts of one recording, with consecutive parts of the same format joined."""
     joined: dict[str, _Part] = {}
     others = []
     for part in sorted(run, key=lambda part: part.device.begin_ns or 0):
-        known = joined.get(part.file.facts.format)
-        if known is None:
+        before = joined.get(part.file.facts.format)
+        if before is None:
             joined[part.file.facts.format] = part
-        elif not _overlaps(known, part) and _continues(known, part):
-            joined[part.file.facts.format] = replace(known, device=_followed(known.device, part.device))
+        elif not _overlaps(before, part) and _continues(before, part):
+            joined[part.file.facts.format] = replace(before, device=_followed(before.device, part.device))
         else:
             others.append(part)
     return [*joined.values(), *others]
 
 
 def _followed(device: Device, later: Device) -> Device:
-    """One device in two spans of time that follow each other, such as two iterations in files of their own."""
+    """Return a device of two consecutive spans, such as two iterations in separate files."""
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
-        known = sums.get((kernel.work, kernel.name))
-        sums[kernel.work, kernel.name] = kernel if known is None else known.joined(kernel)
+        before = sums.get((kernel.work, kernel.name))
+        sums[kernel.work, kernel.name] = kernel if before is None else before.joined(kernel)
     between, split = (later.begin_ns or 0) - (device.end_ns or 0), device.split.joined(later.split)
     longer = {name: value + between for name in ("span_ns", "idle_ns") if (value := getattr(split, name)) is not None}
     return replace(
@@ -226,7 +219,7 @@ def _followed(device: Device, later: Device) -> Device:
 
 
 def _give_ranks(parts: Sequence[_Part]) -> None:
-    """A folder whose files name one rank only is that rank's, with all that lies in it."""
+    """Set the rank of all parts of a folder whose files name only one rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:
@@ -254,7 +247,7 @@ def _member(parts: list[_Part], remarks: list[str]) -> Member:
     begin, end = _unix(first, device.begin_ns, offsets), _unix(first, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
     sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
-    # Folders may have the name of a host or a user.
+    # The folders are left out, since they may have the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     return Member(
         device, first.file.facts.tool, formats, first.file.facts.clock, begin, end, files, max(sizes, default=None)
@@ -262,39 +255,32 @@ def _member(parts: list[_Part], remarks: list[str]) -> Member:
 
 
 def _latest(parts: list[_Part], remarks: list[str]) -> list[_Part]:
-    """Without the earlier of several recordings that one format made of the same rank."""
+    """Return the parts without earlier recordings of the same rank in the same format."""
     kept: dict[str, _Part] = {}
     for part in parts:
-        if part.device.begin_ns is None:  # sums, of which each file has its own
+        if part.device.begin_ns is None:  # sums, which differ between files
             continue
-        known = kept.setdefault(part.file.facts.format, part)
-        if known is not part:
-            remarks.append(_left_out(known, part))
-            if (part.device.begin_ns or 0) > (known.device.begin_ns or 0):
+        latest = kept.setdefault(part.file.facts.format, part)
+        if latest is not part:
+            name = "a card" if latest.device.rank is None else f"rank {latest.device.rank}"
+            remarks.append(f"{name} has several results of {part.file.facts.tool}: only the latest is shown")
+            if (part.device.begin_ns or 0) > (latest.device.begin_ns or 0):
                 kept[part.file.facts.format] = part
     return [part for part in parts if part.device.begin_ns is None or kept[part.file.facts.format] is part]
 
 
-def _left_out(first: _Part, other: _Part) -> str:
-    whose = "a card" if first.device.rank is None else f"rank {first.device.rank}"
-    return f"{whose} has several results of {other.file.facts.tool}: only the latest is shown"
-
-
 def _detail(part: _Part) -> tuple[bool, bool, bool, int, int]:
-    """By which the files of a member are ordered: intervals before steps, steps that state their length, steps before sums."""
+    """Return the detail of a part, by which parts are ordered: intervals, steps that state their length, steps, sums."""
     device = part.device
+    filled = sum(value is not None for value in device.split.values())
     is_stated = any(_states_span(step.split) for step in device.steps)
-    return device.begin_ns is not None, bool(device.steps), is_stated, _told(device.split), len(device.kernels)
+    return device.begin_ns is not None, bool(device.steps), is_stated, filled, len(device.kernels)
 
 
 def _states_span(split: Split) -> bool:
-    """Whether the length is more than the sum of its parts."""
+    """Return whether the length is not just the sum of the parts."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
-
-
-def _told(split: Split) -> int:
-    return sum(getattr(split, field.name) is not None for field in fields(split))
 
 
 def _unix(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
@@ -306,7 +292,7 @@ def _unix(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
 
 
 def _filled(device: Device, other: Device) -> Device:
-    """The device with what only the other one tells."""
+    """Return the device, its unknown values replaced by those of the other."""
     return replace(
         device,
         card=_of_both(device.card, other.card),
@@ -320,7 +306,7 @@ def _filled(device: Device, other: Device) -> Device:
 
 
 def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """The kernels of the first, and of a kind of work that it has none of the other's: copies are often in a file of their own."""
+    """Return the kernels, with those of the other device for missing kinds of work: copies are often in another file."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -330,30 +316,30 @@ def _same_span(split: Split, other: Split) -> bool:
 
 
 def _steps(device: Device, other: Device) -> tuple[Step, ...]:
-    """The steps of the first, each with what the other tells of the step of that name."""
+    """Return the steps, their unknown values replaced by those of the other device's steps with the same number."""
     if not device.steps:
         return other.steps
     theirs = {_step_number(step.name): step for step in other.steps}
-    known = tuple(
+    filled = tuple(
         replace(step, split=_of_both(step.split, theirs[_step_number(step.name)].split))
         if _step_number(step.name) in theirs and _same_span(step.split, theirs[_step_number(step.name)].split)
         else step
         for step in device.steps
     )
     if device.begin_ns is None or other.begin_ns is None:
-        return known
+        return filled
     ours = {_step_number(step.name) for step in device.steps}
-    return known + tuple(step for step in other.steps if _step_number(step.name) not in ours)
+    return filled + tuple(step for step in other.steps if _step_number(step.name) not in ours)
 
 
 def _step_number(name: str) -> str:
-    """What tells steps apart in every format: `ProfilerStep#12` is `step 12`."""
+    """Return the number of a step, which is the same in all formats: `ProfilerStep#12` is `step 12`."""
     found = _NUMBER.search(name)
     return found[0] if found else name
 
 
 def _of_both(first: _T, other: _T) -> _T:
-    """The first, its unknown fields from the second."""
+    """Return the first, its unknown fields replaced by those of the second."""
     added = {
         field.name: getattr(other, field.name) for field in fields(first) if getattr(first, field.name) in (None, "")
     }
@@ -361,11 +347,11 @@ def _of_both(first: _T, other: _T) -> _T:
 
 
 def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
-    """What rank tables say of the nodes' folders that lie beside them."""
+    """Return the ranks in the rank tables, for the folders of the nodes beside the tables."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
-        for place in file.facts.rank_places:
-            tables.setdefault((file.folders, place.node), {})[place.index] = place.rank
+        for card in file.facts.rank_cards:
+            tables.setdefault((file.folders, card.node), {})[card.index] = card.rank
     return {
         (file.folders, named.folder): tables.get((file.folders, named.node), {})
         for file in files
@@ -374,19 +360,19 @@ def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
 
 
 def _with_ranks(file: ReadFile, ranks: _Ranks) -> ReadFile:
-    """A file in a node's folder with the ranks that its cards had; any other file as it is."""
+    """Return a file in a node's folder with the ranks of its cards, another file unchanged."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file
-    place = len(folders) - 1 - folders[::-1].index(_CLUSTER)
-    known = ranks.get((folders[:place], folders[place + 1]), {}) if place + 1 < len(folders) else {}
-    devices = tuple(_with_rank(device, known) for device in facts.devices)
+    depth = len(folders) - 1 - folders[::-1].index(_CLUSTER)
+    of_node = ranks.get((folders[:depth], folders[depth + 1]), {}) if depth + 1 < len(folders) else {}
+    devices = tuple(_with_rank(device, of_node) for device in facts.devices)
     remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_TABLE)
     return replace(file, facts=replace(facts, devices=devices, remarks=remarks))
 
 
-def _with_rank(device: Device, known: Mapping[int, int]) -> Device:
+def _with_rank(device: Device, ranks: Mapping[int, int]) -> Device:
     number = device.rank if device.card.index is None else device.card.index
     if number is None:
         return device
-    return replace(device, rank=known.get(number), card=replace(device.card, index=number))
+    return replace(device, rank=ranks.get(number), card=replace(device.card, index=number))

@@ -1,4 +1,4 @@
-"""Whether a card was held back by its clock, as telemetry of the same seconds says."""
+"""Finds a card that was throttled, by its telemetry at the time of the profile."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from telemetry_profile.verdict.summary import Then
 from telemetry_profile.verdict.usual_step import Usual
 
 _LEAST_THROTTLED = 0.10
-# An H200 that waits for its host most of the time says `sw_power_cap` all the time, at 1,950 of 1,980 MHz (tests/h200).
+# An H200 that waits for its host most of the time reports `sw_power_cap` all the time, at 1,950 of 1,980 MHz (tests/h200).
 _LEAST_LOST = 0.05
 _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 
 
 class HeldBack(NamedTuple):
-    """A throttled card: for how much of the time, what of a step that may cost at most, and whether it does just what its power limit asks for."""
+    """A throttled card: the share of the time, the largest possible loss of a step, and whether only its power limit is the reason."""
 
     share: float
     text: str
@@ -28,16 +28,14 @@ class HeldBack(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """One thing to try."""
-        return (
-            "look at the power limit of the card"
-            if self.is_by_limit
-            else "look at the cooling and the power of the card: `telemetry check`"
-        )
+        """Return a remedy to try."""
+        if self.is_by_limit:
+            return "look at the power limit of the card"
+        return "look at the cooling and the power of the card: `telemetry check`"
 
 
 def most_held_back(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> HeldBack | None:
-    """The card that was held back most, as telemetry says; with a straggler only that rank's card explains anything."""
+    """Return the card with the largest loss; if there is a straggler, only the card of that rank counts."""
     found = [
         held_back
         for rank, card in zip(ranks, then, strict=True)
@@ -60,16 +58,16 @@ def _held_back(rank: Usual, card: Then) -> HeldBack | None:
     clock = ""
     if card.clock_hertz is not None and card.clock_max_hertz:
         clock = f", at {card.clock_hertz.mean / 1e6:,.0f} of {card.clock_max_hertz / 1e6:,.0f} MHz"
-    whose = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
+    name = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
     if card.is_guess:
-        whose += f", if it is {card.device},"
-    text = f"{whose} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}"
+        name += f", if it is {card.device},"
+    text = f"{name} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}"
     is_by_limit = all(re.fullmatch(pattern("cap_reasons"), reason) for reason, _ in reasons)
     return HeldBack(share, text, lost, is_by_limit)
 
 
 def _lost(rank: Usual, card: Then, share: float) -> float:
-    """What of a step a lower clock costs at most: nothing while the card waits. Without a clock it is the throttled time."""
+    """Return the largest loss of a step by a lower clock, or the throttled time without a clock; waiting loses nothing."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank.split.span_ns, rank.split.idle_ns

@@ -1,4 +1,4 @@
-"""Which cards of a folder belong to one run of one program: what does not is reported on its own."""
+"""Finds the cards that belong to the same run of a program; each run is reported separately."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from telemetry_profile.verdict.combine import Member
 
-_RECENT = 50  # of many files, what lies far apart in time is not compared
+_RECENT = 50  # limits the comparisons: files are ordered by time
 _APART_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """The places of the members of each run, in the order of the first ones; what one file tells is one run."""
+    """Return the indices of the members of each run, in the order of the first members; a file belongs to one run."""
     runs: list[list[int]] = []
     of_files: dict[tuple[str, ...], list[int]] = {}
-    for place in sorted(range(len(members)), key=lambda place: members[place].device.begin_ns or 0):
-        member = members[place]
+    for index in sorted(range(len(members)), key=lambda index: members[index].device.begin_ns or 0):
+        member = members[index]
         run = of_files.get(member.files)
         if run is None:
             recent = (
@@ -25,20 +25,20 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
         if run is None:
             run = []
             runs.append(run)
-        run.append(place)
+        run.append(index)
         of_files.setdefault(member.files, run)
     return tuple(sorted(tuple(sorted(run)) for run in runs))
 
 
 def _belong(member: Member, other: Member) -> bool:
-    """Whether two cards may have worked on one program at one time, as far as the files tell."""
+    """Return whether two cards may have worked on the same program at the same time."""
     device, other_device = member.device, other.device
     if (device.rank is None) != (other_device.rank is None) or (member.job_ranks or other.job_ranks) != (
         other.job_ranks or member.job_ranks
     ):
         return False
     apart = _apart(member, other)
-    if apart is None:  # no file tells when it was
+    if apart is None:  # no file contains a time
         return True
     if device.rank is not None and device.rank != other_device.rank:
         return apart < _APART_NS
@@ -46,13 +46,9 @@ def _belong(member: Member, other: Member) -> bool:
 
 
 def _apart(member: Member, other: Member) -> int | None:
-    """The time between the two, below 0 where they overlap; None where it is unknown."""
-    device, other_device = member.device, other.device
-    if member.clock != other.clock or None in (
-        device.begin_ns,
-        device.end_ns,
-        other_device.begin_ns,
-        other_device.end_ns,
-    ):
+    """Return the time between two members, negative if they overlap; None if it is unknown."""
+    begin, end = member.device.begin_ns, member.device.end_ns
+    other_begin, other_end = other.device.begin_ns, other.device.end_ns
+    if member.clock != other.clock or begin is None or end is None or other_begin is None or other_end is None:
         return None
-    return max((other_device.begin_ns or 0) - (device.end_ns or 0), (device.begin_ns or 0) - (other_device.end_ns or 0))
+    return max(other_begin - end, begin - other_end)

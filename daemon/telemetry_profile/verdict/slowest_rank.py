@@ -1,4 +1,4 @@
-"""What the ranks of a job have in common, and which of them holds up the others."""
+"""Compares the ranks of a job, and finds a rank that holds up the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_EXCESS = 0.10
 _NOISES = 3.0
 _SLOW_LINK = 0.5
 _LARGEST_PERCENT = 3.0
-_EQUAL = 1.05  # waits that differ by less are the same
+_EQUAL = 1.05  # waits that differ by less are equal
 
 
 Reason = Literal["compute", "host"]
@@ -24,25 +24,25 @@ Reason = Literal["compute", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank for which the others wait, and why: it computes longest, or its card is idle longest. `excess` is that time beyond the others' median, as a ratio."""
+    """The rank that the others wait for, and the reason; `excess` is the ratio by which its time exceeds the others' median."""
 
     rank: int
     excess: float
-    own_ns: int
+    length_ns: int
     median_ns: int
     reason: Reason
 
     @property
     def text(self) -> str:
-        """The sentence of the verdict."""
-        lengths = f"({human.span(self.own_ns)} against {human.span(self.median_ns)})"
+        """Return the sentence of the verdict."""
+        lengths = f"({human.span(self.length_ns)} against {human.span(self.median_ns)})"
         if self.reason == "compute":
             return f"rank {self.rank} computes {longer(self.excess)} the others {lengths}; they wait for it"
         return f"rank {self.rank} is held up by its host: its card computes or is idle {longer(self.excess)} the others {lengths}; they wait for it"
 
     @property
     def advice(self) -> str:
-        """One thing to try."""
+        """Return a remedy to try."""
         if self.reason == "compute":
             return f"compare the card of rank {self.rank} with the others, and its share of the work"
         return f"look at the host of rank {self.rank}: its CPUs, its data, and what else runs there"
@@ -50,7 +50,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The ranks by the length of their usual step. `skew` is how much longer the slowest takes than the median, as a ratio."""
+    """The differences between the ranks; `skew` is the ratio by which the slowest exceeds the median."""
 
     median_ns: int
     slowest: Usual
@@ -68,7 +68,7 @@ class SlowLink:
 
 
 def longer(excess: float) -> str:
-    """How much longer something takes, as words before that with which it is compared."""
+    """Return an excess in words that precede the compared thing."""
     return (
         f"{human.percent(excess)} longer than"
         if excess <= _LARGEST_PERCENT
@@ -77,9 +77,9 @@ def longer(excess: float) -> str:
 
 
 def spread_of(ranks: Sequence[Usual]) -> Spread | None:
-    """How the ranks' steps differ; None for fewer than two that tell their length. Of equal lengths, what a rank needs for itself decides."""
+    """Return how the ranks' steps differ, ordered by length, then by unshared time; None for fewer than two lengths."""
     timed = sorted(
-        (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_ns or 0)
+        (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.unshared_ns or 0)
     )
     if len(timed) < 2:
         return None
@@ -88,30 +88,25 @@ def spread_of(ranks: Sequence[Usual]) -> Spread | None:
 
 
 def straggler_of(ranks: Sequence[Usual]) -> Straggler | None:
-    """The rank that holds up the others, None where none stands out of the noise.
-
-    Barriers make all ranks' steps equally long, so lengths say nothing: the slow one works, or waits for its host, while the others wait.
-    """
+    """Return the rank that works, or waits for its host, while the others wait; None if none exceeds the noise."""
+    # Barriers make all ranks' steps equally long: their lengths show nothing.
     numbered = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered) < 2 or len({rank.member.device.rank for rank in numbered}) < len(numbered):
         return None
     by_compute = _standing_out(numbered, [rank.split.compute_ns or 0 for rank in numbered], "compute")
     if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered):
         return by_compute
-    return _standing_out(numbered, [rank.own_ns or 0 for rank in numbered], "host")
+    return _standing_out(numbered, [rank.unshared_ns or 0 for rank in numbered], "host")
 
 
 def _standing_out(ranks: Sequence[Usual], lengths: Sequence[int], reason: Reason) -> Straggler | None:
     ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
-    own, place = ordered[-1]
-    others = [length for length, _ in ordered[:-1]]
-    median = statistics.median(others)
-    excess = own / median - 1.0
-    if excess < max(_LEAST_EXCESS, _NOISES * _noise(ranks)) or not _waits_least(
-        ranks[place], [*ranks[:place], *ranks[place + 1 :]]
-    ):
+    longest, position = ordered[-1]
+    median = statistics.median(length for length, _ in ordered[:-1])
+    excess, others = longest / median - 1.0, [*ranks[:position], *ranks[position + 1 :]]
+    if excess < max(_LEAST_EXCESS, _NOISES * _noise(ranks)) or not _waits_least(ranks[position], others):
         return None
-    return Straggler(ranks[place].member.device.rank or 0, excess, own, round(median), reason)
+    return Straggler(ranks[position].member.device.rank or 0, excess, longest, round(median), reason)
 
 
 def _waits_least(worst: Usual, others: Sequence[Usual]) -> bool:
@@ -120,7 +115,7 @@ def _waits_least(worst: Usual, others: Sequence[Usual]) -> bool:
 
 
 def _noise(ranks: Sequence[Usual]) -> float:
-    """How uncertain the mean of a rank's compute is from step to step, as a ratio: the median rank's."""
+    """Return the median of the ranks' relative standard errors of compute per step."""
     noises = [
         statistics.stdev(rank.compute_ns) / statistics.fmean(rank.compute_ns) / len(rank.compute_ns) ** 0.5
         for rank in ranks
@@ -130,7 +125,7 @@ def _noise(ranks: Sequence[Usual]) -> float:
 
 
 def slow_links(links: Sequence[Link]) -> list[SlowLink]:
-    """The links that are slow among their kind, the slowest first."""
+    """Return the links that are slow among their kind, the slowest first."""
     by_kind: dict[str, list[tuple[float, Link]]] = {}
     for link in links:
         if link.busy_ns > 0 and link.bytes_moved > 0:

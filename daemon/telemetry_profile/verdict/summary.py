@@ -1,7 +1,4 @@
-"""All that is known of a profile at the end, which the screen and the JSON document show.
-
-That is what was read, what was achieved of each card's peak, and the cards' readings in these seconds.
-"""
+"""The answer that the screen and the JSON document show: the profile, the achieved share of each card's peak, and the telemetry of the cards."""
 
 from __future__ import annotations
 
@@ -14,19 +11,17 @@ from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import Usual
 
+# How the profile's card was found among those of the node; a match by index is a guess, since a job numbers its own cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-"""How the profile's card was found among the node's; by its index it is a guess, since jobs see cards under numbers of their own."""
-
+# Where FLOPs come from: the user states them, or the file as `Basis` says.
 AchievedBasis = Literal["given", "told", "shapes"]
-"""Where FLOPs come from: the user states them, or the file as `Basis` says."""
-
+# Returns the peak in FLOP/s of a model and a dtype, None if no table contains it.
 FindPeak = Callable[[str, str], float | None]
-"""The peak in FLOP/s of a model and a dtype, None where no table has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The samples of one reading: least, mean and most."""
+    """The samples of one reading."""
 
     min: float
     mean: float
@@ -35,7 +30,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """What telemetry reported of the card in the same seconds."""
+    """What telemetry reported about the card at the same time."""
 
     device: str
     model: str | None
@@ -48,76 +43,60 @@ class Then:
     power_watts: Spread | None = None
     power_cap_watts: float | None = None
     throttled_seconds: Mapping[str, float] = field(default_factory=dict)
-    """Of each reason, the longest first."""
+    """The seconds of each reason, the longest first."""
     errors: tuple[str, ...] = ()
-    """Sentences such as "Xid 79 at 08:57:04"."""
+    """Errors such as "Xid 79 at 08:57:04"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """FLOP/s of one rank. From shapes of matrix operators it is a lower bound; `peak` and `share` are None for an unknown card."""
+    """FLOP/s, and their share of the card's peak."""
 
     flops_per_second: float
     basis: AchievedBasis
-    dtype: str
-    peak: float | None
-    model: str = ""
-
-    @property
-    def unknown(self) -> str:
-        """Why there is no share of a peak."""
-        if not self.dtype:
-            return "of an unknown data type (--dtype), so that the peak is not known"
-        return f"the {self.dtype} peak of {self.model or 'the card'} is not known"
-
-    @property
-    def share(self) -> float | None:
-        """The part of the peak, as a ratio."""
-        return self.flops_per_second / self.peak if self.peak else None
+    is_lower_bound: bool
+    dtype: str | None
+    peak_flops_per_second: float | None
+    peak_share_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`ranks`, `achieved` and `then` have an item for each member of the profile, `runs` the places of those that belong together.
-
-    `telemetry` names what was asked for `then`, "" if nothing was.
-    """
+    """The answer of the command; `ranks`, `achieved` and `then` have an item for each member of the profile."""
 
     profile: Profile
     ranks: tuple[Usual, ...]
     achieved: tuple[Achieved | None, ...]
     then: tuple[Then | None, ...]
-    telemetry: str = ""
+    telemetry: str = ""  # the source of `then`
 
     @property
     def runs(self) -> tuple[Answer, ...]:
-        """The answer for each run of a program; what the files say of no card is that of all."""
+        """Return the answer for each run of a program."""
         runs = runs_of(self.profile.members)
         return (self,) if len(runs) < 2 else tuple(self._of(run) for run in runs)
 
     def _of(self, run: Sequence[int]) -> Answer:
-        members = tuple(self.profile.members[place] for place in run)
+        members = tuple(self.profile.members[position] for position in run)
         sizes = [member.job_ranks for member in members if member.job_ranks]
         profile = replace(self.profile, members=members, ranks=max(sizes, default=None), links=(), hints=())
         ranks, achieved, then = (
-            tuple(items[place] for place in run) for items in (self.ranks, self.achieved, self.then)
+            tuple(items[position] for position in run) for items in (self.ranks, self.achieved, self.then)
         )
         return Answer(profile, ranks, achieved, then, self.telemetry)  # type: ignore[arg-type]  # the kinds of items are those above
 
 
 def achieved_of(rank: Usual, flops_per_step: float | None, dtype: str, find_peak: FindPeak) -> Achieved | None:
-    """What the rank achieved; None where neither the file nor the user says how much there was to do."""
+    """Return the FLOP/s of a rank; None if neither the file nor the user states its FLOPs."""
     device = rank.member.device
-    named = dtype or device.dtype
+    dtype = dtype or device.dtype
     rate, basis = _rate(rank, flops_per_step)
     if rate is None or basis is None:
         return None
-    peak = find_peak(device.card.model, named)
-    # Where a card has no tf32, float is fp32.
-    if named == "float":
-        named = "" if find_peak(device.card.model, "tf32") else "fp32"
-        peak = find_peak(device.card.model, named) if named else None
-    return Achieved(rate, basis, named, peak, device.card.model)
+    if dtype == "float":  # fp32, or tf32 if the card has it
+        dtype = "" if find_peak(device.card.model, "tf32") else "fp32"
+    peak = find_peak(device.card.model, dtype) if dtype else None
+    return Achieved(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
 
 
 def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
@@ -136,7 +115,7 @@ def _rate(rank: Usual, flops_per_step: float | None) -> tuple[float | None, Achi
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The runs of one kernel on all cards; `longest` is the kernel of the card with the longest run."""
+    """The sums of one kernel over all cards; `longest` is the kernel of the card with the longest run."""
 
     longest: Kernel
     calls: int
@@ -144,7 +123,7 @@ class KernelSum:
 
 
 def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
-    """The kernels of all cards together, the largest total first."""
+    """Return the kernels of all cards together, the largest total first."""
     by_name: dict[tuple[str, str], list[Kernel]] = {}
     for member in members:
         for kernel in member.device.kernels:

@@ -1,10 +1,10 @@
-"""What a rank did in a usual step, or in all of its time where no steps are marked."""
+"""The usual step of a rank, or the whole time if no steps are marked."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from telemetry_exporters.text import named
 from telemetry_profile.format_contract import Gap, Split, Step
@@ -15,21 +15,18 @@ _FEWEST_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The usual step of one member. `steps` were counted, 0 where the split is of the whole time; `compute_ns` has each step's.
-
-    `left_out` says which steps were not counted, and why. `gaps` are those without which the time is that of the split.
-    """
+    """The usual step of a member, the mean of `steps` steps; 0 means that the split is of the whole time without `gaps`."""
 
     member: Member
     steps: int
     split: Split
-    compute_ns: tuple[int, ...] = ()
-    left_out: tuple[str, ...] = ()
+    compute_ns: tuple[int, ...] = ()  # of each step
+    left_out: tuple[str, ...] = ()  # the steps that were not counted, and why
     gaps: tuple[Gap, ...] = ()
 
     @property
-    def own_ns(self) -> int | None:
-        """The time that the rank needs for itself: it works, or waits for its host."""
+    def unshared_ns(self) -> int | None:
+        """Return the time in which the rank works or waits for its host."""
         split = self.split
         if split.compute_ns is None:
             return None
@@ -37,7 +34,7 @@ class Usual:
 
     @property
     def waiting_ns(self) -> int | None:
-        """The time for which the card waited for other ranks or its host."""
+        """Return the time in which the card waits for other ranks or its host."""
         split = self.split
         if split.exposed_communication_ns is not None:
             return split.exposed_communication_ns
@@ -49,7 +46,7 @@ class Usual:
 
 
 def usual_of(member: Member) -> Usual:
-    """The mean of the steps that are whole and warm."""
+    """Return the mean of the complete steps after the warm-up."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     kept, left_out = _counted([step for step in device.steps if not step.is_mean])
@@ -66,7 +63,7 @@ def usual_of(member: Member) -> Usual:
 
 
 def _whole(member: Member, left_out: Sequence[str]) -> Usual:
-    """All of the time, but the collective in which the ranks wait for each other's profiler, and long gaps."""
+    """Return the whole time without long gaps and without a first collective that waits for other profilers."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (rest := device.without_first_collective()) is not None:
@@ -76,7 +73,7 @@ def _whole(member: Member, left_out: Sequence[str]) -> Usual:
     if device.without_gaps is not None:
         launching, gaps = device.split.launching_ns, sum(gap.length_ns for gap in device.gaps)
         split = replace(
-            device.known(device.without_gaps),
+            device.limited(device.without_gaps),
             launches=device.split.launches,
             graph_launches=device.split.graph_launches,
             launching_ns=None if launching is None else max(0, launching - gaps),
@@ -85,7 +82,7 @@ def _whole(member: Member, left_out: Sequence[str]) -> Usual:
 
 
 def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
-    """The steps that tell how the others are, and why some do not."""
+    """Return the steps that count, and the reasons why others do not."""
     whole = [step for step in steps if not step.is_cut]
     left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
     if len(whole) >= _FEWEST_FOR_WARM_UP:
@@ -95,17 +92,15 @@ def _counted(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
 
 
 def mean(splits: Sequence[Split]) -> Split:
-    """The mean of each part that all of them tell."""
-    means: dict[str, int | None] = {}
-    for field in fields(Split):
-        values = [getattr(split, field.name) for split in splits]
-        numbers = [value for value in values if value is not None]
-        means[field.name] = round(statistics.fmean(numbers)) if numbers and len(numbers) == len(values) else None
-    return _possible(Split(**means))
+    """Return the mean of each part that all splits contain."""
+    columns = list(zip(*(split.values() for split in splits), strict=True))
+    numbers = [[value for value in column if value is not None] for column in columns]
+    means = (round(statistics.fmean(values)) if len(values) == len(splits) else None for values in numbers)
+    return _possible(Split(*means))
 
 
 def _possible(split: Split) -> Split:
-    """The split without waits that are longer than the span: sums over streams that wait at the same time."""
+    """Return the split without a wait that exceeds the span, which is a sum over streams that wait at the same time."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
         return replace(split, wait_ns=None)
     return split
