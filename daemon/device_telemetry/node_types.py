@@ -34,7 +34,7 @@ class Device:
     parent: str | None
     readings: Mapping[str, Reading] = field(repr=False)
     absent: Mapping[str, str | Mapping[str, str]] = field(repr=False)
-    # How long before the node's `time` the energy counter was read, where it is read in a poll of its own.
+    # How long before the node's `time` the energy counter was read, if a separate poll reads it.
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
@@ -65,7 +65,7 @@ class Device:
 
     @property
     def temperature_celsius(self) -> float | None:
-        """The hottest sensor other than memory and board; None where there is none."""
+        """Return the highest temperature of the sensors other than memory and board, or None."""
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None
@@ -92,7 +92,7 @@ class Node:
 
 
 def node_of(document: Any) -> Node:
-    """The node that a document tells. Raises NotUnderstoodError."""
+    """Return the node in a document. Raises NotUnderstoodError."""
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != _SCHEMA:
         raise NotUnderstoodError(
@@ -106,9 +106,7 @@ def node_of(document: Any) -> Node:
             sources=tuple(Source(one["source"], one["state"], one["reason"]) for one in document["sources"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise NotUnderstoodError(
-            f"the document lacks or garbles {error}: install the same release at both ends"
-        ) from error
+        raise NotUnderstoodError(f"the document has no valid {error}: install the same release at both ends") from error
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
@@ -155,4 +153,4 @@ class NotReachableError(TelemetryError):
 
 
 class NotUnderstoodError(TelemetryError):
-    """The answer is not what this version understands: it is of another program, or of an older or newer daemon."""
+    """The answer is not understood: it is of another program, or of an older or newer daemon."""

@@ -32,7 +32,7 @@ class Collector(BaseCollector):
         return []
 
     def collect(self) -> Iterator[ClientMetric]:
-        """The families of one reading; a daemon that is gone does not spoil the page of the program."""
+        """Yield the families of one reading. A missing daemon does not break the program's page."""
         try:
             found = list(self._families())
             is_up = 1.0

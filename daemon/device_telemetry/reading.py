@@ -54,7 +54,7 @@ def nodes(interval: float | str, url: str | float | None, pause: Pause) -> Itera
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """The document of one reading. Raises TelemetryError."""
+    """Return the document of one reading. Raises TelemetryError."""
     address = _address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -82,7 +82,7 @@ def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterat
 
 
 def _address(url: str | None) -> Address | None:
-    """Where the daemon is; None where this node has none. Raises NotReachableError or TypeError for what is no address."""
+    """Return the daemon's address, or None if this node has none. Raises NotReachableError, or TypeError for an invalid address."""
     if url is not None:
         if not isinstance(url, str):
             raise TypeError(f"an address is a text such as 'localhost:{url}' or 'gpu-17', not {url!r}")
@@ -107,7 +107,7 @@ def _address(url: str | None) -> Address | None:
 
 def _over_http() -> Address | None:
     """Return where the daemon of this node answers a user who may not use its socket; None, with a warning, if nowhere."""
-    # The checked configuration has the addresses; only these callers pay for it.
+    # The checked configuration contains the addresses. Only these callers pay for its imports.
     from telemetry_daemon.commands.daemons import daemon_here
     from telemetry_daemon.config import file
     from telemetry_daemon.config.inputs import ConfigInputs
@@ -123,7 +123,7 @@ def _over_http() -> Address | None:
 
 
 def _credentials() -> Credentials:
-    """The user and the password that the environment has for daemons that want them, as for the commands."""
+    """Return the user and password from the environment, as the commands do."""
     return Credentials(os.environ.get("TELEMETRY_USER", ""), os.environ.get("TELEMETRY_PASSWORD", ""))
 
 
@@ -147,7 +147,7 @@ def _parsed(text: bytes, said: bytes) -> Any:
 
 
 def _of_tools(interval: float) -> Iterator[Any]:
-    """The documents that one process prints, a line each; it exits when the reader is gone."""
+    """Yield the documents that one process prints, one per line. The process exits when its reader is gone."""
     command = [*_COMMAND, "--watch", f"{interval:.3f}"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL

@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 30.0
 _COUNTERS_SECONDS = 2.0
 # A daemon reads counters once more at most so often, and has done so after that time.
 _EXACT_APART_SECONDS, _EXACT_AFTER_SECONDS = 1.0, 0.25
-# A clock that is so far behind is another machine's.
+# A clock that is further behind belongs to another machine.
 _LONGEST_AGE_SECONDS = 60.0
 _ROOT = ""
 
@@ -52,7 +52,7 @@ class Recorder(ContextDecorator):
         self._open: list[str] = []
         self._turn = threading.Condition()
         self._last: Sample | None = None
-        # When the newest stretch began or ended, and when exact counters were asked for last.
+        # When the newest stretch began or ended, and when exact counters were last requested.
         self._limit = self._asked = -math.inf
         self._awaits_counters = False
         self._stops = False
@@ -103,7 +103,7 @@ class Recorder(ContextDecorator):
         self.stop()
 
     def __call__(self, name: Any) -> Any:
-        """A stretch of that name, as a context manager or a decorator; a function is recorded as a whole."""
+        """Return a stretch of that name, as a context manager or a decorator that records whole calls."""
         return super().__call__(name) if callable(name) else _Named(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
@@ -124,7 +124,7 @@ class Recorder(ContextDecorator):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The stretches that have begun, the whole recording's empty name among them."""
+        """Return the names of the stretches so far. The whole recording has the empty name."""
         with self._turn:
             return tuple(self._stretches)
 

@@ -1,4 +1,4 @@
-"""What is known of a stretch of time: samples of the devices, and the means, extremes and energy that are folded from them."""
+"""A stretch of time: samples of the devices, and the means, extremes and energy derived from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from device_telemetry.node_types import Device
 
-# A limit of a stretch is exact if the counter was read so near to it.
+# A limit of a stretch is exact if the counter was read this close to it.
 _NEAR_SECONDS = 0.25
 _TINY_SECONDS = 1e-6
 ENERGY, POWER = "energy_joules_total", "power_watts"
@@ -18,11 +18,11 @@ TEMPERATURE = "temperature_celsius"
 
 @dataclass(frozen=True)
 class Sample:
-    """The numbers of each device at one moment, by the device's name."""
+    """The numbers of each device at one time, by the device's name."""
 
     time: float
     values: Mapping[str, Mapping[str, float]]
-    # How long before that each device's energy counter was read.
+    # How long before the sample each device's energy counter was read.
     counter_ages: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -80,19 +80,19 @@ class Stretch:
     _is_exact: bool = True
 
     def enter(self, now: float) -> None:
-        """It begins; what begins within itself counts once."""
+        """Begin. Nested begins count once."""
         self._begun.append(now)
         self.ended = 0.0
 
     def leave(self, now: float) -> None:
-        """It ends."""
+        """End."""
         begun = self._begun.pop()
         if not self._begun:
             self._spans.append((begun, now))
             self.ended = now
 
     def take(self, before: Sample, after: Sample) -> None:
-        """Fold what lies between two samples, and forget what lies before."""
+        """Add the period between two samples, and forget everything before it."""
         spans = [*self._spans, *((begun, math.inf) for begun in self._begun[:1])]
         seconds = _overlap(spans, before.time, after.time)
         self.seconds += seconds
@@ -159,7 +159,7 @@ def _overlap(spans: Iterable[tuple[float, float]], begin: float, end: float) -> 
 
 
 def folded(stretches: Iterable[Stretch], before: Sample, after: Sample) -> None:
-    """Fold what lies between two samples into each stretch."""
+    """Add the period between two samples to each stretch."""
     if after.time > before.time:
         for stretch in stretches:
             stretch.take(before, after)

@@ -1,4 +1,4 @@
-"""The devices that this program may use, by the variables that the vendors' runtimes heed."""
+"""The devices that this program may use, by the environment variables of the vendors' runtimes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from device_telemetry.node_types import Device
 
-# The first of a vendor's variables that is set counts.
+# The first variable that is set counts.
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     "nvidia": ("CUDA_VISIBLE_DEVICES",),
     "amd": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
@@ -45,7 +45,7 @@ def _of_vendor(vendor: str, devices: list[Device], environment: Mapping[str, str
 
 
 def _named(entry: str, devices: list[Device]) -> Device | None:
-    """The device of that number among the whole ones, or whose uuid begins so."""
+    """Return the whole device with that number, or whose uuid begins with that text."""
     if entry.isascii() and entry.isdecimal():
         whole = [device for device in devices if device.parent is None]
         return next((device for device in whole if device.index == int(entry)), None)

@@ -1,4 +1,4 @@
-"""The `telemetry` command: reads the arguments, runs one command, turns errors into one line and a status."""
+"""The `telemetry` command: parses the arguments, runs one command, and turns errors into one line and a status."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from typing import NoReturn, Protocol
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError, SignalledError
 
-# Each command's name and what it does, in the order in which they are shown. A command's module is imported only when it
-# runs: `telemetry version` must not pay for the daemon.
+# The commands and their descriptions in the order of the help. Modules are imported on demand: `telemetry version` must
+# not pay for the daemon.
 COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
     ("doctor", "find what is wrong with sources, drivers, rights, limits and the daemon, and what to do"),
     ("check", "judge the node for a scheduler or a monitoring system, with an exit status"),
-    ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
+    ("record", "record the output of tools, files and libraries, for a bug report or a replay"),
     ("replay", "stop or move the recording that the daemon plays, or play it faster"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
-    ("jobs", "show who had the cards for how long, and what it cost"),
-    ("profile", "say why a training step is slow, from what a profiler wrote"),
+    ("jobs", "show how long each owner had cards, and the cost"),
+    ("profile", "explain why a training step is slow, from a profiler's files"),
     ("parse", "run one parser on saved output of its tool"),
     ("metrics", "list all metrics"),
     ("config", "check the configuration, show it, or print a default file"),
     ("forget", "stop reporting a device that is gone for good as lost"),
-    ("release", "make the daemon let go of a library or tool, so that a device can be reset"),
+    ("release", "make the daemon close a library or tool, so that a device can be reset"),
     ("resume", "make the daemon poll a released source again"),
     ("maintenance", "announce that the node is worked on, so that its alerts are held back"),
-    ("job", "tell the daemon of a job that begins or ends; called by the hooks of Slurm, PBS and Flux"),
-    ("completions", "print what lets bash, zsh or fish complete the commands"),
+    ("job", "report the start or end of a job to the daemon; called by the hooks of Slurm, PBS and Flux"),
+    ("completions", "print the completion script for bash, zsh or fish"),
     ("version", "print the version"),
 )
 # Commands that are packages of their own, which nothing else imports.
 _ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
 
 
-# What a full disk, a broken terminal or a closed descriptor says.
+# The errors of a full disk, a broken terminal or a closed descriptor.
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)  # as argparse words it
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
@@ -77,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(near)}")
 
     def format_help(self) -> str:
-        """The help, with examples at its end."""
+        """Return the help, with examples at its end."""
         lines = [f"  {typed}\n      {what}\n" for typed, what in self.examples.items()]
         return super().format_help() + ("\nexamples:\n" + "".join(lines) if lines else "")
 
@@ -88,7 +88,7 @@ def _overview() -> str:
 
 
 def build_parser(command: str | None) -> _Parser:
-    """The parser of one command, or of all of them without their arguments."""
+    """Return the parser of one command, or the parser that lists all commands."""
     if command is None:
         parser = _Parser(
             prog="telemetry",
@@ -118,7 +118,7 @@ def build_parser(command: str | None) -> _Parser:
 
 
 class _Command(Protocol):
-    """What each module of `commands` has; examples by what is typed, with what it is for."""
+    """The interface of each module of `commands`. `EXAMPLES` maps command lines to descriptions."""
 
     EXAMPLES: Mapping[str, str]
 
@@ -132,7 +132,7 @@ class _Command(Protocol):
 
 
 def module_of(command: str) -> _Command:
-    """The command's module, imported now."""
+    """Import and return the command's module."""
     module: _Command = importlib.import_module(_ELSEWHERE.get(command, f"telemetry_daemon.commands.{command}"))
     return module
 
@@ -157,7 +157,7 @@ def _main(arguments: list[str]) -> int:
             streams.say(line)
         return error.status
     except BrokenPipeError:
-        # The reader of our output went away, as `| head` does; nothing more can be said to it.
+        # The reader of our output has exited, as with `| head`.
         _discard_output()
         return exits.OK
     except KeyboardInterrupt as end:
@@ -188,7 +188,7 @@ def _bug(error: Exception) -> int:
 
 
 def _discard_output() -> None:
-    """Send what is still in the buffer to /dev/null, so that flushing it at the end raises nothing."""
+    """Redirect standard output to /dev/null, so that flushing the buffer at exit raises nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

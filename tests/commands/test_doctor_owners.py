@@ -56,5 +56,5 @@ def test_of_a_simulated_node_it_says_that_its_cards_are_not_judged(tmp_path: Pat
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 2)
         status, said, _ = run_main("doctor", "--node", daemon.address)
-    assert "its cards are simulated or recorded: what is wrong with them is no finding" in said
+    assert "its cards are simulated or recorded: their faults are not findings" in said
     assert status == 0

@@ -135,7 +135,7 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
         (("--width", "8"), "--width: must be a number from 20 to 10000"),
         (("--all", "temp*", "--format", "json"), "--all takes metrics for the table only"),
         (("--all", "temprature_celsius", "--demo"), "did you mean temperature_celsius or"),
-        (("--node", "x", "--source", "nvml"), "a daemon tells all"),
+        (("--node", "x", "--source", "nvml"), "a daemon reports all"),
         (("--node", "x", "--format", "prometheus"), "/metrics"),
         (("--node", "x", "--demo"), "not allowed with argument"),
         (("--node", "user:secret@x"), "--password-file"),

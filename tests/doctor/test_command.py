@@ -144,7 +144,7 @@ FAULTS = [
     fault("failed (driver_gone)", 'mode = "never"', says("mthreads-gmi", NO_DRIVER, 1), recording="driver not loaded"),
     fault("failed (not_understood)", "--bundle FILE", says("cnmon", "to come\n", 0), recording="to come"),
     fault("failed (library_mismatch)", "reboot after", says("ixsmi", NO_LIBRARY, 127), recording="libixml.so"),
-    fault("failed (too_much_output)", "it says", lambda n: n.tools.script("cnmon", "yes | head -c 9000000")),
+    fault("failed (too_much_output)", "read its output", lambda n: n.tools.script("cnmon", "yes | head -c 9000000")),
     fault("failed (killed)", "out of memory", lambda n: n.tools.script("cnmon", "kill -KILL $$")),
     fault("cnmon: failed (timeout)", "run the tool", with_a_tool_that_hangs, recording='"timeout"', versions="cnmon"),
     fault("cnmon: stuck", "see the line above", with_a_tool_that_another_process_holds, text="another process"),

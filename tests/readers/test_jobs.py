@@ -86,7 +86,7 @@ def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
     ended, _ = told(of, "slurm").claims
     assert (ended.started, ended.ended, ended.lives) == (LONG_AGO, LONG_AGO + 60, False)
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._TICK_SECONDS", -1.0)  # as if some time had passed
-    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._TOLD_SECONDS", -1.0)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._REPORTED_SECONDS", -1.0)
     assert names(told(of, "slurm")).keys() == {"13"}
     begin(folder, replace(over, run="1"), LONG_AGO + 90)
     assert names(told(of, "slurm")).keys() == {"12", "13"}

@@ -235,10 +235,10 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
     """Of many, the first are named."""
     it = shown(tmp_path, [*MINUTE, capture(60, "x", source="other-smi"), capture(60, "x", "new poll")])
     assert it.temperatures() == [99.0, None]
-    assert it.node.warnings() == ("no parser here reads what was recorded of other-smi: install its plugin",)
+    assert it.node.warnings() == ("no installed parser reads the recorded other-smi: install its plugin",)
     many = [capture(0, "x", source=f"smi-{number:04}") for number in range(1500)]
     it = shown(tmp_path, [*MINUTE, *many])
-    assert "recorded of smi-0000, smi-0001, smi-0002 and " in it.node.warnings()[0]
+    assert "reads the recorded smi-0000, smi-0001, smi-0002 and " in it.node.warnings()[0]
     assert len(it.node.warnings()[0]) < 200
     with pytest.raises(CommandError, match=r"of smi-0000, smi-0001, smi-0002 and \d+ more; install its plugin"):
         shown(tmp_path, many)

@@ -1,4 +1,4 @@
-"""`telemetry check`: one verdict and exit status for schedulers and monitoring, as monitoring plugins have them."""
+"""`telemetry check`: a verdict and exit status for schedulers and monitoring systems, in the style of monitoring plugins."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _UNKNOWN = 3
 _EXPECTED = "telemetry_devices_expected"
 _ON_BUS = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# What each of these takes for unknown.
+# The exit status for unknown in these formats.
 _UNKNOWN_OF = {"nhc": 1, "npd": 2}
 _LARGEST_BYTES = 1 << 20
 _MOST_DEVICES = 4096
-# What conditions of devices compare with; the other numbers are those of alerts, which Prometheus evaluates.
+# The thresholds of conditions. Prometheus evaluates those of alerts.
 NUMBERS = (
     "ecc_corrected",
     "ecc_corrected_sram",
@@ -52,19 +52,19 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the file with other thresholds says: numbers by name, and expected devices by vendor."""
+    """The overriding thresholds in the file: numbers by name, and expected devices by vendor."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Whom to ask, what of it to judge, and for whom."""
+    """Add the arguments."""
     parser.add_argument(
         "--format",
         choices=FORMATS,
         default="nagios",
-        help="for whom: Nagios and Icinga, node health checks, node-problem-detector, or JSON (default: nagios)",
+        help="output for Nagios and Icinga, node health checks, node-problem-detector, or JSON (default: nagios)",
     )
     parser.add_argument(
         "--thresholds", metavar="FILE", help="TOML file with [thresholds] and [expect] instead of the usual numbers"
@@ -75,17 +75,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.up_to_a_day,
         default=_USUAL_SECONDS,
         metavar="TIME",
-        help="give up on what has not answered after TIME (default: 20s)",
+        help="stop waiting for sources after TIME (default: 20s)",
     )
     options.add_origins(parser, "judge", "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
-    # What reading the tools asks for besides.
+    # For the functions that read the tools.
     parser.set_defaults(source=[], all=None, replay=None, origin=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the verdict and return its status; what cannot be judged is unknown, and says why."""
+    """Print the verdict and return its status. A node that cannot be judged is unknown, with the reason."""
     from telemetry_exporters.text import clean
 
     try:
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     except CommandError as error:
         why = clean("; ".join(error.lines)).replace("|", "/")
         print(f"TELEMETRY UNKNOWN - {why}", file=sys.stderr if arguments.format == "json" else sys.stdout)
-        # Node Health Check would drain a node for a mere lack of permission.
+        # Node Health Check would drain a node just because of missing permissions.
         is_harmless = arguments.format == "nhc" and isinstance(error, options.NotAskedError)
         return 0 if is_harmless else _UNKNOWN_OF.get(arguments.format, _UNKNOWN)
     from telemetry_exporters.documents import check_formats
@@ -110,13 +110,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def refused(why: str) -> int:
-    """Report wrong arguments as a monitoring plugin must: in its first line, and with the status for unknown."""
+    """Report wrong arguments like a monitoring plugin: in the first line, with the status for unknown."""
     print(f"TELEMETRY UNKNOWN - {why}")
     return _UNKNOWN
 
 
 def _checkup(arguments: argparse.Namespace) -> Checkup:
-    """The verdict on the node. Raises CommandError where there is none."""
+    """Return the verdict on the node. Raises CommandError if the node cannot be judged."""
     from telemetry_exporters.judgement import thresholds
     from telemetry_exporters.judgement.checkup import examine
     from telemetry_exporters.snapshot_filter import screen
@@ -135,7 +135,7 @@ def _checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _answer(arguments: argparse.Namespace) -> Answer:
-    """What the daemon reports, else one reading under the deadline. Raises CommandError."""
+    """Return the daemon's snapshot, or else one reading within the deadline. Raises CommandError."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
@@ -170,13 +170,13 @@ def _has_accelerators() -> bool:
     from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import scan
 
-    # Every graphics driver makes render nodes, those of a server's console included.
+    # Every graphics driver creates render nodes, even that of a server's console.
     own_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
     return bool(scan()) or any(any(Path("/dev").glob(pattern)) for pattern in own_nodes)
 
 
 def changes_in(path: str) -> Changes:
-    """What is in the file. Raises CommandError, which names everything that is wrong."""
+    """Return the content of the file. Raises CommandError, which names all errors."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     document = _document(path)
@@ -205,7 +205,7 @@ def _document(path: str) -> dict[str, Any]:
 def _problems(
     section: str, given: Any, kind: str, words: Sequence[str], fits: Callable[[Any], bool], wanted: str
 ) -> Iterator[str]:
-    """What is wrong with a section: names that are not known, values that do not fit."""
+    """Yield the unknown names and invalid values in a section."""
     from telemetry_daemon.terminal.suggestions import nearest_or_all
 
     if not isinstance(given, dict):

@@ -19,7 +19,7 @@ _FILES = {"bash": "telemetry.bash", "zsh": "_telemetry", "fish": "telemetry.fish
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """For which shell."""
+    """Add the arguments."""
     parser.add_argument("shell", choices=tuple(_FILES), help="the shell")
 
 

@@ -1,4 +1,4 @@
-"""`telemetry config check|show|default|peaks`: the configuration checked, in force, as a commented file, or a part from measurements."""
+"""`telemetry config check|show|default|peaks`: checks or prints the configuration, prints a default file, or a section from measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_ROOFLINE_BYTES = 4 * 2**20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do."""
+    """Add the arguments."""
     parser.add_argument(
         "what",
         metavar="check|show|default|peaks",
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer; 78 for a configuration that cannot be used."""
+    """Print the answer. Return 78 for an unusable configuration."""
     from telemetry_daemon.config import file, table
     from telemetry_daemon.plugins.loading import load
     from telemetry_daemon.plugins.sources import find
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_measured(name: str | None, model: str | None) -> int:
-    """Print what a roofline.csv says as a section of the configuration file."""
+    """Print the content of a roofline.csv as a section of the configuration file."""
     from telemetry_daemon.config import rules, table
     from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
@@ -87,7 +87,7 @@ def _print_measured(name: str | None, model: str | None) -> int:
 
 
 def _check_rank_table(settings: RankSettings) -> None:
-    """Print what the rank table says of this node; a file that is not there yet is no error."""
+    """Print what the rank table contains about this node. A missing file is no error."""
     from telemetry_daemon.state import ranks
     from telemetry_daemon.state import ranks as rank_table
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError

@@ -1,4 +1,4 @@
-"""Which daemon a command asks, of this node or another, with which credentials, and what it answers."""
+"""Finds the daemon that a command asks, on this node or another, with its credentials, and reads its answers."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from telemetry_daemon.web.addresses import UnixAddress, WebError, local_socket_i
 from telemetry_exporters import human
 from telemetry_parsers.model import Snapshot
 
-if TYPE_CHECKING:  # `snapshot` of a daemon needs none of it
+if TYPE_CHECKING:  # `snapshot` of a daemon needs none of these
     from telemetry_daemon.config.settings import Settings
 
 _SNAPSHOT = "/api/v1/snapshot"
 _LARGEST_FILE_BYTES = 1 << 20
 _PATIENCE_SECONDS = 2.0
-# A daemon that takes longer is not waited for where the tools can be asked.
+# If the tools can be read instead, a slow daemon is not awaited longer.
 _SHORT_PATIENCE_SECONDS = 1.0
 _NOT_READY = 503
 
 
 def credentials(arguments: argparse.Namespace) -> Credentials:
-    """What the arguments and the environment say. Raises CommandError."""
+    """Return the credentials from arguments and environment. Raises CommandError."""
     if arguments.password_file is None:
         user, password = os.environ.get(USER_VARIABLE, ""), os.environ.get(PASSWORD_VARIABLE, "")
         return Credentials(user, password, arguments.ca)
@@ -56,7 +56,7 @@ def credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """The nodes that are given, and those in the file. Raises CommandError."""
+    """Return the addresses given as arguments and in the file. Raises CommandError."""
     from_file = listed(_content(str(file))) if file is not None else []
     if file is not None and not from_file:
         raise CommandError(f"{file}: no node is in it; write one on each line")
@@ -102,7 +102,7 @@ def _refusal(address: Address, given: Credentials, service_user: int | None) -> 
 def _user_of(local_socket: Path) -> int | None:
     """Return the ID of the user whose daemon made the socket or its folder; None if there is neither."""
     for path in (local_socket, local_socket.parent):
-        with contextlib.suppress(OSError):  # not there, or in a folder that this user may not enter
+        with contextlib.suppress(OSError):  # missing, or in a folder that this user may not enter
             return path.stat().st_uid
     return None
 
@@ -112,13 +112,13 @@ def _is_served_by(port: int, user: int) -> bool:
 
     try:
         users = {owner for _, owner, _ in sockets_on(port)}
-    except (OSError, ValueError):  # no /proc, or one that reads otherwise
+    except (OSError, ValueError):  # no /proc, or a different format
         return False
     return bool(users) and users <= {0, user}
 
 
 def addresses_here(settings: Settings) -> Iterator[Address]:
-    """Yield where this node's daemon may answer: its local socket, and where it serves."""
+    """Yield the addresses at which this node's daemon may answer: its local socket, and where it serves."""
     yield address_of(f"unix:{local_socket_in(settings.state.runtime_directory)}")
     certificate = _certificate(settings.web.config_file)
     for text in settings.web.listen_address:
@@ -134,13 +134,13 @@ def _certificate(web_config_file: str) -> str:
 
     try:
         tls = load_web_config(web_config_file).tls
-    except WebError:  # the daemon itself reports what is wrong with it
+    except WebError:  # the daemon itself reports the error
         return ""
     return tls.certificate.file if tls is not None else ""
 
 
 def _reached_at(listen_address: str) -> str:
-    """How a client of this node reaches what listens there."""
+    """Return the address at which a client of this node reaches a listen address."""
     address = parse_address(listen_address)
     if isinstance(address, UnixAddress):
         return f"unix:{address.path}"
@@ -153,7 +153,7 @@ def _content(path: str) -> str:
 
 
 def address_asked(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return where the node that is named answers, else the daemon of this node. Raises CommandError."""
+    """Return the address of the named node, or else of the daemon of this node. Raises CommandError."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
     here = daemon_here(options.settings(arguments), credentials(arguments))
@@ -163,7 +163,7 @@ def address_asked(arguments: argparse.Namespace, remedy: str) -> Address:
 
 
 def fetched(arguments: argparse.Namespace, address: Address, target: str, seconds: float) -> bytes:
-    """Return what the daemon there answers to one request. Raises CommandError."""
+    """Return the daemon's answer to one request. Raises CommandError."""
     try:
         return _fetch(address, credentials(arguments), seconds, target)
     except NodeError as error:
@@ -171,18 +171,18 @@ def fetched(arguments: argparse.Namespace, address: Address, target: str, second
 
 
 def _fetch(address: Address, given: Credentials, seconds: float, *targets: str) -> bytes:
-    """The answer to the last of these requests. Raises NodeError."""
+    """Return the answer to the last of these requests. Raises NodeError."""
     with contextlib.closing(Client(address, given, seconds)) as client:
         return [client.get(target).body for target in targets][-1]
 
 
 def of_daemon(arguments: argparse.Namespace) -> Answer:
-    """What the daemon of this node, or of another, reports, whatever it reads. Raises CommandError."""
+    """Return the snapshot of the daemon of this node or another, whatever it reads. Raises CommandError."""
     address = address_asked(arguments, "leave out --from daemon")
     body = fetched(arguments, address, _SNAPSHOT, arguments.timeout or 5.0)
     name = "the daemon" if arguments.node is None else address.name
     try:
-        # Another node's clock may be wrong: the age is by its own.
+        # Another node's clock may be wrong: use the age by its own clock.
         return _answer(body, name, time.time() if address.unix else None)
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
@@ -228,23 +228,23 @@ def shows_simulated_cards(arguments: argparse.Namespace) -> bool:
     """Return whether a daemon of this node answers and shows simulated cards."""
     given = credentials(arguments)
     for address in addresses_here(options.settings(arguments)):
-        with contextlib.suppress(NodeError):  # none answers there
+        with contextlib.suppress(NodeError):  # no daemon answers there
             answer = _answer(_fetch(address, given, _SHORT_PATIENCE_SECONDS, _SNAPSHOT), "", None)
             return any(device.simulated for device in answer.snapshot.devices)
     return False
 
 
 def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
-    """Whether the daemon of this node runs, and reads what this command would."""
+    """Return whether this node's daemon runs with settings that make it read the same as this command."""
     with contextlib.closing(_client_here(arguments)) as client:
         try:
             return _reads_the_same(arguments, client.get(_SNAPSHOT).headers)
-        except NodeError:  # this command can read as well
+        except NodeError:  # this command can read instead
             return False
 
 
 def _client_here(arguments: argparse.Namespace) -> Client:
-    """Asks at the socket at which the daemon by this configuration answers, if it runs."""
+    """Return a client of the socket of the daemon that uses this configuration."""
     return Client(Address("the daemon", unix=str(options.local_socket(arguments))), seconds=_SHORT_PATIENCE_SECONDS)
 
 
@@ -255,12 +255,12 @@ def _answer(body: bytes, name: str, now: float | None) -> Answer:
     except DocumentError as error:
         raise NodeError(f"its document cannot be understood: {error}") from error
     age = _age(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
-    # What another machine sent is shown only as far as it is understood.
+    # Documents of other machines are shown only as far as they are understood.
     return Answer(snapshot, f"from {name}: read {human.seconds(round(age, 1))} ago", (), document if now else None)
 
 
 def _age(snapshot: Snapshot) -> float:
-    """How long before the snapshot the slowest of its sources was read that works."""
+    """Return the age of the slowest working source at the time of the snapshot."""
     ages = [
         min(snapshot.monotonic_time - poll.attempted_monotonic for poll in source.polls if poll.attempted)
         for source in snapshot.sources
@@ -270,7 +270,7 @@ def _age(snapshot: Snapshot) -> float:
 
 
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
-    """Whether the daemon's settings decide the same as those of this command, though they may be written otherwise."""
+    """Return whether the daemon's settings have the same effect as this command's, even if they are written differently."""
     given = given_word(arguments.config, os.environ)
     if given and given == headers.get(GIVEN_HEADER.lower()):
         return True

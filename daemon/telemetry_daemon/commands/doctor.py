@@ -1,4 +1,4 @@
-"""`telemetry doctor`: each source, the kernel, the daemon and its limits; what is wrong with any of them, and what to do about it."""
+"""`telemetry doctor`: examines sources, kernel, daemon and limits, and prints what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
-    "telemetry doctor": "Check what is found on this node.",
+    "telemetry doctor": "Examine this node.",
     "telemetry doctor --source nvml --all": "Look at one source with every detail.",
-    "telemetry doctor --bundle bug.tar.gz": "Write all that a bug report needs, without what identifies the node.",
-    "telemetry doctor --node gpu07 --format json": "What the daemon of another node tells of it, for a program.",
+    "telemetry doctor --bundle bug.tar.gz": "Write everything for a bug report, with identities masked.",
+    "telemetry doctor --node gpu07 --format json": "Examine another node by its daemon's report, as JSON.",
 }
 
-# Where the files of the kernel lie.
+# The root of the kernel's files.
 ROOT = Path("/")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to look at, how to show it, and the configuration."""
+    """Add the arguments."""
     options.add_source(parser, "check")
     parser.add_argument(
         "--all", action="store_true", help="also show where missing tools and libraries were looked for"
@@ -36,18 +36,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--bundle",
         type=Path,
         metavar="FILE",
-        help="write all that a bug report needs into a .tar.gz, without what identifies the node",
+        help="write everything for a bug report into a .tar.gz, with identities masked",
     )
     options.add_credentials(parser)
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is found, or write it into a bundle; 2 when something is wrong."""
+    """Print the findings, or write a bundle. Return 2 if something is wrong."""
     _check(arguments)
     exits.raise_on_signals()
     log.setup("error", "text")
-    # The help needs none of it.
+    # Not needed for the help.
     from telemetry_daemon.commands import doctor_examination as doctor
 
     if arguments.bundle is not None:
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse what does not go together. Raises CommandError."""
+    """Refuse arguments that exclude each other. Raises CommandError."""
     if arguments.source and (arguments.node is not None or arguments.bundle is not None):
         flag = "--node" if arguments.node is not None else "--bundle"
         raise CommandError(f"--source looks at this source alone, and {flag} at all; leave one of them out")

@@ -1,4 +1,4 @@
-"""What `telemetry doctor` says of this node or another, or writes into a bundle: facts are collected, examined and shown."""
+"""The work of `telemetry doctor`: collects facts about this node or another, examines them, and formats or bundles the result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLUGIN = (
 
 
 def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """What is said of the node, as text or document, and how many findings there are; the kernel's files lie below the root."""
+    """Return the report on the node as text or document, and the number of findings. The kernel's files are below `root`."""
     if arguments.node is not None:
         examined = _of_other_node(arguments)
     else:
@@ -48,7 +48,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write all that is known of this node, masked, into one file; its list of contents, and how many findings there are."""
+    """Write all facts about this node, masked, into one file. Return its list of contents and the number of findings."""
     try:
         bundles.check(arguments.bundle)
         material = _material(arguments, root)
@@ -67,7 +67,7 @@ def bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def _of_other_node(arguments: argparse.Namespace) -> Examined:
-    """What the daemon of another node reports. Raises CommandError."""
+    """Return the examination of another node, from its daemon's report. Raises CommandError."""
     (address,) = daemons.addresses([arguments.node], None)
     try:
         return examination.examined_afar(daemon.ask(address, daemons.credentials(arguments)))
@@ -78,7 +78,7 @@ def _of_other_node(arguments: argparse.Namespace) -> Examined:
 def _of_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, found: Sequence[Finding] = ()
 ) -> tuple[Examined, sources.Read]:
-    """This node, or the sources that the arguments name, with all that was read; `found` is known already."""
+    """Return the examination of this node, or of the named sources, and everything that was read. `found` are earlier findings."""
     with load(find(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
         if not found:
@@ -110,15 +110,15 @@ def _daemon(arguments: argparse.Namespace, settings: Settings) -> Beside:
 
 
 def _flights(state_directory: str) -> tuple[Flight, ...]:
-    """What the flight recorder has kept, the newest first."""
+    """Return the files of the flight recorder, newest first."""
     try:
         return kept(state_directory)
-    except OSError:  # the folder cannot be read; what is wrong with it is a finding of its own
+    except OSError:  # a finding reports what is wrong with the folder
         return ()
 
 
 def _material(arguments: argparse.Namespace, root: Path) -> Material:
-    """All of this node; where the configuration cannot be used that is a finding for each line, and the defaults are in force."""
+    """Collect everything about this node. Each error of an unusable configuration is a finding, and the defaults apply."""
     inputs, given = options.inputs(arguments), daemons.credentials(arguments)
     try:
         loaded = load_with_origins(inputs)

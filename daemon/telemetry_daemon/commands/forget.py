@@ -1,4 +1,4 @@
-"""`telemetry forget`: lost devices are no longer shown as lost, one of them or all; the open events of a device end."""
+"""`telemetry forget`: stops reporting one or all lost devices as lost, and closes the open events of a device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The devices, and where the daemon keeps its state."""
+    """Add the arguments."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "id",
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell the running daemon, or change its state file where none runs."""
+    """Send the request to the running daemon, or change its state file if no daemon runs."""
     if arguments.vendor is not None and not arguments.all_lost:
         raise CommandError("--vendor goes with --all-lost; an ID is one device's", status=exits.USAGE)
     settings = options.settings(arguments)
@@ -73,7 +73,7 @@ def _told(arguments: argparse.Namespace, done: Forgotten) -> str:
 
 
 def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> Forgotten:
-    """Forget lost devices, or the events of the one that was named."""
+    """Forget lost devices, or the events of the named device, in the state file."""
     path = devices_file.path_in(directory)
     found = devices_file.load(path)
     kept = found.only(lambda identity: identity.lost_since is None or not chosen(identity))
@@ -92,7 +92,7 @@ def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], 
 
 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
-    """Refuse an id that no lost device has, and a vendor that no parser has. Raises CommandError."""
+    """Refuse an id that is not of a lost device, and an unknown vendor. Raises CommandError."""
     if not arguments.all_lost:
         names = ", ".join(map(shlex.quote, lost))
         lost_text = f"the lost devices are {names}" if names else "no device is lost"

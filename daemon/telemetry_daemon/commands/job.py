@@ -1,4 +1,4 @@
-"""`telemetry job`: a scheduler's hook tells that a job begins or ends. The command line sees to it that no hook fails by it."""
+"""`telemetry job`: a scheduler's hook reports that a job begins or ends. `cli.py` keeps errors from failing the hook."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
-    "telemetry job start": "Tell that a job begins, in its prolog.",
-    "telemetry job end": "Tell that it ends, in its epilog.",
+    "telemetry job start": "Report the start of a job, in its prolog.",
+    "telemetry job end": "Report its end, in its epilog.",
 }
 
 _STATE_DIRECTORY = "/var/lib/telemetry"
@@ -31,7 +31,7 @@ _FOLDER_MODE = 0o755
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What happens to the job, and where that is written."""
+    """Add the arguments."""
     parser.add_argument("action", metavar="start|end", choices=("start", "end"), help="what happens to the job now")
     parser.add_argument(
         "--directory",
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write what the environment says of the job, and tell the daemon."""
+    """Write the job's file from the environment, and notify the daemon."""
     now = time.time()
     job = job_of(os.environ)
     if job is None:
@@ -62,16 +62,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _usual_directory() -> str:
-    """Return where jobs are recorded if the configuration cannot be used, and say so: the daemon may look elsewhere."""
+    """Return the default folder of jobs after a warning: the daemon may read another folder."""
     streams.say(
-        f"the configuration does not say where jobs are recorded, so it is done in {DEFAULT_JOB_DIRECTORY}; "
+        f"the configuration does not define where jobs are recorded; using {DEFAULT_JOB_DIRECTORY}; "
         "`telemetry config check` shows what is wrong with it"
     )
     return DEFAULT_JOB_DIRECTORY
 
 
 def _let_service_read(folder: OwnFolder, runtime_directory: str) -> None:
-    """Give the folder to the group of the daemon's user, unless somebody gave it to another."""
+    """Give the folder to the group of the daemon's user, unless it already has another group."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
         folder.lend(group)

@@ -1,4 +1,4 @@
-"""`telemetry jobs`: who had the cards for how long, and what it cost."""
+"""`telemetry jobs`: how long owners had cards, and the cost."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
-if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
+if TYPE_CHECKING:  # imported on demand: the help of all commands imports this module
     from telemetry_exporters.terminal.job_bill import Bill
     from telemetry_parsers.job_record import JobRecord
 
 EXAMPLES = {
-    "telemetry jobs --since 30d --by user": "Show what each user had of this node's cards in a month.",
+    "telemetry jobs --since 30d --by user": "Show each user's use of this node's cards in a month.",
     "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
 }
 
@@ -32,7 +32,7 @@ _LEDGER_BEGINS = b'{"schema":"telemetry.ledger/1"'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which records, and how they are added up."""
+    """Add the arguments."""
     parser.add_argument(
         "files",
         metavar="FILE",
@@ -43,9 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--since",
         type=_since,
         metavar="TIME",
-        help="only what ended since TIME, such as 7d or 2026-11-01, or has not ended",
+        help="only owners that ended since TIME, such as 7d or 2026-11-01, or have not ended",
     )
-    parser.add_argument("--user", metavar="NAME", help="only what this user had")
+    parser.add_argument("--user", metavar="NAME", help="only this user")
     parser.add_argument("--by", choices=_BY, default="owner", help="a line for each (default: owner)")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"
@@ -54,8 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _since(text: str) -> float:
-    """The Unix time; an ArgumentTypeError for anything else than a duration or a day."""
-    with contextlib.suppress(argparse.ArgumentTypeError):  # perhaps a day
+    """Return the Unix time of a duration ago or a day. Raises ArgumentTypeError."""
+    with contextlib.suppress(argparse.ArgumentTypeError):  # it may be a day
         return time.time() - options.seconds(text)
     try:
         return datetime.fromisoformat(text).timestamp()
@@ -64,7 +64,7 @@ def _since(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was had; 2 when lines were skipped, 3 when there is nothing."""
+    """Print the sums. Return 2 if lines were skipped, 3 without records."""
     from telemetry_exporters.terminal.job_bill import Bill
 
     bill = Bill(arguments.by)
@@ -102,7 +102,7 @@ def _is_wanted(record: JobRecord, arguments: argparse.Namespace) -> bool:
 
 
 def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
-    """The files, each with its name. Raises CommandError."""
+    """Yield each file with its name. Raises CommandError."""
     if arguments.files:
         remedy = "give a jobs.jsonl that you may read"
         yield from ((name, options.content_of(name, _LARGEST_FILE_BYTES, remedy)) for name in arguments.files)
@@ -119,16 +119,16 @@ def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
 
 
 def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Those of this node that are there."""
+    """Yield the existing files of this node."""
     from telemetry_daemon.guarded.own_folder import OwnFolder
     from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER
 
     try:
         with OwnFolder.at(folder) as opened:
             for name in (OLDER, JOBS, LEDGER):
-                with contextlib.suppress(FileNotFoundError):  # there is none yet
+                with contextlib.suppress(FileNotFoundError):  # not created yet
                     yield name, opened.read(name, _LARGEST_FILE_BYTES)
-    except FileNotFoundError:  # nothing was ever kept
+    except FileNotFoundError:  # no record was written yet
         return
     except OSError as error:
         remedy = "ask as root, or name a file that you may read"
@@ -143,7 +143,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
     for number, line in enumerate(io.BytesIO(content), 1):
         try:
             found = _read(line)
-        except CodecError as error:  # half a line, or none of ours
+        except CodecError as error:  # a partial line, or a foreign file
             wrong.append(f"line {number}: {error}")
             continue
         yield from found
@@ -156,7 +156,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
 
 
 def _read(line: bytes) -> Sequence[JobRecord]:
-    """The records in a line: of a ledger many. Raises CodecError."""
+    """Return the records in a line; a ledger has many. Raises CodecError."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_BEGINS):

@@ -1,4 +1,4 @@
-"""`telemetry maintenance`: announces that the node is worked on, ends that, or says what holds."""
+"""`telemetry maintenance`: announces, ends or shows maintenance of the node."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MONTH_SECONDS = 30 * 86_400
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do, for how long, and why."""
+    """Add the arguments."""
     parser.add_argument(
         "action",
         metavar="on|off|status",
         nargs="?",
         choices=("on", "off", "status"),
         default="status",
-        help="`on` again sets a new end; `status`, the default, says what holds",
+        help="`on` again sets a new end; `status`, the default, shows the maintenance",
     )
     parser.add_argument(
         "--for",
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _up_to_a_month(text: str) -> float:
-    """The seconds that a text with a unit names: a bare 4 may mean hours."""
+    """Return the seconds of a duration with a unit: a bare 4 might mean hours."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = options.seconds(text)
@@ -59,7 +59,7 @@ def _up_to_a_month(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the running daemon."""
+    """Send the request to the running daemon."""
     _check(arguments)
     settings = options.settings(arguments)
     if arguments.action == "on":
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse what does not fit together. Raises CommandError."""
+    """Refuse arguments that exclude each other. Raises CommandError."""
     if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
         raise CommandError("--for and --reason go with 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""

@@ -1,4 +1,4 @@
-"""`telemetry metrics`: the metric catalogue as text or Markdown, or what it is under the names of another exporter."""
+"""`telemetry metrics`: the metric catalogue as text or Markdown, or its equivalents in another exporter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat import EXPORTERS
 
-if TYPE_CHECKING:  # a listing of the own catalogue needs no table
+if TYPE_CHECKING:  # listing our catalogue needs no tables of names
     from telemetry_exporters.prometheus.compat.table import Peer
 
 EXAMPLES = {
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which metrics, which form, or whose names."""
+    """Add the arguments."""
     parser.add_argument("words", metavar="WORD", nargs="*", help="list only metrics whose name or help has these words")
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard",
         metavar="FILE",
-        help="with --names: show the names that this Grafana dashboard asks for, and which of them the node tells",
+        help="with --names: show the names that this Grafana dashboard asks for, and which of them the node reports",
     )
     parser.add_argument("--node", metavar="NODE", help="with --dashboard: ask another node's daemon")
     options.add_credentials(parser)
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the catalogue, or the names."""
+    """Print the catalogue or the table of names."""
     if arguments.dashboard is not None and arguments.names is None:
         raise CommandError("--dashboard needs --names, which says whose names the dashboard asks for")
     if arguments.names is None:
@@ -83,7 +83,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _compare(arguments: argparse.Namespace, table: Peer) -> int:
-    """Compare the names that a dashboard asks for with the page of the daemon."""
+    """Compare the names in a dashboard with those on the daemon's page."""
     from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.doc import asked_names
 
@@ -104,7 +104,7 @@ def _document(path: str) -> object:
 
 
 def _reported_names(arguments: argparse.Namespace) -> frozenset[str]:
-    """The names of the samples on the page of the daemon here, or of the node."""
+    """Return the names of the samples on the page of this node's daemon, or of another."""
     from telemetry_daemon.commands import daemons
 
     address = daemons.address_asked(arguments, "give --node")

@@ -1,4 +1,4 @@
-"""Arguments that several commands share: the settings made from them, durations, moments and names, and the errors for bad ones."""
+"""Arguments that several commands share, the settings derived from them, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
-if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it
+if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of these
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure
@@ -26,24 +26,24 @@ if TYPE_CHECKING:  # the help and `snapshot` of a daemon need none of it
     from telemetry_parsers.model import MergedDevice
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the name of a variable
-# How a snapshot may be shown.
+# Output formats of a snapshot.
 FORMATS = ("table", "json", "csv", "prometheus")
 _REPEATABLE = frozenset({"web.listen_address"})
 T = TypeVar("T")
 
 
 class NotAskedError(CommandError):
-    """A daemon runs on this node and does not answer this user; has the reason for each address that was tried."""
+    """A daemon runs on this node but refuses this user. Contains the reason for each address that was tried."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """`--config`."""
+    """Add `--config`."""
     where = f"${FILE_VARIABLE}, or {DEFAULT_FILE}"
     parser.add_argument("--config", metavar="FILE", help=f"configuration file (default: {where})")
 
 
 def add_credentials(parser: argparse.ArgumentParser) -> None:
-    """What a daemon may want of a client. A password is never an argument: everybody on the node could read it."""
+    """Add the credentials. A password is never an argument: every user of the node could read it."""
     parser.add_argument("--ca", metavar="FILE", default="", help="certificates to trust, for https")
     parser.add_argument(
         "--password-file",
@@ -53,13 +53,13 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
-    """`--source`, which says what to do with only this source."""
+    """Add `--source`. `verb` is what the command does with the source."""
     text = f"{verb} only this source; may be given several times"
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Those of `--node`, `--demo` and `--replay` that are named, at most one of which can be given."""
+    """Add the named ones of `--node`, `--demo` and `--replay`, which exclude each other."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -77,7 +77,7 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argp
 
 
 def add_faults(parser: argparse.ArgumentParser) -> None:
-    """`--fault`."""
+    """Add `--fault`."""
     text = "with --demo: stage only these faults, such as lost,hot; an unknown name is answered with the known ones"
     parser.add_argument("--fault", metavar="NAMES", help=text)
 
@@ -89,7 +89,7 @@ def check_faults(arguments: argparse.Namespace) -> None:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """A flag for each setting that has one."""
+    """Add the flags of settings."""
     from telemetry_daemon.config.settings import DEFAULT_ADDRESS, FLAGS
 
     help_of = {
@@ -107,7 +107,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def inputs(arguments: argparse.Namespace) -> ConfigInputs:
-    """What the settings are made from: file, environment and flags."""
+    """Return the inputs of the settings: file, environment and flags."""
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import FLAGS
 
@@ -117,14 +117,14 @@ def inputs(arguments: argparse.Namespace) -> ConfigInputs:
 
 
 def settings(arguments: argparse.Namespace) -> Settings:
-    """The settings in force. Raises ConfigError."""
+    """Return the effective settings. Raises ConfigError."""
     from telemetry_daemon.config import file
 
     return file.load(inputs(arguments))
 
 
 def check_names(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse settings of a source or poll that no parser has. Raises ConfigError."""
+    """Refuse settings of unknown sources and polls. Raises ConfigError."""
     if not settings.all_known(polls, polls):
         from telemetry_daemon.config import file
 
@@ -132,7 +132,7 @@ def check_names(arguments: argparse.Namespace, settings: Settings, polls: Mappin
 
 
 def local_socket(arguments: argparse.Namespace) -> Path:
-    """Return the socket at which the daemon by this configuration answers, if it runs."""
+    """Return the socket of the daemon that uses this configuration."""
     from telemetry_daemon.web.addresses import local_socket_in
 
     directory = runtime_directory(arguments.config, os.environ)
@@ -140,7 +140,7 @@ def local_socket(arguments: argparse.Namespace) -> Path:
 
 
 def content_of(path: str, most_bytes: int, remedy: str) -> bytes:
-    """What a file that the user named holds; `-` is standard input. Raises CommandError."""
+    """Return the content of a file that the user named; `-` is standard input. Raises CommandError."""
     from telemetry_daemon.guarded.reading import read_file, read_stream
 
     try:
@@ -158,19 +158,19 @@ def is_called(device: MergedDevice, text: str) -> bool:
 
 
 def warn_of_failures(loaded: Loaded) -> None:
-    """Say on standard error which plugins were not loaded."""
+    """Print the plugins that were not loaded on standard error."""
     for failure in loaded.failures:
         streams.say(failure_text(failure))
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """Which plugin was not loaded, where it is from, and why."""
+    """Return which plugin was not loaded, its origin, and the reason."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
 
 
 def seconds(text: str) -> float:
-    """The seconds that a text names; for argparse, so a bad one is an ArgumentTypeError."""
+    """Return the seconds of a duration. Raises ArgumentTypeError."""
     from telemetry_daemon.times import seconds_of
 
     duration = seconds_of(text)
@@ -182,7 +182,7 @@ def seconds(text: str) -> float:
 
 
 def up_to_a_day(text: str) -> float:
-    """The same, for what takes at least a tenth of a second and at most a day: a poll, a recording or a pause."""
+    """Return the seconds of a duration between a tenth of a second and a day. Raises ArgumentTypeError."""
     duration = seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
@@ -190,7 +190,7 @@ def up_to_a_day(text: str) -> float:
 
 
 def add_at(parser: argparse.ArgumentParser) -> None:
-    """`--at`."""
+    """Add `--at`."""
     text = (
         "moment of the recording: 90s from its beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
     )
@@ -198,7 +198,7 @@ def add_at(parser: argparse.ArgumentParser) -> None:
 
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
-    """`--speed` and `--once`."""
+    """Add `--speed` and `--once`."""
     from telemetry_daemon.recordings import playback_clock
 
     text = (
@@ -218,7 +218,7 @@ def _moment(text: str) -> Moment:
 
 
 def _parsed(parse: Callable[[str], T], text: str) -> T:
-    """What the function makes of the text; its own words for a bad one, in place of argparse's."""
+    """Return the parsed text. Errors keep the parser's words instead of argparse's."""
     try:
         return parse(text)
     except ValueError as error:
@@ -226,21 +226,21 @@ def _parsed(parse: Callable[[str], T], text: str) -> T:
 
 
 def check_replay(arguments: argparse.Namespace) -> None:
-    """Refuse flags of a recording where none is played. Raises CommandError."""
+    """Refuse flags of a recording without `--replay`. Raises CommandError."""
     given = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
     if given and arguments.replay is None:
         raise CommandError(f"{given[0]} is for a recording: give it with --replay FILE")
 
 
 def playing(arguments: argparse.Namespace, *, tells_then: bool) -> PlaybackOptions:
-    """How the recording is to be played."""
+    """Return how to play the recording."""
     from telemetry_daemon.recordings.playback import PlaybackOptions
 
     return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, tells_then=tells_then)
 
 
 def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
-    """Refuse sources that are not among these. Raises CommandError."""
+    """Refuse unknown sources. Raises CommandError."""
     sources = tuple(sources)
     for name in names:
         if name not in sources:
@@ -248,7 +248,7 @@ def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
 
 
 def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
-    """Refuse a vendor that neither we nor a plugin knows. Raises CommandError."""
+    """Refuse a vendor that is neither built in nor of a plugin. Raises CommandError."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     if name in VENDOR_WORDS:
@@ -263,7 +263,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown(kind: str, name: str, choices: Iterable[str], otherwise: str = "") -> CommandError:
-    """The error for an unknown name, with the nearest known name: `did you mean 'nvidia'?`; else `otherwise`, or all of them."""
+    """Return the error for an unknown name, with the nearest choice (`did you mean 'nvidia'?`), else `otherwise`, or all choices."""
     from telemetry_daemon.terminal.suggestions import nearest
 
     near = nearest(name, names := sorted(choices))

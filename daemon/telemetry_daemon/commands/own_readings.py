@@ -1,4 +1,4 @@
-"""What a command reads itself: the tools of this machine, simulated cards, or a recording."""
+"""Readings that a command takes itself: of this machine's tools, of simulated cards, or of a recording."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Absent, Device, MergedDevice, Reading, Report, Snapshot, Tier
 
-if TYPE_CHECKING:  # imported where a recording is shown
+if TYPE_CHECKING:  # imported only for recordings
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 
@@ -39,7 +39,7 @@ Read = Callable[[], Answer]
 
 @contextmanager
 def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
-    """A function that reads all sources of this machine, or simulated ones; they end with the block."""
+    """Return a function that reads all sources of this machine, or simulated ones. They are closed with the block."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as end:
@@ -57,7 +57,7 @@ def of_tools(arguments: argparse.Namespace) -> Iterator[Read]:
 
 
 def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
-    """The settings, and the node whose sources they are. Raises CommandError for a source that it does not have."""
+    """Return the settings and the node. Raises CommandError for an unknown source."""
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
@@ -75,7 +75,7 @@ def _opened(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, No
 
 
 def _from_daemon(settings: Settings) -> Substitute:
-    """Takes the running daemon's readings of a tool that it keeps busy."""
+    """Return a function that gets the readings of a busy tool from the running daemon."""
 
     def substitute(source: Source, answer: Polled) -> Polled:
         if not tool_lock.is_busy(answer.capture.failure):
@@ -98,7 +98,7 @@ def _from_daemon(settings: Settings) -> Substitute:
 
 
 def _report_of(snapshot: Snapshot, source: str) -> Report | None:
-    """Return what the daemon read from one source: its devices and the readings that came from it; None if it read nothing itself."""
+    """Return the daemon's report of one source: its devices and readings, or None if the daemon read nothing from it."""
     is_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not is_read:
         return None
@@ -132,7 +132,7 @@ def _device(merged: MergedDevice) -> Device:
 
 @contextmanager
 def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
-    """A function that shows a recording at a moment, at its end if none is named; where it is watched, it plays from there on."""
+    """Return a function that shows a recording at the requested time, by default its end. With `--watch` it plays from there."""
     from telemetry_daemon.plugins.sources import find
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode
@@ -153,7 +153,7 @@ def of_recording(arguments: argparse.Namespace) -> Iterator[Read]:
 
 
 def _played(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:
-    """What the recording brings, at its moment or as it plays."""
+    """Return a store with the recording at the requested time, or playing from there."""
     from telemetry_daemon.state.accumulate import Accumulator
     from telemetry_daemon.state.attribution import Attribution
     from telemetry_daemon.state.events import Events

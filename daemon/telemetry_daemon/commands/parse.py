@@ -26,7 +26,7 @@ from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snap
 
 EXAMPLES = {
     "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
-    "npu-smi info | telemetry parse npu-smi -": "Parse what a tool prints just now.",
+    "npu-smi info | telemetry parse npu-smi -": "Parse the current output of a tool.",
 }
 
 _LIFE_SECONDS = 3600.0
@@ -35,7 +35,7 @@ _HEAD_BYTES = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The source, the files, the form."""
+    """Add the arguments."""
     parser.add_argument("source", metavar="SOURCE", help="the source whose output it is, such as mthreads-gmi")
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="a file with saved output, or a recording; - reads standard input"
@@ -54,11 +54,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one document of what the outputs say; 2 when they hold a problem."""
+    """Print the parsed outputs as one document. Return 2 if they contain a problem."""
     with load(find(arguments.paths)) as loaded:
         options.warn_of_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
-        as_source = arguments.source.replace("_", "-")  # what the tool hccn_tool printed is the source hccn-tool's
+        as_source = arguments.source.replace("_", "-")  # the tool hccn_tool belongs to the source hccn-tool
         name = as_source if as_source in parsers else arguments.source
         options.check_sources([name], parsers)
         parser = parsers[name]
@@ -92,13 +92,13 @@ def _read(name: str) -> bytes:
             return read_stream(sys.stdin.buffer, _LARGEST_INPUT_BYTES, name)
         return read_named(name, _LARGEST_INPUT_BYTES)
     except TooLargeError as error:
-        raise CommandError(f"cannot read '{name}': {error.strerror}; give what one run of the tool printed") from None
+        raise CommandError(f"cannot read '{name}': {error.strerror}; give the output of one run of the tool") from None
     except OSError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give a file that you may read") from None
 
 
 def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
-    """The source's captures of a recording: the newest of each poll. What is left out is said on standard error."""
+    """Return the source's captures in a recording: the newest of each poll. Damage is reported on standard error."""
     newest: dict[str, Capture] = {}
     recorded: set[str] = set()
     damage = Damage()
@@ -108,7 +108,7 @@ def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
             newest[capture.poll] = capture
     lines = [f"'{name}': {text}" for text in damage.lines()]
     if not recorded:
-        raise CommandError(f"{lines[0] if lines else repr(name)}; give a recording, or what the tool printed")
+        raise CommandError(f"{lines[0] if lines else repr(name)}; give a recording, or output of the tool")
     for text in lines:
         streams.say(text)
     if not newest:
@@ -117,16 +117,16 @@ def _recorded(parser: Parser, name: str, content: bytes) -> list[Capture]:
 
 
 def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
-    """One snapshot of all captures together, as the parser reads them."""
+    """Return one snapshot of all captures together."""
     reports = [_report(parser, capture, many=len(captures) > 1) for capture in captures]
     report = combine_reports(reports)
     now, wall = time.monotonic(), time.time()
     store = Store("", Clock(lambda: now, lambda: wall))
-    store.facts.set_peaks(None)  # no tool printed them
+    store.facts.set_peaks(None)  # no tool printed the peaks
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
-    # A tool that was missing when this was recorded is missing here: its output is not "not understood".
+    # A tool that was missing when this was recorded is shown as missing, not as an output that was not understood.
     failure = captures[0].failure if all(capture.failure for capture in captures) else None
     result = judge(replace(capture, failure=failure), report, 0)
     store.put(parser.name, poll, capture, report, result, _LIFE_SECONDS)
@@ -146,7 +146,7 @@ def _report(parser: Parser, capture: Capture, *, many: bool) -> Report:
 
 
 def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """The snapshot with the problems of a report that failed and was not kept."""
+    """Return the snapshot with the problems of a failed report, which the store does not keep."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

@@ -1,4 +1,4 @@
-"""`telemetry record`: keep everything that is read, with stand-ins for what identifies the node."""
+"""`telemetry record`: writes everything that is read, with stand-ins for identities."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PROGRESS_SECONDS = 0.5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Where to, for how long, whom to ask, and whether masked."""
+    """Add the arguments."""
     parser.add_argument(
         "-o",
         dest="output",
@@ -81,7 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write each capture as a line, of the daemon or of polls of our own; 2 if all sources failed, 3 if there are none."""
+    """Write each capture as a line. Return 2 if all sources failed, 3 without sources."""
     exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.settings(arguments)
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recorder(output: Path | None) -> Recorder:
-    """Where to record to. Raises CommandError."""
+    """Return the recorder for the output. Raises CommandError."""
     if output is None or output == _STANDARD_OUTPUT:
         return Recorder(sys.stdout)
     try:
@@ -111,7 +111,7 @@ def _recorder(output: Path | None) -> Recorder:
 
 
 def _check(keep: FromFirstAnswer) -> None:
-    """Raises CommandError if no accelerator's source answered."""
+    """Raise CommandError if no source of accelerators worked."""
     if keep.has_begun:
         return
     if keep.failures:
@@ -122,7 +122,7 @@ def _check(keep: FromFirstAnswer) -> None:
 
 
 def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> Keep:
-    """Writes a capture as it is to be kept. Raises RecordError."""
+    """Return a function that masks and writes a capture. Raises RecordError."""
 
     def keep(capture: Capture, report: Report | None) -> None:
         masked = replace(capture, hostname=platform.node()) if mask is None else mask.capture(capture, report)
@@ -133,7 +133,7 @@ def _kept(recorder: Recorder, mask: Mask | None, tell: Callable[[], None]) -> Ke
 
 
 def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
-    """Whom to record from, and how; an earlier recording is still there when this is refused. Raises CommandError."""
+    """Return the origin of the captures and the function that records them. Raises CommandError before an earlier recording is replaced."""
     from telemetry_daemon.commands.daemons import daemon_reads_the_same
 
     if arguments.origin == "daemon" or (arguments.origin is None and daemon_reads_the_same(arguments)):
@@ -147,7 +147,7 @@ def _way(arguments: argparse.Namespace) -> tuple[str, _Record]:
 def _record_daemon(
     loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
 ) -> None:
-    """Keep what the daemon's sources answer. Raises RecordError and CommandError."""
+    """Record the captures of the daemon's sources. Raises RecordError and CommandError."""
     reports = Reports(loaded)
     begun = time.monotonic()
     daemon = FromDaemon(
@@ -189,7 +189,7 @@ def _say_what_is_missing(daemon: FromDaemon, arguments: argparse.Namespace, earl
 def _record_tools(
     loaded: Loaded, settings: Settings, arguments: argparse.Namespace, keep: FromFirstAnswer, progress: _Progress
 ) -> None:
-    """Poll as the daemon does. Raises RecordError if the recording cannot be written any more."""
+    """Poll like the daemon. Raises RecordError if writing fails."""
     failure: list[RecordError] = []
     ended = threading.Event()
 
@@ -218,7 +218,7 @@ def _record_tools(
 
 
 class _Progress:
-    """Says on standard error how far it is, on a terminal: first until each source has answered, then until the end."""
+    """Prints the progress on a terminal's standard error: until each source has completed once, then until the end."""
 
     def __init__(self, recorder: Recorder, seconds: float) -> None:
         self._recorder = recorder
@@ -227,12 +227,12 @@ class _Progress:
         self._next_time = self.begun = time.monotonic()
 
     def goes_on(self, keep: FromFirstAnswer) -> bool:
-        """Called when each source has answered once: whether there is anything to wait for."""
+        """Return whether to continue, once each source has completed."""
         self._round_ended = time.monotonic()
         return keep.has_begun or bool(keep.failures)
 
     def tell(self) -> None:
-        """Say it, twice a second at most."""
+        """Print the progress, at most twice a second."""
         if (now := time.monotonic()) >= self._next_time:
             self._next_time = now + _PROGRESS_SECONDS
             done = human.seconds(round(max(0.0, now - self._round_ended)))
@@ -241,12 +241,12 @@ class _Progress:
 
 @contextlib.contextmanager
 def _told(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, whom: str) -> Iterator[_Progress]:
-    """Says how far it is, and in the end what was recorded, however it ends."""
+    """Report the progress, and finally what was recorded, however the block ends."""
     progress = _Progress(recorder, arguments.duration)
     is_told = True
     try:
         yield progress
-    except (RecordError, CommandError):  # which says why there is nothing
+    except (RecordError, CommandError):  # the error says why there is no recording
         is_told = recorder.has_any
         raise
     finally:
@@ -262,7 +262,7 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, how: st
     size = recorder.size_bytes
     to_file = "" if size is None else f" to {output} ({human.byte_size(size)})"
     masked = (
-        "nothing is masked: it has what identifies this node"
+        "nothing is masked: it contains identities of this node"
         if mask is None
         else f"{mask.values} identities have stand-ins; look through it before you send it"
     )

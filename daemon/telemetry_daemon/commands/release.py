@@ -1,4 +1,4 @@
-"""`telemetry release SOURCE`: the running daemon lets go of a library or tool, so that its devices can be reset."""
+"""`telemetry release SOURCE`: makes the running daemon close a library or tool, so that its devices can be reset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The source, and for how long."""
+    """Add the arguments."""
     parser.add_argument("source", metavar="SOURCE", help="a source, such as nvml; 'telemetry doctor' lists them")
     parser.add_argument(
         "--for",
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the running daemon; says what still holds the device, with exit status 2."""
+    """Send the request to the running daemon. Return 2 if a process still holds the device, and print its name."""
     answer = ask_daemon(
         options.settings(arguments), Released, "release", source=arguments.source, seconds=arguments.seconds
     )

@@ -1,4 +1,4 @@
-"""A snapshot as a command has it, rendered in the format that was asked for; what a format needs is imported with it."""
+"""Renders a command's snapshot in the requested format. The modules of a format are imported on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Answer:
 
 
 def document(answer: Answer, form: str) -> str:
-    """The whole snapshot in one of the formats that programs read."""
+    """Return the whole snapshot in a format for programs."""
     extra = {metric.key: metric for metric in answer.metrics}
     if form == "json":
         from telemetry_exporters.documents import snapshot_json
@@ -49,10 +49,10 @@ def document(answer: Answer, form: str) -> str:
 def table(
     answer: Answer, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
-    """A table with so much detail, of these devices, in so many columns (0: as the terminal has); of everything these metrics."""
+    """Return a table with this detail, of these devices and metrics, of this width (0: that of the terminal)."""
     from telemetry_exporters.terminal import table as tables
 
-    # Where the output is no terminal, lines are as long as they need to be.
+    # If the output is no terminal, lines are not wrapped.
     columns = width or (streams.columns() if sys.stdout.isatty() else 0)
     extra = {metric.key: metric for metric in answer.metrics}
     chosen = tables.Chosen(ids, tuple(patterns), answer.origin, answer.command_lines)

@@ -1,4 +1,4 @@
-"""`telemetry replay`: stops the recording that the running daemon plays, goes elsewhere in it, or plays it faster."""
+"""`telemetry replay`: pauses, moves or accelerates the recording that the running daemon plays."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TAKES = {"seek": "a moment", "speed": "a number"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do, and where to go or how fast."""
+    """Add the arguments."""
     parser.add_argument(
         "action",
         metavar="pause|play|seek|speed|status",
         nargs="?",
         choices=("pause", "play", "seek", "speed", "status"),
         default="status",
-        help="`status`, the default, says where it is",
+        help="`status`, the default, shows the position",
     )
     parser.add_argument(
         "value",
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the running daemon, and say where it is then."""
+    """Send the request to the running daemon, and print the new position."""
     action, value = arguments.action, arguments.value
     if bool(value) != (action in _TAKES):
         wanted = f"give {_TAKES[action]}" if action in _TAKES else f"leave '{value}' out"

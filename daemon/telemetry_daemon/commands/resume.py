@@ -15,13 +15,13 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The source."""
+    """Add the arguments."""
     parser.add_argument("source", metavar="SOURCE", help="a source that 'telemetry release' released")
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the running daemon."""
+    """Send the request to the running daemon."""
     answer = ask_daemon(options.settings(arguments), Resumed, "resume", source=arguments.source)
     print(f"resumed {arguments.source}" if answer.resumed else f"{arguments.source} was not released")
     return exits.OK

@@ -1,4 +1,4 @@
-"""`telemetry serve`: the daemon."""
+"""`telemetry serve`: runs the daemon."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ EXAMPLES = {
     "telemetry serve": "Serve the metrics of this node.",
     "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
     "telemetry serve --demo 8xnvidia --fault lost,hot": "Serve a simulated node with faults, to try alerts.",
-    "telemetry serve --replay node.jsonl.gz --speed 10": "Serve what was recorded on another node, ten times as fast.",
+    "telemetry serve --replay node.jsonl.gz --speed 10": "Serve a recording of another node, ten times as fast.",
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The settings, and what to serve in place of this machine."""
+    """Add the arguments."""
     options.add_config(parser)
     options.add_flags(parser)
     options.add_origins(parser, "serve", "--demo", "--replay")
@@ -27,12 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal; does not return after serving."""
+    """Serve until a signal arrives. Does not return after serving."""
     options.check_replay(arguments)
     options.check_faults(arguments)
     inputs = options.inputs(arguments)
     check = Check(inputs)
-    # Imported while the configuration is checked.
+    # Import while the configuration is checked.
     with left_out():
         from telemetry_daemon.service.serving import Instead, Recording, serve
     instead = Instead(arguments.demo, arguments.fault)

@@ -1,4 +1,4 @@
-"""`telemetry snapshot`: one reading of everything."""
+"""`telemetry snapshot`: reads and shows everything once, or repeatedly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Process, Snapshot
 
-if TYPE_CHECKING:  # imported where processes are listed
+if TYPE_CHECKING:  # imported only for processes
     from telemetry_parsers.ownership import Task
 
 EXAMPLES = {
@@ -26,20 +26,20 @@ EXAMPLES = {
     "telemetry snapshot --all 'temp*' --device 3": "Show all temperatures of one device, read just now.",
     "telemetry snapshot --format json --watch 10s": "Print a line of JSON every ten seconds.",
     "telemetry snapshot --replay node.jsonl.gz --at 03:12:07": "Show a moment of a recording.",
-    "telemetry snapshot --node gpu-17": "Show what the daemon of another node tells.",
+    "telemetry snapshot --node gpu-17": "Show the readings of another node's daemon.",
 }
 
 _Read = Callable[[], Answer]
 _BAD_STATES = frozenset({"failed", "stuck"})
-# What a daemon's document holds without loss; of the metrics of plugins it holds only what JSON shows.
+# Formats that a daemon's document provides completely. JSON has no other metrics of plugins.
 _OF_DAEMONS = ("table", "json")
 _TABLE_ONLY = ("why", "width")
-# A process that began later than this after it was listed is another one with its number.
+# A process that started later than this after the listing is another process with the same PID.
 _CLOCKS_APART_SECONDS = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to read, what of it to show, and how."""
+    """Add the arguments."""
     parser.add_argument("--format", choices=options.FORMATS, default="table", help="output format (default: table)")
     options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
@@ -89,21 +89,19 @@ def _columns(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one document; 2 when a source failed, 3 when there is nothing."""
+    """Print the document. Return 2 if a source failed, 3 without devices."""
     _check(arguments)
     with ExitStack() as end:
         return _show(_read_by(arguments, end), arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse what does not go together. Raises CommandError."""
+    """Refuse arguments that exclude each other. Raises CommandError."""
     _check_format(arguments)
     options.check_replay(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
         if arguments.source:
-            raise CommandError(
-                "--source says which tools to ask, and a daemon tells all; leave it out, or ask the tools"
-            )
+            raise CommandError("--source selects tools, and a daemon reports all of them; omit it, or use --from tools")
         if arguments.format == "prometheus":
             raise CommandError("a daemon gives Prometheus's format at its /metrics: ask for it there with curl")
     if arguments.vendor is not None:
@@ -126,7 +124,7 @@ def _check_format(arguments: argparse.Namespace) -> None:
 
 
 def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
-    """What gives a snapshot each time that it is called."""
+    """Return a function that returns a new snapshot at each call."""
     if arguments.node is not None or arguments.origin == "daemon":
         from telemetry_daemon.commands import daemons
 
@@ -148,7 +146,7 @@ def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
 
 
 def _daemon_first(arguments: argparse.Namespace, read_tools: _Read) -> _Read:
-    """Return a function that asks the daemon, else reads the tools; the user is warned once of a daemon that does not answer."""
+    """Return a function that asks the daemon, or else reads the tools. A daemon that does not answer is reported once."""
     warned: list[bool] = []
 
     def read() -> Answer:
@@ -184,7 +182,7 @@ def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
 
 def _show(read: _Read, arguments: argparse.Namespace) -> int:
     is_first = True
-    # Of other nodes, simulated and recorded cards nothing more is known than is reported.
+    # Of other nodes, simulated and recorded cards only the reports are known.
     is_elsewhere = arguments.node is not None or arguments.demo is not None or arguments.replay is not None
     while True:
         answer = read()
@@ -215,7 +213,7 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
 
 
 def _with_processes(answer: Answer) -> Answer:
-    """The answer of this machine with all that may be read of its processes now; one that has ended stays as it was reported."""
+    """Return this machine's answer with everything that this user may read about its processes. Ended processes stay as reported."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER
@@ -256,7 +254,7 @@ def _with_task(process: Process, task: Task | None) -> Process:
 
 
 def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
-    """The document; of several, JSON has a line for each, CSV one heading, tables a blank line between them."""
+    """Return the document. More than one is separated by lines in JSON, without another heading in CSV, by blank lines in tables."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
 
@@ -288,7 +286,7 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
 
 
 def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
-    """Refuse a pattern that names no metric. Raises CommandError."""
+    """Refuse a pattern that matches no metric. Raises CommandError."""
     if not patterns:
         return
     from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings, nearest
@@ -306,7 +304,7 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
 
 
 def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]:
-    """The ids of the devices that are to be shown, as they are shown."""
+    """Return the ids of the selected devices, as they are shown."""
 
     def is_shown(device: MergedDevice) -> bool:
         is_named = arguments.device is None or options.is_called(device, arguments.device)
@@ -316,7 +314,7 @@ def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]
 
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
-    """Why nothing is shown although there are devices."""
+    """Return why nothing is shown although there are devices."""
     from telemetry_exporters.judgement.overview import device_list
 
     flags = (("--vendor", arguments.vendor), ("--device", arguments.device))

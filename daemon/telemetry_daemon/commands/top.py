@@ -13,7 +13,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal import log, streams
 from telemetry_daemon.terminal.exits import CommandError
 
-if TYPE_CHECKING:  # imported where it is needed: the first screen is to come soon
+if TYPE_CHECKING:  # imported on demand, so that the first screen appears soon
     from telemetry_daemon.remote.http_client import Address, Credentials
     from telemetry_daemon.top.feed import Feed
 
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     options.check_replay(arguments)
     options.check_faults(arguments)
     feed = _feed(arguments)
-    with log.held_back("error"):  # a line of the log would be written across the screen
+    with log.held_back("error"):  # a log line would be written across the screen
         show(feed, os.environ)
     return 0
 
@@ -110,7 +110,7 @@ def _polled_here(arguments: argparse.Namespace, settings: Settings, title: str) 
     from telemetry_daemon.service.unused_imports import WITHOUT_ASYNCIO, left_out
     from telemetry_daemon.times import Clock
 
-    with left_out(WITHOUT_ASYNCIO):  # else the first frame costs a third more CPU time
+    with left_out(WITHOUT_ASYNCIO):  # otherwise the first frame takes a third more CPU time
         from telemetry_daemon.top.own import OwnNode
 
     clock, hostname = Clock(), platform.node()

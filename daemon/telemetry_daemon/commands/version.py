@@ -1,4 +1,4 @@
-"""`telemetry version`: the version, and that of Python."""
+"""`telemetry version`: prints the versions of the product and of Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
+    """Add no arguments."""
     parser.set_defaults()
 
 

@@ -63,7 +63,7 @@ def _answer(ended: Ended) -> Checked:
     if ended.status == exits.CONFIGURATION:
         raise ConfigError(*ended.errors.splitlines())
     if ended.status != 0:
-        last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]
+        last = (ended.errors.strip().splitlines() or ["it printed nothing"])[-1]
         text = f"{_FAILED}: the checking process ended with status {ended.status}: {last}"
         raise ConfigError(text, status=exits.UNAVAILABLE)
     try:

@@ -50,7 +50,7 @@ class AttributionSettings:
     job_maps: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders in which other tools say which job has which card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
+            "Folders in which other tools write which job has which card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
             "Device Metrics Exporter), and the folder.",
             example=["jobstats:/run/gpustat"],
             rule=rules.job_map,
@@ -118,7 +118,7 @@ class StepsSettings:
 
 @dataclass(frozen=True, slots=True)
 class PeakSettings:
-    """What cards of a model can do at best; it stands in place of all that is known of that model. MODEL is its exact name as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers takes the model's peak away."""
+    """What cards of a model can do at best; replaces all built-in peaks of the model. MODEL is its exact name as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
 
     flops: Mapping[str, float] = field(
         default_factory=dict,

@@ -229,7 +229,7 @@ class FlightRecorderSettings:
     enabled: bool = field(
         default=True,
         metadata=about(
-            "Keep what the tools answered in the last two minutes, in at most 8 MiB of memory, and write it to a file in `flights` "
+            "Keep the output of the tools of the last two minutes, in at most 8 MiB of memory, and write it to a file in `flights` "
             "in the state directory when something happens: at most 6 files an hour and one for the first loss of each card, 100 MiB "
             "in all. They are masked as `telemetry record` masks, and `--replay` plays them."
         ),

@@ -1,4 +1,4 @@
-"""The table of all settings, made from their dataclasses (path, kind, default, limits, variable and flag), and the text of files made from it."""
+"""The table of all settings, derived from their dataclasses (path, kind, default, limits, variable and flag), and files made from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from telemetry_parsers.dataclass import dataclass, fields, is_dataclass
 
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 
-# Stand for the names of a source, of one of its polls, of a model and of another exporter in paths and variables.
+# Placeholders for the names of a source, a poll, a model and another exporter in paths and variables.
 NAME, POLL, MODEL, PEER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, PEER)
 _PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": PEER}
@@ -26,7 +26,7 @@ _NOT_IN_VARIABLES = frozenset({MODEL, PEER})
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", PEER: "dcgm-exporter"}
-# What holds where a setting without a default is not set, by the section.
+# The default of settings without a fixed one, by section.
 NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
 _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
@@ -39,7 +39,7 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """All that is known of one setting; `path` has placeholders where names go."""
+    """All properties of a setting. `path` has placeholders for names."""
 
     path: KeyPath
     kind: Kind
@@ -52,17 +52,17 @@ class SettingRow:
 
     @property
     def dotted(self) -> str:
-        """The full path as the file and the messages write it."""
+        """Return the full path as files and messages show it."""
         return ".".join(self.path)
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it; empty where there is none, since no variable can spell the name of a model."""
+        """Return the environment variable of the setting, or an empty text: no variable can spell the name of a model."""
         return "" if _NOT_IN_VARIABLES.intersection(self.path) else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
     def flag(self) -> str:
-        """The flag that sets it, empty where there is none."""
+        """Return the flag of the setting, or an empty text."""
         return FLAGS.get(self.dotted, "")
 
 
@@ -76,17 +76,17 @@ class SectionRow:
 
 
 def sections() -> tuple[SectionRow, ...]:
-    """Every section that has settings of its own, in the order of the dataclasses."""
+    """Return the sections with settings, in the order of the dataclasses."""
     return tuple(_sections(Settings, ()))
 
 
 def settings_rows() -> tuple[SettingRow, ...]:
-    """Every setting, in the order of the dataclasses."""
+    """Return the settings, in the order of the dataclasses."""
     return tuple(row for section in sections() for row in section.settings)
 
 
 def general_path(path: KeyPath) -> KeyPath:
-    """The path as the table has it, with placeholders for the names."""
+    """Return the path with placeholders for the names, as in the table."""
     return tuple(_PLACEHOLDER_OF.get(before, part) for before, part in zip(("", *path), path, strict=False))
 
 
@@ -105,7 +105,7 @@ def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
 
 
 def _inner(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
-    """The dataclass of a section and its path, None for a setting."""
+    """Return the dataclass and path of a section, or None for a setting."""
     if is_dataclass(hint):
         return hint, (name,)
     if get_origin(hint) is Mapping and is_dataclass(get_args(hint)[1]):
@@ -135,7 +135,7 @@ def _kind(hint: Any, about: About) -> Kind:
 
 
 def dotted(path: Iterable[str]) -> str:
-    """The path as TOML would write it, on one line."""
+    """Return the path as TOML writes it, on one line."""
     return ".".join(part if _BARE_KEY.match(part) else json.dumps(part) for part in path)
 
 
@@ -154,7 +154,7 @@ def default_toml() -> str:
 
 
 def _example(path: KeyPath) -> KeyPath:
-    """Return the path with an example in the stead of each placeholder."""
+    """Return the path with an example in place of each placeholder."""
     return tuple(_EXAMPLES.get(part, part) for part in path)
 
 
@@ -170,7 +170,7 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
 
 
 def limits(row: SettingRow) -> str:
-    """Which values the setting takes, as a sentence; empty where its description says so."""
+    """Return the valid values of the setting as a sentence, or an empty text if its description has them."""
     if not all(f"`{word}`" in row.description for word in row.words if word):
         return f"One of: {listed(row.words)}."
     if row.low is not None and row.high is not None:
@@ -179,7 +179,7 @@ def limits(row: SettingRow) -> str:
 
 
 def listed(words: tuple[str, ...]) -> str:
-    """The words of a choice, with the empty one in words."""
+    """Return the words of a choice, with words for the empty one."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
 
@@ -188,7 +188,7 @@ def _comment(text: str) -> list[str]:
 
 
 def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
-    """The settings in force as a file that gives them again; `origins` says which were not set by the file."""
+    """Return a file with the effective settings. `origins` names those that the file did not set."""
     lines: list[str] = []
     for heading, values in _tables(settings):
         lines += [""] if lines else []
@@ -200,7 +200,7 @@ def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> s
 
 
 def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """The tables of the file with their values; what TOML cannot say (None) is left out."""
+    """Yield the tables of the file with their values. None, which TOML cannot express, is left out."""
     document = to_plain(Settings, settings)
     for section in sections():
         names = {row.path[-1] for row in section.settings}
@@ -209,7 +209,7 @@ def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 
 
 def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """The table at the path. A path with placeholders gives one table for each name."""
+    """Yield the table at the path, or one table for each name of a path with placeholders."""
     if not path:
         yield (), table
         return
@@ -218,7 +218,7 @@ def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, 
 
 
 def toml_value(value: object) -> str:
-    """A value as TOML writes it, on one line."""
+    """Return the value as TOML, on one line."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):

@@ -1,6 +1,7 @@
-"""The one check of a configuration: models made from the dataclasses of the settings, and a line for each thing that is wrong.
+"""Validates a configuration: models derived from the dataclasses of the settings, and one line for each error.
 
-Each line says where it is, the setting's full path, and what to do. A command whose configuration sets nothing does without pydantic.
+Each line has the position, the full path of the setting, and the remedy. Without any setting, commands do not import
+this module.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _HEADER = re.compile(rf"[ \t]*\[\[?[ \t]*{_KEY}[ \t]*\]")
 _ASSIGNMENT = re.compile(rf"[ \t]*{_KEY}[ \t]*=")
 _PARTS = re.compile(_PART)
 
-# What must stand there, by pydantic's error type.
+# The expected value by pydantic's error type.
 _EXPECTED: Mapping[str, str] = {
     "string_type": "must be a string in quotes",
     "string_unicode": "must be a string of valid UTF-8",
@@ -48,7 +49,7 @@ _EXPECTED: Mapping[str, str] = {
 
 
 def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """The settings of a document, without sources and polls that have only defaults; a ConfigError names the problems and everything that is wrong with it."""
+    """Return the settings of a document, without sources and polls that have only defaults. Raise ConfigError with all problems and errors."""
     try:
         plain = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
@@ -62,7 +63,7 @@ def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str])
 
 
 class _Section(BaseModel):
-    """A section that refuses what it does not know and converts nothing."""
+    """A section that refuses unknown keys and converts no values."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -91,7 +92,7 @@ def _model(kind: Any) -> type[BaseModel]:
 
 
 def _type(kind: Any, about: About, *, required: bool) -> Any:
-    """The type of a setting for pydantic, with the limits and rules about it; a list that is `required` is not empty."""
+    """Return the type of a setting for pydantic, with its limits and rules. A `required` list is not empty."""
     limits = [Field(ge=about.low, le=about.high)] if about.low is not None else []
     rule = [AfterValidator(about.rule)] if about.rule is not None else []
     if get_origin(kind) is Mapping:
@@ -116,7 +117,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _explained(error: ValidationError, document: Document) -> list[str]:
-    """One line for each thing that pydantic refused, in the order of the file's lines."""
+    """Return one line for each error of pydantic, in the order of the file's lines."""
     refused = error.errors(include_url=False)
     lines = sorted((_line_of_refused(item, document) for item in refused[:_MOST_LINES]), key=lambda line: line[0])
     more = len(refused) - len(lines)
@@ -165,12 +166,12 @@ def _names(data: Mapping[str, Any], section: KeyPath) -> list[str]:
 
 
 def _path(item: Mapping[str, Any]) -> KeyPath:
-    """Where pydantic found it, without positions in lists and its own markers."""
+    """Return the path of an error, without positions in lists and pydantic's markers."""
     return tuple(part for part in item["loc"] if isinstance(part, str) and part != "[key]")
 
 
 def _origin(path: KeyPath, document: Document) -> str | None:
-    """The variable or flag that set it or a part of it, None when the file did."""
+    """Return the variable or flag that set the path or a part of it, or None for the file."""
     for origin_path, origin in document.origins.items():
         is_part = origin_path == path[: len(origin_path)]
         is_whole = path == origin_path[: len(path)] and not document.file_has(path)
@@ -180,12 +181,12 @@ def _origin(path: KeyPath, document: Document) -> str | None:
 
 
 def _line(path: KeyPath, document: Document) -> int:
-    """The line of the file; 0 when a variable or flag set it, or no line was found."""
+    """Return the line in the file, or 0 for a variable, a flag, or an unknown line."""
     return 0 if _origin(path, document) else _line_of(document.text, path) or 0
 
 
 def _where(path: KeyPath, document: Document) -> str:
-    """The variable or flag that set it, else the file with the line."""
+    """Return the variable or flag that set the path, or else the file with the line."""
     line = _line(path, document)
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
@@ -208,7 +209,7 @@ def _what(path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
-    """The nearest settings of the same section, else those of that name anywhere, else all of the section."""
+    """Return the nearest settings of the same section, else those with the same name elsewhere, else all of the section."""
     *section, name = path
     siblings = _siblings(path)
     elsewhere = [row.dotted for row in settings_rows() if row.path[-1] == name]
@@ -218,7 +219,7 @@ def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _siblings(path: KeyPath) -> list[str]:
-    """The names of the settings and sections that could have stood at the path."""
+    """Return the names of the settings and sections that are valid at the path."""
     section = general_path(path)[:-1]
     paths = {part for row in settings_rows() for part in _beginnings(row.path)}
     return sorted(path[-1] for path in paths if path[:-1] == section)
@@ -245,7 +246,7 @@ def _out_of_range(_path: KeyPath, item: Mapping[str, Any]) -> str:
 
 
 def _line_of(text: str, path: Sequence[str]) -> int | None:
-    """The number of the line that sets the path, or that of the section around it. None if there is neither."""
+    """Return the number of the line that sets the path, or of its section's heading, or None."""
     best: tuple[int, int] | None = None
     for number, key in _keys(text):
         is_part = list(key) == list(path[: len(key)])
@@ -255,7 +256,7 @@ def _line_of(text: str, path: Sequence[str]) -> int | None:
 
 
 def _keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Each line that names a key, with the key's full path."""
+    """Yield each line that has a key, with the key's full path."""
     section: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), start=1):
         header = _HEADER.match(line)

@@ -147,7 +147,7 @@ def check(path: Path) -> None:
     except OSError as error:
         raise BundleError(_refused(path, error)) from error
     if head and not _unpacked(head).startswith(f"{_FOLDER}/{_CONTENTS}\0".encode()):
-        raise BundleError(f"cannot write to {path}: what is there is no bundle of ours; name a new file")
+        raise BundleError(f"cannot write to {path}: another file exists there; choose a new name")
     if not os.access(path.absolute().parent, os.W_OK):
         raise BundleError(
             f"cannot write to {path}: its folder is not there or not writable; name a file where you may write"

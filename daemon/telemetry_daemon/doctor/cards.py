@@ -34,7 +34,7 @@ _REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of devi
 _LOG = "see the kernel's log (dmesg), and whether this process may see only some of them (CUDA_VISIBLE_DEVICES and the like)"
 _OFF_THE_BUS = "a card fell off the bus, or the tool is wrong: see dmesg, then reload the driver or reboot"
 _DISAGREED = "see dmesg for a card that is going, and whether one of them is configured to show only some cards"
-_BUG = "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes"
+_BUG = "this is a bug of ours: send the file of `telemetry doctor --bundle FILE`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def broken(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterat
             for condition in bad:
                 if (device.id, condition.meaning) not in reported:
                     path = recorded.get(condition.word)
-                    before = f"; telemetry top --replay {path} shows what the tools said before" if path else ""
+                    before = f"; telemetry top --replay {path} shows what the tools printed before" if path else ""
                     yield Finding(
                         name_of(device), f"{condition.words}{address}: {condition.meaning}", condition.remedy + before
                     )
@@ -245,7 +245,7 @@ def notes(machine: Machine, given: Iterable[Listing]) -> Iterator[str]:
         are = "belongs to a virtual machine" if len(away) == 1 else "belong to virtual machines"
         yield f"{counted(len(away), 'card')} ({named([card.bus_id for card in away])}) {are}: bound to {drivers}"
     if machine.container:
-        yield f"in a container ({machine.container}): what is said of limits and device nodes holds for it alone"
+        yield f"in a container ({machine.container}): the findings about limits and device nodes apply to it alone"
     for listing in given:
         yield f"{listing.source} lists the {counted(listing.cards, f'{listing.vendor} card')} that the container was given; the bus has more"
 

@@ -43,9 +43,7 @@ _SERVICE_LACKS = (
     "the service has no login profile, other groups and a sandbox: LD_LIBRARY_PATH and the like belong in a drop-in "
     '(systemctl edit telemetry), groups too; docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
-_USER_LACKS = (
-    "nothing for the service: this user lacks a right or a setting that it has; run this as root or as its user"
-)
+_USER_LACKS = "nothing for the service: it has a permission or setting that this user does not have; run this as root or as its user"
 _THERE_MORE = (
     "see whether a card went just now (dmesg), and whether this user may see all of them (CUDA_VISIBLE_DEVICES, groups)"
 )
@@ -71,7 +69,7 @@ _ENDED: Mapping[str, str] = {
         "an address to listen on is taken or not there: `ss -ltnp` shows who has it, web.listen_address sets another; "
         "journalctl -u telemetry -n 50 names it"
     ),
-    "70": "this is a bug of ours: send what `telemetry doctor --bundle FILE` writes; journalctl -u telemetry -n 50 has the traceback",
+    "70": "this is a bug of ours: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
     "78": "`telemetry config check` says what is wrong with the configuration, and so does journalctl -u telemetry -n 50",
 }
 # Devices appeared after its start.

@@ -70,7 +70,7 @@ def examined_afar(view: DaemonView) -> Examined:
         found += cards.broken([snapshot], {})
         found += cards.too_few([snapshot], view.expected)
         found += cards.contradictions_afar(view.on_bus, snapshot.devices)
-    notes = () if view.is_real else ("its cards are simulated or recorded: what is wrong with them is no finding",)
+    notes = () if view.is_real else ("its cards are simulated or recorded: their faults are not findings",)
     return Examined(snapshot, patients, other=view, findings=tuple(found), notes=notes)
 
 
@@ -138,7 +138,7 @@ def _head(facts: Examined) -> Iterator[str]:
     on_bus = machine.on_bus if other is None else other.on_bus
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items()) or "none"
     if other is not None:
-        version = f"version {other.version}" if other.version else "a version that it does not tell"
+        version = f"version {other.version}" if other.version else "an unknown version"
         yield f"the daemon of {facts.snapshot.hostname or other.name}, asked at {other.name}: {version}"
         yield f"accelerators on the PCI bus: {counts}"
         yield from facts.notes
@@ -165,7 +165,7 @@ def _of_source(patient: Patient) -> Iterator[_Row]:
         for poll in status.polls:
             yield "  poll", _poll(poll, patient.captures.get(poll.poll))
     if status.state != "ok":
-        yield "  why", status.detail or "it does not say"
+        yield "  why", status.detail or "no reason was reported"
         yield "  to do", sources.remedy(patient)
         return
     for problem in status.problems:

@@ -114,7 +114,7 @@ def _wrong_with(folder: Folder) -> tuple[str, str]:
     """Return what is wrong and the remedy, or empty texts."""
     if folder.is_read_only:
         remedy = f"mount it writable, or set {folder.setting} to a folder that is (in a container: a volume)"
-        return "it lies on a file system that is mounted read-only", remedy
+        return "it is on a file system that is mounted read-only", remedy
     if folder.trouble:
         text, _, remedy = folder.trouble.rpartition(": ")
         return (text, remedy) if text else (folder.trouble, f"correct it, or set {folder.setting}")

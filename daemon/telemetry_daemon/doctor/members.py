@@ -98,7 +98,7 @@ def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
         bundle.leave_out("the daemon's last minutes", str(error))
     more = f", and the daemon's {len(past)} captures before" if past else ""
     packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
-    what = f"what tools, files and libraries said just now{more}"
+    what = f"the current output of tools, files and libraries{more}"
     return Member("recording.jsonl.gz", what, packed, mask.places - before)
 
 
@@ -131,7 +131,7 @@ def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
         return "\n".join(examination.lines(examined, lambda text: clean(mask.text(text)), show_all=True))
 
     # Each text is masked before it is wrapped.
-    bundle.text("doctor.txt", "what `telemetry doctor --all` says", "its lines", masked)
+    bundle.text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
     bundle.document("doctor.json", "the same for programs", document(examined))
 
 
@@ -192,7 +192,7 @@ def _versions(material: Material) -> Iterator[str]:
     root, patients = material.root, material.read.patients
     yield from (line for line in text_at(f"{root}/etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
     for driver in sorted({card.driver for card in material.examined.machine.cards if card.driver}):
-        yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'tells no version'}"
+        yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'reports no version'}"
     yield from (f"/{name}:\n{text}" for name in _OF_DRIVERS if (text := text_at(f"{root}/{name}")))
     for patient in patients:
         if patient.status.version:

@@ -42,9 +42,9 @@ _REMEDIES = {
         "end its process (ps -eo pid,stat,cmd shows it); one in state D cannot be ended: reset the device, or reboot "
         "the node"
     ),
-    BUSY: "see the line above; where it is asked again by itself there is nothing to do",
+    BUSY: "see the line above; if it is polled again automatically, there is nothing to do",
     "no_devices": "nothing, if the node has no such card",
-    "not_supported": "nothing: this version or product cannot tell it",
+    "not_supported": "nothing: this version or product does not report it",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
     "no_permission": (
         "see the line above; otherwise add the user to the groups that own the device files (often video and render), "
@@ -52,13 +52,13 @@ _REMEDIES = {
     ),
     "driver_gone": 'load the vendor\'s driver (see dmesg); if the node has no such card: sources.{source}.mode = "never"',
     "library_mismatch": "reboot after the driver upgrade, so that library and kernel module have the same version",
-    "not_understood": "send what `telemetry doctor --bundle FILE` writes",
-    "exit_status": "run the tool by hand and see what it says",
-    "too_much_output": "run the tool by hand and see what it says",
+    "not_understood": "send the file of `telemetry doctor --bundle FILE`",
+    "exit_status": "run the tool by hand and read its output",
+    "too_much_output": "run the tool by hand and read its output",
     "killed": "look for the reason in the kernel log (out of memory?)",
     NOT_STARTED: (
-        "the line above says why: the user who runs this must be allowed to run Python and read what is installed "
-        "(ls -lL), and to start so many processes (ulimit -u)"
+        "see the line above: this user must be allowed to run Python, to read the installed files (ls -lL), "
+        "and to start enough processes (ulimit -u)"
     ),
     "internal": "this is a bug of ours or of a plugin: report it",
 }
@@ -72,8 +72,8 @@ _NOT_LISTED = (
     "compare with `lspci`; a card that is not listed is often one that fell off the bus: dmesg, reset or reboot"
 )
 _OF_OTHER_PROBLEMS = (
-    "run the tool by hand: where it says that something is wrong with a card, see to the card; what it prints wrongly is its "
-    "vendor's to mend; what it prints well and we misread is ours: send what `telemetry doctor --bundle FILE` writes"
+    "run the tool by hand. If it reports a fault, see to the card. If its output is wrong, ask the vendor. If its output is "
+    "right but misread here, send the file of `telemetry doctor --bundle FILE`"
 )
 _SEE_ABOVE = "see the line above; docs/owners.md says what this source needs"
 # Sources of owners, which have no tool and no driver.
@@ -164,7 +164,7 @@ def findings(
         status = patient.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in fine_elsewhere):
             reason = f" ({status.reason})" if status.reason else ""
-            what = f"{status.state}{reason}: {status.detail or 'it does not say why'}"
+            what = f"{status.state}{reason}: {status.detail or 'no reason was reported'}"
             yield Finding(status.source, what, remedy(patient) or _OF_OTHER_PROBLEMS)
         elif status.state == "ok":
             for problem in status.problems:

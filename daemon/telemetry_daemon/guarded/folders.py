@@ -298,5 +298,5 @@ def _nameless(path: str) -> int:
     """Return a descriptor of a file without a name, or with this path if the file system requires a name (overlayfs before Linux 6.1)."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # what the docstring says; where the folder is at fault, this says so, too
+    except OSError:  # the docstring explains; errors of the folder are raised below
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)

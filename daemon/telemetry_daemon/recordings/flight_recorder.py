@@ -176,5 +176,5 @@ class Writer:
             ended = asked.answer(order["seconds"], hint="")
         except NoAnswerError as error:
             return str(error)
-        last = (ended.errors.strip().splitlines() or ["it said nothing"])[-1]
+        last = (ended.errors.strip().splitlines() or ["it printed nothing"])[-1]
         return "" if ended.status == 0 else f"{self._folder}: {last}"

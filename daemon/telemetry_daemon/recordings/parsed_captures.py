@@ -58,7 +58,7 @@ def parsers_of(survey: Survey, loaded: Loaded) -> Mapping[str, Parser]:
     found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in found.items() if parser is not None}
     if not parsers:
-        raise CommandError(f"no parser here reads what was recorded of {in_short(found)}; install its plugin")
+        raise CommandError(f"no installed parser reads the recorded {in_short(found)}; install its plugin")
     return parsers
 
 

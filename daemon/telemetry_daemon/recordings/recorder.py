@@ -327,4 +327,4 @@ def _said(line: bytes) -> Capture | _Note:
             return _Note(plain["captures"], ended if isinstance(ended, float) else None)
         return capture_from_plain(plain)
     except (CodecError, KeyError) as error:
-        raise ControlError(f"the daemon gave what is no capture ({error}); is it of another version?") from None
+        raise ControlError(f"the daemon sent an invalid capture ({error}); is it of another version?") from None

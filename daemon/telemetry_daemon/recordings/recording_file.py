@@ -140,7 +140,7 @@ def _capture(line: bytes) -> Capture | str:
         return _newer(plain) or str(error)
     times = (capture.wall_time, capture.monotonic_time, capture.seconds)
     if not all(0.0 <= time < end for time, end in zip(times, _ENDS_OF_TIME, strict=True)):
-        return "it is of no time that a clock can tell"
+        return "its time is out of range"
     return capture
 
 

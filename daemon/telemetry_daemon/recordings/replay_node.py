@@ -77,12 +77,12 @@ class ReplayNode(Node):
     def warnings(self) -> tuple[str, ...]:
         """Return which parts of the recording are not played, and why."""
         unread = in_short(sorted(self.survey.examples.keys() - self._parsers.keys()))
-        text = f"no parser here reads what was recorded of {unread}: install its plugin"
+        text = f"no installed parser reads the recorded {unread}: install its plugin"
         return (*self.damage, text) if unread else self.damage
 
     def source(self, name: str, settings: Settings) -> Source:  # noqa: ARG002  # as of any node
         """Return None: replay polls nothing."""
-        raise CommandError(f"'{name}' is recorded: it is not asked")
+        raise CommandError(f"'{name}' is recorded: it is not polled")
 
     def sources(self, settings: Settings, only: object = ()) -> list[Source]:  # noqa: ARG002  # as of any node
         """Return no sources: replay polls nothing."""

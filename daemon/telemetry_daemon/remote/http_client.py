@@ -129,13 +129,13 @@ class _Connection:
         self._socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
         while b"\r\n\r\n" not in self._read:
             if len(self._read) > _MOST_HEAD_BYTES or not self._fill():
-                raise BrokenError("what came is no HTTP")
+                raise BrokenError("the answer is not HTTP")
         head, _, rest = bytes(self._read).partition(b"\r\n\r\n")
         self._read = bytearray(rest)
         first, *named = head.decode("latin-1").split("\r\n")
         version, _, status = first.partition(" ")
         if not version.startswith("HTTP/1.") or not status[:3].isdecimal():
-            raise BrokenError("what came is no HTTP")
+            raise BrokenError("the answer is not HTTP")
         pairs = (line.partition(":") for line in named)
         return int(status[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
@@ -162,7 +162,7 @@ class _Connection:
         try:
             return int(self._line().partition(b";")[0], 16)
         except ValueError as error:
-            raise BrokenError("what came is no HTTP") from error
+            raise BrokenError("the answer is not HTTP") from error
 
     def _line(self) -> bytes:
         while b"\r\n" not in self._read:

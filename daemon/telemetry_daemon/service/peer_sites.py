@@ -16,7 +16,7 @@ from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.web_server import WebServer
 
 _METRICS = "/metrics"
-# What some of them call it, dcgm-exporter among them.
+# The path of a health check in other exporters, such as dcgm-exporter.
 _HEALTH_PATHS = ("/health", HEALTH_PATH)
 _TEXT = "text/plain; charset=utf-8"
 
@@ -30,9 +30,9 @@ class PeerSites:
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
-        """Serve what these settings ask for, and no more. Returns why an exporter's address cannot be served; empty if it is.
+        """Serve what these settings request. Return why each exporter's address cannot be served, empty on success.
 
-        Raises WebError, which names the setting, if the web configuration is bad.
+        Raises WebError, which names the setting, if the web configuration is invalid.
         """
         wanted = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - wanted.keys():
@@ -45,7 +45,7 @@ class PeerSites:
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, ...]]:
-        """Where each is served, with real ports."""
+        """Return the addresses of each exporter, with real ports."""
         return {name: server.addresses for name, server in self._servers.items()}
 
     async def _serve_one(self, name: str, compat: CompatSettings, settings: Settings) -> str:

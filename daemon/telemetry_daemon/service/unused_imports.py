@@ -1,9 +1,8 @@
-"""Keeps out of the daemon what its libraries import and it never uses: 8 MiB of 36.
+"""Keeps unused imports of libraries out of the daemon: 8 MiB of 36.
 
-asyncio imports ssl where there is one and does without where there is none; we do TLS ourselves (`web/access/tls.py`), with
-the real ssl, once it is configured. APScheduler looks for plugins, knows time zones by name and can run jobs in processes;
-we give it triggers, executors and a time zone as objects, and threads. While the two are imported they find stand-ins.
-Afterwards such an import gets the real module.
+asyncio works without ssl; `web/access/tls.py` uses the real ssl once TLS is configured. APScheduler looks for
+plugins, knows time zones by name and can run jobs in processes, but receives triggers, executors and a time zone as
+objects here. While the two are imported they find stand-ins. Afterwards such an import gets the real module.
 """
 
 from __future__ import annotations

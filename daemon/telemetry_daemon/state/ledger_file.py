@@ -100,7 +100,7 @@ class LedgerFile:
         except OSError as error:
             if self._changes.changed("files", error.errno):
                 facts = {"path": str(self._folder), "error": error}
-                log.warning("what owners had of the cards is not remembered", extra=facts)
+                log.warning("the ledger cannot be saved", extra=facts)
         else:
             self._changes.changed("files", None)
         finally:

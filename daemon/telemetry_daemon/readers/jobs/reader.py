@@ -29,7 +29,7 @@ _LARGEST_MAP_BYTES = 16 << 10
 _TICK_SECONDS = 1.0
 # How long an ended job is reported. The hooks keep its file for an hour, and a busy node would have thousands in
 # memory.
-_TOLD_SECONDS = 60.0
+_REPORTED_SECONDS = 60.0
 # A file this new may still be incomplete.
 _NEW_SECONDS = 10.0
 _UID = re.compile(r"[0-9]{1,10}", re.ASCII).fullmatch
@@ -136,7 +136,7 @@ class JobsReader:
             return _failure(f"{self._directory}: {error.strerror}", error)
         if scheduler == "slurm":
             self._cgroups.look(time.time())
-        jobs = [self._known(job) for job in found]
+        jobs = [self._with_user(job) for job in found]
         if scheduler == "slurm":
             jobs = [*(self._living(job) for job in jobs), *self._cgroups.listed()]
         if jobs:
@@ -145,7 +145,7 @@ class JobsReader:
             return Failure("missing", None, f"{self._directory} has no job of {scheduler}: does its hook call us?")
         return (Output(scheduler, status=0, data=jobs),)
 
-    def _known(self, job: Mapping[str, Plain]) -> Plain:
+    def _with_user(self, job: Mapping[str, Plain]) -> Plain:
         """Return the job with its user's name, marked as ended if the machine has rebooted since."""
         if "problem" in job:
             return job
@@ -198,7 +198,7 @@ def reader(path: str, settings: JobSettings) -> JobsReader:
 def _without_its_end(read: _Read, now: float) -> _Read:
     """Return the entry, without its content if the job's end has been reported long enough."""
     content = read.content
-    is_over = content is not None and content.get("ended") is not None and now - read.looked > _TOLD_SECONDS
+    is_over = content is not None and content.get("ended") is not None and now - read.looked > _REPORTED_SECONDS
     return replace(read, content=None) if is_over else read
 
 
