@@ -100,6 +100,11 @@ def joules(value: float) -> str:
     return _with_prefix(value, "J")
 
 
+def bytes_per_second(value: float) -> str:
+    """A data rate with a decimal prefix."""
+    return _with_prefix(value, "B/s")
+
+
 def _with_prefix(value: float, unit: str) -> str:
     number, prefix = _scaled(value, 1000.0, _DECIMAL)
     return f"{number} {prefix}{unit}"
@@ -151,7 +156,7 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = {
 # Units that are known only from the ends of names.
 _BY_END: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
-    "_bytes_per_second": lambda value: _with_prefix(value, "B/s"),
+    "_bytes_per_second": bytes_per_second,
     "_flops": lambda value: _with_prefix(value, "FLOP/s"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from kits import snapshots as kit
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import rows
 from telemetry_exporters.terminal.columns import DEVICE_COLUMNS
-from telemetry_exporters.terminal.frames.keys import press
+from telemetry_exporters.terminal.frames.keys import fed, press
 from telemetry_exporters.terminal.frames.model import Key, NodeState, Size, State, View
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Process
@@ -82,8 +83,47 @@ def test_each_reading_of_a_card_is_whole_on_some_page(seed, size):
     state = State(nodes=(NodeState("", snapshot, looked_at.past(2)),), view=View.CARD, card="GPU-00000001")
     text = "\n".join(every_line(state, size))
     for reading in snapshot.devices[1].readings:
-        words = human.in_words(reading.value, BY_KEY[reading.metric])
-        assert re.search(rf"(?<!\S){re.escape(words)}(?!\S)", text), (reading, words)
+        metric = BY_KEY[reading.metric]
+        if reading.value and (metric.unit or metric.high != 1.0):
+            words = human.in_words(reading.value, metric)
+            assert re.search(rf"(?<!\S){re.escape(words)}(?!\S)", text), (reading, words)
+        else:  # it is `yes` or `no`, or is named among those of 0
+            assert all(word in text for word in human.name(metric).split()), reading
+
+
+# The values of a counter every 10 seconds, whether its readings have times, and what is shown at last.
+GROWTH = [
+    ("pcie_receive_bytes_total", (5e9,), True, "5 GB|4.66 GiB"),
+    ("pcie_receive_bytes_total", (5e9, 25e9), True, "2 GB/s"),
+    ("pcie_receive_bytes_total", (5e9, 25e9, 25e9), True, "0  pcie receive"),
+    ("pcie_receive_bytes_total", (25e9, 5e9), True, "4.66 GiB"),
+    ("pcie_receive_bytes_total", (25e9, 5e9, 6e9), True, "100 MB/s"),
+    ("energy_joules_total", (1e6, 1e6 + 7000), True, "700 W"),
+    ("throttled_seconds_total", (40.0, 45.0), True, "50 %"),
+    ("ecc_corrected_total", (3.0,) * 9, True, "3"),
+    ("ecc_corrected_total", (0.0,) * 9, True, "errors: none"),
+    ("ecc_corrected_total", (3.0, 4.0, *(4.0,) * 5, 5.0, 5.0), True, "5, 90 per hour"),
+    ("retired_pages", (3.0, 4.0, *(4.0,) * 5, 5.0, 5.0), True, "5"),
+    # Daemons' documents have no times: the first change may have come at any time before.
+    ("pcie_receive_bytes_total", (5e9, 25e9), False, "23.3 GiB"),
+    ("pcie_receive_bytes_total", (5e9, 25e9, 45e9), False, "2 GB/s"),
+    ("pcie_receive_bytes_total", (5e9, 25e9, 45e9, 45e9, 45e9, 45e9), False, "0  pcie receive"),
+]
+
+
+LABELS = {"throttled_seconds_total": "sw_thermal", "ecc_corrected_total": "dram", "retired_pages": "double_bit_ecc"}
+
+
+@pytest.mark.parametrize(("metric", "values", "has_times", "words"), GROWTH)
+def test_counters_are_shown_as_rates_where_a_rate_makes_sense(metric, values, has_times, words):
+    state = State(view=View.CARD, card="GPU-00000000")
+    for number, value in enumerate(values):
+        now = kit.NOW + 10.0 * number
+        reading = replace(kit.reading(metric, value, LABELS.get(metric, "")), taken=now - 1.0 if has_times else 0.0)
+        snapshot = kit.snapshot(kit.device(0, reading), monotonic_time=now, valid_until=now + 8.0)
+        state = fed(state, [NodeState("", snapshot)])
+    text = "\n".join(lines_of(state, Size(120, 40)))
+    assert re.search(rf"(?<!\S)({words})(?!\S)", text), text
 
 
 @few

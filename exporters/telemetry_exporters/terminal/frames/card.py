@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import slowdown_celsius
 from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.columns import SEVERITY_STYLES
+from telemetry_exporters.terminal.frames.card_readings import groups_of, lines_of, past_groups, title, with_words
 from telemetry_exporters.terminal.frames.cards import Card, chosen_card
 from telemetry_exporters.terminal.frames.drawing import Scale, Window, chart, highest, scale_of
 from telemetry_exporters.terminal.frames.lines import (
@@ -23,27 +24,12 @@ from telemetry_exporters.terminal.frames.lines import (
 )
 from telemetry_exporters.terminal.frames.model import Line, Piece, Scene, Size, State, chosen_scene, reason_at, value_at
 from telemetry_exporters.terminal.style import ABSENT, Style
-from telemetry_exporters.text import clean, display_width, pad_left, pad_right
-from telemetry_parsers.dataclass import dataclass
+from telemetry_exporters.text import clean, display_width, pad_left
 from telemetry_parsers.metrics import BY_KEY
-from telemetry_parsers.model import Absent, MergedReading
-from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, Series, kept_value
+from telemetry_parsers.model import Absent
+from telemetry_parsers.past import SLOTS, Gap, Past, Series, kept_value
 
-_LINK_UP = "link_up"
-_LONGEST_NAME, _LONGEST_REASON = 34, 24
-_BETWEEN = 3
 _MOST_EVENTS = 20
-# Name, value (or the reason of its absence), source, and whether there is a number.
-_Entry = tuple[str, str, str, bool]
-# A metric belongs to the first group with a word in its name, else to the last.
-_GROUPS = (
-    ("heat", ("temperature", "fan", "throttled")),
-    ("errors", ("error", "ecc", "replay", "retired", "remap", "event")),
-    ("power", ("power", "energy", "voltage")),
-    ("links", ("link", "pcie")),
-    ("memory", ("memory", "bar1")),
-    ("work", ("",)),
-)
 
 
 def body(state: State, size: Size) -> Body:
@@ -52,17 +38,17 @@ def body(state: State, size: Size) -> Body:
     card = None if scene is None else chosen_card(state, scene)
     if scene is None or card is None:
         return saying("No card is known yet.", size.columns)
-    entries = _past_readings(card, scene) if scene.slot is not None else _readings(card)
+    groups = past_groups(card, scene) if scene.slot is not None else groups_of(card, state.counters)
     if state.look.filter:
-        found = {name: _with_words(group, state.look.filter) for name, group in entries.items()}
-        lines = [*_heading(card, scene, size.columns), *_groups(found, size.columns)]
+        found = {name: with_words(entries, state.look.filter) for name, entries in groups.items()}
+        lines = [*_heading(card, scene, size.columns), *lines_of(found, size.columns)]
         return of_lines(lines) if any(found.values()) else saying("No reading matches the filter.", size.columns)
     lines = [
         *_heading(card, scene, size.columns),
         *_owners(card, scene, size.columns),
         *_chart_lines(state, scene, card, size),
         *_events(card, scene, size.columns),
-        *_groups(entries, size.columns),
+        *lines_of(groups, size.columns),
         *_facts(card, size.columns),
         *_processes(card, scene, size.columns),
     ]
@@ -86,10 +72,6 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
                 yield from wrapped(f"→ {finding.remedy}", width, indent="    ", begin="  ")
 
 
-def _title(text: str) -> Line:
-    return (Piece(text, Style.BOLD),)
-
-
 def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     """Yield the card's events, the newest first. In the past, later events are left out."""
     end = scene.past.start + card.window.end * scene.past.slot_seconds
@@ -100,7 +82,7 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     ]
     if not events:
         return
-    yield _title("events of the last 30 minutes")
+    yield title("events of the last 30 minutes")
     newest = sorted(events, key=lambda event: event.wall_time, reverse=True)
     for event in newest[:_MOST_EVENTS]:
         words = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
@@ -109,109 +91,9 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
         yield (Piece(f"and {len(newest) - _MOST_EVENTS} older ones", Style.DIM),)
 
 
-def _readings(card: Card) -> Mapping[str, Sequence[_Entry]]:
-    """Return the card's readings by subject. Links that are up are counted in one entry."""
-    groups: dict[str, list[_Entry]] = {name: [] for name, _ in _GROUPS}
-    links = [
-        link for link in card.row.device.readings if link.metric == _LINK_UP and not isinstance(link.value, Absent)
-    ]
-    if len(links) > 1:
-        up = sum(1 for link in links if link.value)
-        groups["links"].append(("links up", f"{up} / {len(links)}", links[0].source, True))
-    for reading in card.row.device.readings:
-        if len(links) < 2 or reading not in links or not reading.value:
-            groups[_group(reading.metric)].append(_entry(reading))
-    return groups
-
-
-def _group(metric: str) -> str:
-    return next(name for name, words in _GROUPS if any(word in metric for word in words))
-
-
-def _with_words(entries: Sequence[_Entry], wanted: str) -> Sequence[_Entry]:
-    words = wanted.lower().split()
-    return [entry for entry in entries if all(word in entry[0].lower() for word in words)]
-
-
-def _groups(groups: Mapping[str, Sequence[_Entry]], width: int) -> Iterator[Line]:
-    """Yield the groups that have readings. Readings of 0 are named in one line."""
-    widths = _Widths.of([entry for group in groups.values() for entry in group], width)
-    for name, entries in groups.items():
-        zeros = [entry for entry in entries if entry[1] == "0"]
-        rest = [entry for entry in entries if entry[1] != "0"]
-        if entries:
-            yield _title(name if rest or name != "errors" else f"{name}: none")
-        yield from _entries(rest, widths, width)
-        if zeros:
-            yield from wrapped(f"0  {', '.join(entry[0] for entry in zeros)}", width, Style.DIM, "     ", "  ")
-
-
-def _entry(reading: MergedReading) -> _Entry:
-    metric = BY_KEY[reading.metric]
-    name = f"{human.name(metric)} {reading.label}".strip()
-    if isinstance(reading.value, Absent):
-        return name, reading.value.value.replace("_", " "), reading.source, False
-    return name, human.in_words(reading.value, metric), reading.source, True
-
-
-def _past_readings(card: Card, scene: Scene) -> Mapping[str, Sequence[_Entry]]:
-    slot = -1 if scene.slot is None else scene.slot
-    found: list[_Entry] = []
-    for key in KEPT:
-        series = card.series.get(key)
-        value = math.nan if series is None else value_at(series, slot)
-        name = human.name(BY_KEY[key])
-        if not math.isnan(value):
-            found.append((name, human.in_words(value, BY_KEY[key]), "", True))
-        else:
-            found.append((name, clean(reason_at(series, slot)) if series else "not kept", "", False))
-    return {"readings": [*found, ("all other readings", "not kept", "", False)]}
-
-
-@dataclass(frozen=True, slots=True)
-class _Widths:
-    """The widths of names, values and sources in all groups, so that they are aligned."""
-
-    names: int
-    values: int
-    sources: int
-
-    @classmethod
-    def of(cls, entries: Sequence[_Entry], width: int) -> _Widths:
-        """Return the widths for these entries in a terminal of that width."""
-        entries = [_short(entry) for entry in entries]
-        names = min(max((display_width(name) for name, *_ in entries), default=0), _LONGEST_NAME)
-        values = max((display_width(value) for _, value, *_ in entries), default=0)
-        sources = max((display_width(source) for *_, source, _ in entries), default=0)
-        if names + values + sources + 6 > width:
-            sources = 0
-        return cls(max(1, min(names, width - values - 4)), values, sources)
-
-
-def _entries(entries: Sequence[_Entry], widths: _Widths, width: int) -> Iterator[Line]:
-    """Yield the readings in as many columns as fit."""
-    names, values, sources = widths.names, widths.values, widths.sources
-    block = names + values + 4 + (sources + 2 if sources else 0)
-    columns = max(1, (width + _BETWEEN) // (block + _BETWEEN))
-    height = -(-len(entries) // columns)
-    for row in range(height):
-        pieces: list[Piece] = []
-        for name, value, source, is_number in map(_short, entries[row::height]):
-            text = f"  {pad_right(cut_whole(name, names), names)}  {pad_left(value, values)}"
-            text += f"  {pad_right(source, sources)}" if sources else ""
-            pieces.append(Piece(text + " " * _BETWEEN, Style.PLAIN if is_number else Style.DIM))
-        yield (*pieces[:-1], Piece(pieces[-1].text.rstrip(), pieces[-1].style))
-
-
-def _short(entry: _Entry) -> _Entry:
-    """Return the entry with its reason cut to fit beside the numbers. The gaps below the chart show whole reasons."""
-    name, value, source, is_number = entry
-    return name, value if is_number else cut_whole(clean(value), _LONGEST_REASON), source, is_number
-
-
 def _facts(card: Card, width: int) -> Iterator[Line]:
     device = card.row.device
-    yield _title("identity")
+    yield title("identity")
     for name, value in (("id", device.id), *info_labels(device)):
         yield from wrapped(f"{name.replace('_', ' ')}: {value}", width, indent="    ", begin="  ")
 
@@ -220,7 +102,7 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is not None:
         yield (Piece("The processes of the past are not kept.", Style.DIM),)
     elif card.row.device.processes:
-        yield _title("processes")
+        yield title("processes")
     for process in card.row.device.processes:
         memory = process.memory_used_bytes
         words = "memory unknown" if memory is None else human.byte_size(memory)
@@ -230,7 +112,7 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is None and card.row.device.allocations:
-        yield _title("owners")
+        yield title("owners")
         for allocation in card.row.device.allocations:
             words = f"{human.who(allocation.owner)}: {human.share(allocation)}, {human.standing(allocation)}"
             yield from wrapped(words, width, indent="    ", begin="  ")

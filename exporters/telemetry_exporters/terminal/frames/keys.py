@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from telemetry_exporters.terminal.frames.frame import layout
-from telemetry_exporters.terminal.frames.model import Key, Look, NodeState, Size, State, View, earliest, latest
+from telemetry_exporters.terminal.frames.model import (
+    Key,
+    Look,
+    NodeState,
+    Size,
+    State,
+    View,
+    chosen_node,
+    earliest,
+    latest,
+)
 from telemetry_exporters.text import clean
 from telemetry_parsers.past import KEPT, SLOT_SECONDS
 
@@ -27,7 +37,13 @@ def press(state: State, key: Key | str, size: Size) -> State:
 
 def fed(state: State, nodes: Sequence[NodeState]) -> State:
     """Return the state with newer nodes; a paused state keeps its nodes."""
-    return state if state.is_paused else replace(state, nodes=tuple(nodes))
+    if state.is_paused:
+        return state
+    newer = replace(state, nodes=tuple(nodes))
+    node = chosen_node(newer)
+    if node is None or node.snapshot is None:
+        return newer
+    return replace(newer, counters=state.counters.after(node.name, node.snapshot))
 
 
 def _looking(state: State, look: Look) -> State:

@@ -68,10 +68,17 @@ def parts_that_fit(parts: Iterable[str], width: int, between: str = ", ") -> str
     return text
 
 
-def wrapped(text: str, width: int, style: Style = Style.PLAIN, indent: str = "", begin: str = "") -> Iterator[Line]:
-    """Yield the text in lines, the first behind `begin`, the others behind `indent`. A very long text is cut."""
+def wrapped(
+    text: str,
+    width: int,
+    style: Style = Style.PLAIN,
+    indent: str = "",
+    begin: str = "",
+    longest: int = _LONGEST_TEXT,
+) -> Iterator[Line]:
+    """Yield the text in lines, the first behind `begin`, the others behind `indent`. A text beyond `longest` is cut."""
     line = ""
-    for word in cut_whole(clean(text), _LONGEST_TEXT).split(" "):
+    for word in cut_whole(clean(text), longest).split(" "):
         longer = f"{line} {word}" if line else word
         if line and display_width(begin + longer) > width:
             yield from _broken(begin, line, width, style)

@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from telemetry_exporters.judgement.overview import Figures, Row, figures, row_of, rows, simulation_note
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.snapshot_filter import screen
+from telemetry_exporters.terminal.frames.counters import Counters
 from telemetry_exporters.terminal.frames.drawing import UNICODE, Glyphs, Window
 from telemetry_exporters.terminal.style import Style
 from telemetry_parsers.dataclass import dataclass, field, replace
@@ -20,6 +21,7 @@ _T = TypeVar("_T")
 NOT_KEPT = Finding("not kept", Severity.QUIET)
 NO_SERIES: Mapping[str, Series] = {}
 _NO_PAST = Past(0.0, 0)
+NO_COUNTERS = Counters()
 # The label of the current reading. Other readings have no label.
 _LABELS = {"clock_hertz": "sm"}
 
@@ -126,6 +128,7 @@ class State:
     card: str = ""  # the chosen id; by default the worst card
     metric: str = KEPT[0]
     looks: Mapping[View, Look] = field(default_factory=dict)
+    counters: Counters = NO_COUNTERS  # of the chosen node
     moment: float | None = None  # a Unix time in the past; None: now
     before: View = View.CARDS  # the view to which help returns
     is_typing: bool = False
@@ -255,10 +258,16 @@ def reason_at(series: Series, slot: int) -> str:
     return found[0].replace("_", " ") if found else "no reason is known"
 
 
-def chosen_scene(state: State) -> Scene | None:
-    """Return the scene of the chosen node, by default of the first."""
+def chosen_node(state: State) -> NodeState | None:
+    """Return the chosen node, by default the first."""
     found = [node for node in state.nodes if node.name == state.node] or state.nodes
-    return scene_at(found[0], state.moment) if found else None
+    return found[0] if found else None
+
+
+def chosen_scene(state: State) -> Scene | None:
+    """Return the scene of the chosen node."""
+    node = chosen_node(state)
+    return None if node is None else scene_at(node, state.moment)
 
 
 def latest(state: State) -> float | None:

@@ -1,0 +1,95 @@
+"""How fast a node's counters grow, from the snapshots that `telemetry top` has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from telemetry_exporters import human
+from telemetry_parsers.dataclass import dataclass, field, replace
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import Absent, Metric, Snapshot
+from telemetry_parsers.readings import Readings, Shape
+
+# A counter whose document has no times of readings grows no more if its value is as old as this.
+_STANDSTILL_SECONDS = 30.0
+_LEAST_SECONDS_OF_COUNTS = 60.0
+_HOUR = 3600.0
+_RATES: Mapping[str, Callable[[float], str]] = {
+    "bytes": human.bytes_per_second,
+    "joules": human.watts,
+    "seconds": human.percent,
+}
+_MOST_SHAPES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A counter's newest value with its time, its first value since `top` started, and its growth per second, if known."""
+
+    first: float
+    began: float
+    value: float
+    time: float
+    has_exact_time: bool
+    per_second: float | None = None
+
+    def in_words(self, metric: Metric) -> str:
+        """Return the growth per second, for counts also the total; the total alone while the growth is unknown."""
+        total = human.in_words(self.value, metric)
+        rate = _RATES.get(metric.unit)
+        if rate is not None:
+            return total if self.per_second is None else rate(self.per_second)
+        grown, seconds = self.value - self.first, self.time - self.began
+        if grown <= 0 or seconds < _LEAST_SECONDS_OF_COUNTS:
+            return total
+        return f"{total}, {human.digits(round(_HOUR * grown / seconds))} per hour"
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The counters of one node, by device, metric and label."""
+
+    node: str = ""
+    snapshot: Snapshot | None = None
+    by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
+
+    def after(self, node: str, snapshot: Snapshot) -> Counters:
+        """Return the counters with the values of the node's next snapshot."""
+        if node != self.node:
+            return Counters(node).after(node, snapshot)
+        if snapshot is self.snapshot:
+            return self
+        by_key: dict[tuple[str, str, str], Counter] = {}
+        for device in snapshot.devices:
+            readings = Readings.of(device.readings)
+            for index in _counter_positions(readings.shape):
+                value, key = readings.values[index], (device.id, *readings.shape.keys[index])
+                if not isinstance(value, Absent):
+                    taken = readings.origins[readings.shape.origins[index]].taken
+                    by_key[key] = _next(self.by_key.get(key), value, taken, snapshot.monotonic_time)
+        return Counters(node, snapshot, by_key)
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _counter_positions(shape: Shape) -> tuple[int, ...]:
+    return tuple(
+        index for index, (metric, _) in enumerate(shape.keys) if metric in BY_KEY and BY_KEY[metric].kind == "counter"
+    )
+
+
+def _next(counter: Counter | None, value: float, taken: float, now: float) -> Counter:
+    """Return the counter after a reading. Documents of daemons have no time `taken`: a change then counts as taken now."""
+    time = taken or now
+    if counter is None or value < counter.value or time < counter.time:
+        return Counter(value, time, value, time, has_exact_time=taken > 0)
+    is_same_reading = (
+        time <= counter.time if taken else value == counter.value and now - counter.time < _STANDSTILL_SECONDS
+    )
+    if is_same_reading:
+        return counter
+    per_second = (value - counter.value) / (time - counter.time) if counter.has_exact_time else None
+    if not taken and value == counter.value:
+        per_second = 0.0
+    is_exact = taken > 0 or value != counter.value
+    return replace(counter, value=value, time=time, has_exact_time=is_exact, per_second=per_second)
