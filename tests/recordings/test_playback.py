@@ -240,7 +240,7 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
     it = shown(tmp_path, [*MINUTE, *many])
     assert "reads the recorded smi-0000, smi-0001, smi-0002 and " in it.node.warnings()[0]
     assert len(it.node.warnings()[0]) < 200
-    with pytest.raises(CommandError, match=r"of smi-0000, smi-0001, smi-0002 and \d+ more; install its plugin"):
+    with pytest.raises(CommandError, match=r"recorded smi-0000, smi-0001, smi-0002 and \d+ more; install its plugin"):
         shown(tmp_path, many)
 
 
